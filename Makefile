@@ -1,0 +1,87 @@
+# Lustrum, from a fresh checkout: `make serve` to use it, `make test` to check it.
+# All that is needed beforehand is Python 3.11 or newer, git and make.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+
+# Which Python makes .venv; without it, the first good one found: make serve PYTHON=python3.12
+PYTHON ?=
+
+BIN := .venv/bin
+
+# Of all Pythons that run, the first reads bootstrap.py, which finds a good one or says what lacks.
+CANDIDATES := $(if $(PYTHON),'$(PYTHON)',python3 python3.14 python3.13 python3.12 python3.11 python)
+ASKED = $(or $(firstword $(MAKECMDGOALS)),$@)
+define BOOTSTRAP
+@for python in $(CANDIDATES); do \
+  if "$$python" -c "" >/dev/null 2>&1; then \
+    exec "$$python" scripts/bootstrap.py $(if $(PYTHON),--exact) "$$python" $(1) $(ASKED); \
+  fi; \
+done; \
+echo "Lustrum needs Python 3.11 or newer, and $(if $(PYTHON),\`$(PYTHON)\` cannot be run,there is none on PATH); install one or say which to use: make $(ASKED) PYTHON=python3.12" >&2; \
+exit 2
+endef
+
+# HOST, PORT and DATA count only when given to make itself: shells and tools export variables of
+# these names for purposes of their own, and a server must not follow them to a public address.
+given = $(if $(filter command,$(firstword $(origin $(1)))),$(2) '$($(1))')
+SERVE_OPTIONS = $(call given,HOST,--host) $(call given,PORT,--port) $(call given,DATA,--data)
+
+.PHONY: help
+help: ## print this list
+	@echo "make serve    install what is needed and start the table builder with demonstration data"
+	@echo "              (options: HOST=127.0.0.1 PORT=8000 DATA=folder PYTHON=python3.12)"
+	@echo "make test     check style, types and imports, and run all tests"
+	@echo "make docs     build the documentation into site/"
+	@echo "make bench    run the benchmarks"
+	@echo "make format   format the code and mend what can be mended"
+	@echo "make lock     pin the newest versions of all dependencies (needs uv)"
+	@echo "make clean    remove all that can be made again, .venv included"
+
+.PHONY: serve
+serve:
+	$(call BOOTSTRAP,run)
+	@exec $(BIN)/lustrum serve --demo $(SERVE_OPTIONS)
+
+.PHONY: install
+install:
+	$(call BOOTSTRAP,dev)
+
+.PHONY: test
+test: install
+	@$(BIN)/python scripts/ensure_chromium.py
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+.PHONY: docs
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+.PHONY: bench
+bench: install
+	@for bench in bench/[a-z]*.py; do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
+
+.PHONY: format
+format: install
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# The second file is compiled with the first as its limits, so that tests run what users run.
+UV ?= uv
+COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-emit-index-url --no-emit-find-links --quiet
+.PHONY: lock
+lock:
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it: pipx install uv" >&2; exit 2; }
+	$(COMPILE) --upgrade --extra build -o requirements/run.txt
+	$(COMPILE) --upgrade --all-extras -c requirements/run.txt -o requirements/dev.txt
+
+.PHONY: clean
+clean:
+	rm -rf .venv site build dist .coverage .coverage.* htmlcov .hypothesis \
+	  .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

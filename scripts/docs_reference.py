@@ -1,0 +1,58 @@
+"""A hook of mkdocs: write a reference page for every room of the package that exists.
+
+The pages are made while the site is built and are never files of their own, so that none can
+describe a room that is gone, and a new room needs no page to be written.
+"""
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+# In the order in which data walks through them.
+ROOMS = (
+    "model",
+    "structure",
+    "solve",
+    "tabulate",
+    "sensitivity",
+    "protect",
+    "audit",
+    "risk",
+    "utility",
+    "rumap",
+    "policy",
+    "formats",
+    "release",
+    "server",
+    "cli",
+    "demo",
+)
+FOLDER = "reference/python"
+
+
+def rooms(config: MkDocsConfig) -> list[str]:
+    package = Path(config.config_file_path).parent / "src" / "lustrum"
+    there = {file.parent.name for file in package.glob("*/__init__.py")}
+    return [room for room in ROOMS if room in there]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    pages = [{f"lustrum.{room}": f"{FOLDER}/{room}.md"} for room in rooms(config)]
+    if not pages or config.nav is None:
+        return config
+    python = {"Python": pages}
+    for entry in config.nav:
+        if "Reference" in entry:
+            entry["Reference"].append(python)
+            return config
+    before = next((i for i, entry in enumerate(config.nav) if "Explanation" in entry), 1)
+    config.nav.insert(before, {"Reference": [python]})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for room in rooms(config):
+        text = f"# `lustrum.{room}`\n\n::: lustrum.{room}\n"
+        files.append(File.generated(config, f"{FOLDER}/{room}.md", content=text))
+    return files
