@@ -1,0 +1,63 @@
+"""Lustrum: let people build their own tables without giving away anybody's secret.
+
+A map by task:
+
+=========  ================================================================================
+describe   :class:`Dataset`, :class:`TableQuery`, :class:`Axis`, :class:`Filter`
+count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`lustrum.tabulate`
+relate     :mod:`lustrum.structure`: which cells add up to which
+protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`
+measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
+decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.Desk` which answers or refuses
+=========  ================================================================================
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from lustrum._version import __version__
+from lustrum.model import (
+    Axis,
+    Dataset,
+    Decision,
+    Filter,
+    InputError,
+    LustrumError,
+    Release,
+    Table,
+    TableQuery,
+)
+
+if TYPE_CHECKING:
+    from lustrum import policy, protect, release, risk, structure, tabulate, utility
+
+__all__ = [
+    "Axis",
+    "Dataset",
+    "Decision",
+    "Filter",
+    "InputError",
+    "LustrumError",
+    "Release",
+    "Table",
+    "TableQuery",
+    "__version__",
+    "policy",
+    "protect",
+    "release",
+    "risk",
+    "structure",
+    "tabulate",
+    "utility",
+]
+
+_ROOMS = ("policy", "protect", "release", "risk", "structure", "tabulate", "utility")
+
+
+def __getattr__(name: str) -> object:
+    """Rooms are imported when they are first used, so that ``import lustrum`` stays fast."""
+    if name in _ROOMS:
+        return importlib.import_module(f"lustrum.{name}")
+    raise AttributeError(f"module 'lustrum' has no attribute {name!r}")

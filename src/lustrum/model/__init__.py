@@ -1,0 +1,54 @@
+"""The words of the domain: variables, queries, tables, releases, decisions. Frozen, no input or output."""
+
+from lustrum.model.dataset import Dataset, StructuralZero
+from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
+from lustrum.model.errors import (
+    DatasetError,
+    DescriptionError,
+    IngestError,
+    InputError,
+    InternalError,
+    LustrumError,
+    PolicyError,
+    QueryError,
+)
+from lustrum.model.hierarchy import Category, Hierarchy, Level
+from lustrum.model.query import Axis, Filter, Group, TableQuery
+from lustrum.model.release import Channel, Release, Transitions
+from lustrum.model.status import CellStatus
+from lustrum.model.table import Contributions, Table, TableAxis
+from lustrum.model.variable import Measure, Variable, Weight
+
+__all__ = [
+    "Axis",
+    "Category",
+    "CellStatus",
+    "Channel",
+    "Contributions",
+    "Dataset",
+    "DatasetError",
+    "Decision",
+    "DescriptionError",
+    "Filter",
+    "Group",
+    "Hierarchy",
+    "IngestError",
+    "InputError",
+    "InternalError",
+    "Level",
+    "LustrumError",
+    "Measure",
+    "PolicyError",
+    "QueryError",
+    "Reason",
+    "Release",
+    "StructuralZero",
+    "Table",
+    "TableAxis",
+    "TableQuery",
+    "TraceStep",
+    "Transitions",
+    "Variable",
+    "Verdict",
+    "Weight",
+]

@@ -1,0 +1,285 @@
+"""A dataset as its keeper describes it: what a record is, its variables, what cannot exist.
+
+The description is a plain mapping (usually a TOML file), checked here once and frozen; see
+``docs/reference/dataset-description.md`` for every key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lustrum.model.errors import DescriptionError, QueryError, choices
+from lustrum.model.hierarchy import Category, Hierarchy
+from lustrum.model.variable import Measure, Variable, Weight
+
+__all__ = ["Dataset", "StructuralZero"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+
+
+@dataclass(frozen=True)
+class StructuralZero:
+    """A combination that cannot exist: every variable named has one of the finest codes listed."""
+
+    reason: str
+    where: Mapping[str, frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The frozen description of a dataset."""
+
+    name: str
+    title: str
+    variables: tuple[Variable, ...]
+    measures: tuple[Measure, ...] = ()
+    weights: tuple[Weight, ...] = ()
+    structural_zeros: tuple[StructuralZero, ...] = ()
+    unit: str = "record"
+    units: str = "records"
+    description: str = ""
+    record_id: str | None = None
+    identifiers: tuple[str, ...] = ()
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        columns = [
+            *(v.name for v in self.variables),
+            *(m.name for m in self.measures),
+            *(w.name for w in self.weights),
+            *self.id_columns,
+        ]
+        seen: set[str] = set()
+        for column in columns:
+            if column in seen:
+                raise DescriptionError(f"The column {column!r} is described twice; once is right.")
+            seen.add(column)
+        for measure in self.measures:
+            if measure.holding is not None and measure.holding not in self.id_columns:
+                raise DescriptionError(
+                    f"Measure {measure.name!r}: its holding {measure.holding!r} is not an identifier; "
+                    "list it in 'identifiers'."
+                )
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Every column that identifies: the record id first, if there is one, then the rest."""
+        own = () if self.record_id is None else (self.record_id,)
+        return own + tuple(i for i in self.identifiers if i != self.record_id)
+
+    @cached_property
+    def _variables(self) -> dict[str, Variable]:
+        return {v.name: v for v in self.variables}
+
+    def variable(self, name: str) -> Variable:
+        """The variable of that name; a clear error where there is none."""
+        try:
+            return self._variables[name]
+        except KeyError:
+            raise QueryError(
+                f"Dataset {self.name!r} has no variable {name!r}; {choices(name, self._variables)}."
+            ) from None
+
+    def measure(self, name: str) -> Measure:
+        """The measure of that name; a clear error where there is none."""
+        for measure in self.measures:
+            if measure.name == name:
+                return measure
+        raise QueryError(
+            f"Dataset {self.name!r} has no measure {name!r}; "
+            f"{choices(name, [m.name for m in self.measures])}."
+        )
+
+    def weight(self, name: str) -> Weight:
+        """The weight of that name; a clear error where there is none."""
+        for weight in self.weights:
+            if weight.name == name:
+                return weight
+        raise QueryError(
+            f"Dataset {self.name!r} has no weight {name!r}; "
+            f"{choices(name, [w.name for w in self.weights])}."
+        )
+
+    @classmethod
+    def from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
+        """Check a description as read from TOML or JSON and freeze it."""
+        known = {"dataset", "variables", "measures", "weights", "structural_zeros"}
+        for key in description:
+            if key not in known:
+                raise DescriptionError(f"Unknown table {key!r}; {choices(key, sorted(known))}.")
+        head = _mapping(description.get("dataset"), "[dataset]")
+        name = _text(head, "name", "[dataset]")
+        if not _DATASET_NAME.match(name):
+            raise DescriptionError(
+                f"[dataset]: the name {name!r} must be lower-case letters, digits, '-' and '_' only."
+            )
+        _only(head, _HEAD_KEYS, "[dataset]")
+        variables = tuple(_variable(v) for v in _tables(description, "variables"))
+        if not variables:
+            raise DescriptionError("There is no [[variables]] table; a dataset needs at least one.")
+        by_name = {v.name: v for v in variables}
+        return cls(
+            name=name,
+            title=_text(head, "title", "[dataset]", name),
+            unit=_text(head, "unit", "[dataset]", "record"),
+            units=_text(head, "units", "[dataset]", "records"),
+            description=_text(head, "description", "[dataset]", ""),
+            record_id=_optional_text(head, "record_id", "[dataset]"),
+            identifiers=tuple(_texts(head.get("identifiers", ()), "[dataset], identifiers")),
+            variables=variables,
+            measures=tuple(_measure(m) for m in _tables(description, "measures")),
+            weights=tuple(_weight(w) for w in _tables(description, "weights")),
+            structural_zeros=tuple(
+                _structural(z, by_name) for z in _tables(description, "structural_zeros")
+            ),
+            source=dict(description),
+        )
+
+
+_HEAD_KEYS = ("name", "title", "unit", "units", "description", "record_id", "identifiers")
+
+
+def _variable(raw: Mapping[str, Any]) -> Variable:
+    name = _text(raw, "name", "[[variables]]")
+    where = f"Variable {name!r}"
+    if not _NAME.match(name):
+        raise DescriptionError(
+            f"{where}: a name is letters, digits and '_', not starting with a digit."
+        )
+    _only(raw, ("name", "label", "description", "codes", "missing", "hierarchies"), where)
+    pairs = raw.get("codes")
+    if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
+        raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
+    codes: list[str] = []
+    labels: list[str] = []
+    for pair in pairs:
+        if isinstance(pair, str):
+            pair = (pair, pair)
+        if (
+            not isinstance(pair, Sequence)
+            or len(pair) != 2
+            or not all(isinstance(x, str) for x in pair)
+        ):
+            raise DescriptionError(
+                f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
+            )
+        codes.append(pair[0])
+        labels.append(pair[1])
+    plain = Variable(name, _text(raw, "label", where, name), tuple(codes), tuple(labels))
+    return Variable(
+        name=name,
+        label=plain.label,
+        codes=plain.codes,
+        labels=plain.labels,
+        description=_text(raw, "description", where, ""),
+        hierarchies=tuple(_hierarchy(h, plain.finest, where) for h in _tables(raw, "hierarchies")),
+        missing=_optional_text(raw, "missing", where),
+    )
+
+
+def _hierarchy(raw: Mapping[str, Any], finest: Sequence[Category], where: str) -> Hierarchy:
+    name = _text(raw, "name", f"{where}, a hierarchy")
+    place = f"{where}, hierarchy {name!r}"
+    _only(raw, ("name", "label", "levels"), place)
+    levels = []
+    for level in _tables(raw, "levels"):
+        level_name = _text(level, "name", f"{place}, a level")
+        _only(level, ("name", "label", "groups"), f"{place}, level {level_name!r}")
+        groups = list(_tables(level, "groups"))
+        levels.append((level_name, _text(level, "label", place, level_name), groups))
+    if not levels:
+        raise DescriptionError(f"{place} has no levels; it needs at least one.")
+    return Hierarchy.build(name, _text(raw, "label", place, name), finest, levels, place)
+
+
+def _measure(raw: Mapping[str, Any]) -> Measure:
+    name = _text(raw, "name", "[[measures]]")
+    where = f"Measure {name!r}"
+    _only(raw, ("name", "label", "unit", "decimals", "holding", "missing"), where)
+    return Measure(
+        name=name,
+        label=_text(raw, "label", where, name),
+        unit=_text(raw, "unit", where, ""),
+        decimals=_whole(raw, "decimals", where),
+        holding=_optional_text(raw, "holding", where),
+        missing=_optional_text(raw, "missing", where),
+    )
+
+
+def _weight(raw: Mapping[str, Any]) -> Weight:
+    name = _text(raw, "name", "[[weights]]")
+    where = f"Weight {name!r}"
+    _only(raw, ("name", "label", "decimals"), where)
+    return Weight(name, _text(raw, "label", where, name), _whole(raw, "decimals", where))
+
+
+def _structural(raw: Mapping[str, Any], variables: Mapping[str, Variable]) -> StructuralZero:
+    reason = _text(raw, "reason", "[[structural_zeros]]")
+    where = f"Structural zero {reason!r}"
+    _only(raw, ("reason", "where"), where)
+    combination: dict[str, frozenset[int]] = {}
+    for name, codes in _mapping(raw.get("where"), f"{where}, where").items():
+        variable = variables.get(name)
+        if variable is None:
+            raise DescriptionError(
+                f"{where}: there is no variable {name!r}; {choices(name, variables)}."
+            )
+        try:
+            found = [variable.category(code) for code in _texts(codes, f"{where}, {name}")]
+        except QueryError as error:
+            raise DescriptionError(f"{where}: {error}") from None
+        combination[name] = frozenset(p for c in found for p in c.members)
+    if not combination:
+        raise DescriptionError(f"{where}: 'where' names no variable; it needs at least one.")
+    return StructuralZero(reason, combination)
+
+
+def _tables(raw: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    value = raw.get(key, ())
+    if not isinstance(value, Sequence) or not all(isinstance(v, Mapping) for v in value):
+        raise DescriptionError(f"{key!r} must be a list of tables, written [[{key}]].")
+    return value
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise DescriptionError(f"{where} is missing or is not a table.")
+    return value
+
+
+def _text(raw: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = raw.get(key, default)
+    if not isinstance(value, str):
+        problem = "is missing" if value is None else "must be a text in quotes"
+        raise DescriptionError(f"{where}: {key!r} {problem}.")
+    return value
+
+
+def _optional_text(raw: Mapping[str, Any], key: str, where: str) -> str | None:
+    return _text(raw, key, where) if key in raw else None
+
+
+def _texts(value: object, where: str) -> Sequence[str]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise DescriptionError(f"{where} must be a list of texts.")
+    if not all(isinstance(v, str) for v in value):
+        raise DescriptionError(f"{where} must hold texts in quotes only.")
+    return value
+
+
+def _whole(raw: Mapping[str, Any], key: str, where: str) -> int:
+    value = raw.get(key, 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise DescriptionError(f"{where}: {key!r} must be a whole number.")
+    return value
+
+
+def _only(raw: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in raw:
+        if key not in known:
+            raise DescriptionError(f"{where}: unknown key {key!r}; {choices(key, known)}.")

@@ -1,0 +1,81 @@
+"""What can go wrong, as a tree.
+
+::
+
+    LustrumError
+    ├── InputError (also a ValueError)   somebody's mistake; one sentence says what, where and what is right
+    │   ├── DescriptionError             a dataset description
+    │   ├── QueryError                   a question for a table
+    │   ├── IngestError                  a data file
+    │   └── PolicyError                  a policy file
+    ├── DatasetError                     a dataset on disk is missing, damaged or in use
+    └── InternalError                    our own bug; says so
+
+A refusal to publish is none of these: it is a :class:`~lustrum.model.decision.Decision`.
+No message ever carries a count, a record key or a contributor's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "DatasetError",
+    "DescriptionError",
+    "IngestError",
+    "InputError",
+    "InternalError",
+    "LustrumError",
+    "PolicyError",
+    "QueryError",
+    "choices",
+]
+
+
+class LustrumError(Exception):
+    """The root of every error that Lustrum raises on purpose."""
+
+
+class InputError(LustrumError, ValueError):
+    """Something that was handed in is wrong; the message says what would be right."""
+
+
+class DescriptionError(InputError):
+    """A dataset description is wrong."""
+
+
+class QueryError(InputError):
+    """A question for a table is wrong."""
+
+
+class IngestError(InputError):
+    """A data file does not fit its description, or cannot be read."""
+
+
+class PolicyError(InputError):
+    """A policy file is wrong."""
+
+
+class DatasetError(LustrumError):
+    """A dataset on disk is missing, damaged or in use."""
+
+
+class InternalError(LustrumError):
+    """A bug of Lustrum's own."""
+
+
+def choices(given: str, valid: Iterable[str], most: int = 8) -> str:
+    """The tail of a message about a wrong name: the near ones first, then how many there are.
+
+    >>> choices("sexx", ["age", "sex"])
+    "did you mean 'sex'? There are: age, sex"
+    """
+    names = list(valid)
+    if not names:
+        return "there are none"
+    near = get_close_matches(given, names, n=1)
+    listed = ", ".join(names[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
+    return f"did you mean {near[0]!r}? There are: {listed}" if near else f"there are: {listed}"

@@ -1,0 +1,124 @@
+"""Hierarchies over the finest codes of a variable.
+
+A hierarchy is a ladder of levels from fine to coarse. Each level groups the finest codes; a code that
+a level leaves alone stays itself there, so that trees whose branches end at different depths
+fit too. Levels of one hierarchy nest; two hierarchies of one variable need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lustrum.model.errors import DescriptionError, choices
+
+__all__ = ["Category", "Hierarchy", "Level"]
+
+
+@dataclass(frozen=True)
+class Category:
+    """A named set of finest codes, kept as their positions in ascending order."""
+
+    code: str
+    label: str
+    members: tuple[int, ...]
+
+    @cached_property
+    def member_set(self) -> frozenset[int]:
+        """The positions as a set."""
+        return frozenset(self.members)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One rung of a hierarchy: categories that partition the finest codes."""
+
+    name: str
+    label: str
+    categories: tuple[Category, ...]
+    kept_codes: frozenset[str] = frozenset()
+
+    @property
+    def groups(self) -> tuple[Category, ...]:
+        """The categories with a code of their own (not a finest code left alone)."""
+        return tuple(c for c in self.categories if c.code not in self.kept_codes)
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A ladder of levels, fine to coarse, above the finest codes."""
+
+    name: str
+    label: str
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        label: str,
+        finest: Sequence[Category],
+        levels: Sequence[tuple[str, str, Sequence[Mapping[str, object]]]],
+        where: str,
+    ) -> Hierarchy:
+        """Check and resolve levels whose groups list codes of the rung below or finest codes."""
+        below: dict[str, Category] = {c.code: c for c in finest}
+        base = dict(below)
+        built: list[Level] = []
+        for level_name, level_label, groups in levels:
+            place = f"{where}, level {level_name!r}"
+            rung = _resolve_level(groups, below, base, place)
+            taken = {p for c in rung for p in c.members}
+            kept = [c for c in below.values() if taken.isdisjoint(c.members)]
+            if any(
+                not taken.isdisjoint(c.members) and not _inside_one(c, rung) for c in below.values()
+            ):
+                raise DescriptionError(
+                    f"{place}: a group cuts through a category of the level below; "
+                    "every group must hold whole categories."
+                )
+            categories = sorted([*rung, *kept], key=lambda c: c.members[0])
+            built.append(
+                Level(level_name, level_label, tuple(categories), frozenset(c.code for c in kept))
+            )
+            below = {c.code: c for c in categories}
+        return cls(name, label, tuple(built))
+
+
+def _inside_one(category: Category, rung: Sequence[Category]) -> bool:
+    return any(category.member_set <= group.member_set for group in rung)
+
+
+def _resolve_level(
+    groups: Sequence[Mapping[str, object]],
+    below: Mapping[str, Category],
+    base: Mapping[str, Category],
+    place: str,
+) -> list[Category]:
+    rung: list[Category] = []
+    owner: dict[int, str] = {}
+    for group in groups:
+        code, label, members = group.get("code"), group.get("label"), group.get("members")
+        if not isinstance(code, str) or not isinstance(members, (list, tuple)) or not members:
+            raise DescriptionError(
+                f"{place}: each group needs a text 'code' and a non-empty list 'members'."
+            )
+        positions: set[int] = set()
+        for member in members:
+            found = below.get(str(member)) or base.get(str(member))
+            if found is None:
+                raise DescriptionError(
+                    f"{place}, group {code!r}: member {member!r} is neither a category of the level "
+                    f"below nor a finest code; {choices(str(member), below)}."
+                )
+            positions.update(found.members)
+        for position in positions:
+            if position in owner:
+                raise DescriptionError(
+                    f"{place}: groups {owner[position]!r} and {code!r} share a category; "
+                    "the groups of a level must not overlap."
+                )
+            owner[position] = code
+        rung.append(Category(code, str(label or code), tuple(sorted(positions))))
+    return rung

@@ -1,0 +1,35 @@
+"""Words from keys: a block cipher over 64-bit numbers, for record keys and for what cells make of them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+__all__ = ["cell_words", "scramble"]
+
+Words = npt.NDArray[np.uint64]
+
+
+def scramble(key: bytes, words: Words) -> Words:
+    """Encrypt each 64-bit word as a block of its own and keep the first 64 bits.
+
+    To whoever does not hold the 16-byte key, distinct words become unrelated uniform ones.
+    """
+    blocks = np.zeros((words.size, 2), dtype="<u8")
+    blocks[:, 0] = words.ravel()
+    # Every block stands alone and none is longer than the cipher's own: that is what ECB is for.
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    out = np.frombuffer(encryptor.update(blocks.tobytes()) + encryptor.finalize(), dtype="<u8")
+    return out[::2].astype(np.uint64).reshape(words.shape)
+
+
+def cell_words(keys: Words, purpose: str) -> Words:
+    """A uniform word for each summed cell key: the same records give the same word in every table.
+
+    The key of a total is the sum of the keys of its parts; the cipher breaks that relation, and sets
+    purposes apart. The secrecy lies in the keys, so the cipher's own key may be known.
+    """
+    return scramble(hashlib.sha256(b"lustrum " + purpose.encode()).digest()[:16], keys)

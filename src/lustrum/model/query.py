@@ -1,0 +1,272 @@
+"""A question for a table, as a value: what is crossed, who is counted, what is summed.
+
+One form serves the page, the API, the command line, saved links and logs::
+
+    {"dataset": "demo",
+     "by": ["sex", {"variable": "age", "level": "ten-year", "total": true},
+            {"variable": "citizenship", "groups": [{"label": "EU", "members": ["1", "2"]}]}],
+     "where": {"region": ["1"]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lustrum.model.errors import QueryError, choices
+from lustrum.model.hierarchy import Category
+from lustrum.model.variable import Variable
+
+__all__ = ["Axis", "Filter", "Group", "TableQuery"]
+
+TOTAL_CODE = "_T"
+REST_CODE = "_REST"
+
+
+@dataclass(frozen=True)
+class Group:
+    """An own group: a label and the codes (finest or groups) that it joins."""
+
+    label: str
+    members: tuple[str, ...]
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One variable of a table: at a level, or some of its codes, or own groups; with a total or not."""
+
+    variable: str
+    level: str | None = None
+    codes: tuple[str, ...] | None = None
+    groups: tuple[Group, ...] = ()
+    total: bool = False
+
+    def __post_init__(self) -> None:
+        if self.groups and (self.codes is not None or self.level is not None):
+            raise QueryError(
+                f"Variable {self.variable!r}: own groups cannot be mixed with a level or a choice of "
+                "codes; put the codes into the groups."
+            )
+        if self.codes is not None and not self.codes:
+            raise QueryError(
+                f"Variable {self.variable!r}: the choice of codes is empty; name at least one, or "
+                "leave the choice out to have all."
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every category of the level is asked for, so that nobody is left out."""
+        return self.codes is None and not self.groups
+
+    def categories(self, variable: Variable) -> tuple[Category, ...]:
+        """What stands along the axis, the total last.
+
+        The total is always that of the whole variable, chosen codes or not: a total of the chosen
+        ones alone would be a category of its own making, to be differenced against the others.
+        """
+        shown = self._chosen(variable)
+        seen: set[str] = set()
+        for category in shown:
+            if category.code in seen:
+                raise QueryError(
+                    f"Variable {variable.name!r}: the category {category.code!r} is asked for twice; "
+                    "once is right."
+                )
+            seen.add(category.code)
+        if not self.total:
+            return shown
+        return (*shown, Category(TOTAL_CODE, "Total", tuple(sorted(variable.everything))))
+
+    def _chosen(self, variable: Variable) -> tuple[Category, ...]:
+        if self.groups:
+            return tuple(_own_group(g, i, variable) for i, g in enumerate(self.groups, start=1))
+        offered = variable.finest if self.level is None else variable.level(self.level).categories
+        if self.codes is None:
+            return offered
+        return tuple(variable.category(code) for code in self.codes)
+
+    def widened(self, variable: Variable) -> tuple[Category, ...]:
+        """The axis without the choice: all categories, so that no choice gets around a rule.
+
+        Own groups and codes of several levels keep their place; whoever they leave out stands
+        together in one further category.
+        """
+        if self.complete:
+            return self._chosen(variable)
+        shown = self._chosen(variable)
+        offered = variable.finest if self.level is None else variable.level(self.level).categories
+        if {c.code for c in shown} <= {c.code for c in offered}:
+            return offered
+        rest = variable.everything.difference(*(c.members for c in shown))
+        if not rest:
+            return shown
+        return (*shown, Category(REST_CODE, "All others", tuple(sorted(rest))))
+
+    def to_mapping(self) -> str | dict[str, Any]:
+        """The shortest form that :meth:`TableQuery.from_mapping` reads back."""
+        out: dict[str, Any] = {"variable": self.variable}
+        if self.level is not None:
+            out["level"] = self.level
+        if self.codes is not None:
+            out["codes"] = list(self.codes)
+        if self.groups:
+            out["groups"] = [
+                {"label": g.label, "members": list(g.members)}
+                | ({"code": g.code} if g.code else {})
+                for g in self.groups
+            ]
+        if self.total:
+            out["total"] = True
+        return self.variable if len(out) == 1 else out
+
+
+def _own_group(group: Group, number: int, variable: Variable) -> Category:
+    members = sorted({p for code in group.members for p in variable.category(code).members})
+    if not members:
+        raise QueryError(
+            f"Variable {variable.name!r}: the group {group.label!r} is empty; name its members."
+        )
+    return Category(group.code or f"G{number}", group.label, tuple(members))
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Who is counted: only records whose variable has one of these codes (finest or groups)."""
+
+    variable: str
+    codes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.codes:
+            raise QueryError(
+                f"The filter on {self.variable!r} names no code; name at least one, or drop the filter."
+            )
+
+    def members(self, variable: Variable) -> frozenset[int]:
+        """The positions of the finest codes that pass."""
+        return frozenset(p for code in self.codes for p in variable.category(code).members)
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """A question for a table."""
+
+    dataset: str
+    by: tuple[Axis, ...]
+    where: tuple[Filter, ...] = ()
+    measure: str | None = None
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [axis.variable for axis in self.by]
+        for name in names:
+            if names.count(name) > 1:
+                raise QueryError(f"The variable {name!r} stands twice in the table; once is right.")
+        filtered = [f.variable for f in self.where]
+        for name in filtered:
+            if filtered.count(name) > 1:
+                raise QueryError(
+                    f"There are two filters on {name!r}; write one filter with all the codes wanted."
+                )
+
+    @property
+    def with_totals(self) -> TableQuery:
+        """The same question with a total along every axis."""
+        return replace(self, by=tuple(replace(axis, total=True) for axis in self.by))
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any]) -> TableQuery:
+        """Read a question from its JSON form; every mistake is one clear sentence."""
+        known = ("dataset", "by", "where", "measure", "weight", "totals")
+        for key in raw:
+            if key not in known:
+                raise QueryError(f"A table query has no key {key!r}; {choices(key, known)}.")
+        dataset = raw.get("dataset")
+        if not isinstance(dataset, str):
+            raise QueryError("A table query needs 'dataset', the name of a dataset in quotes.")
+        by = raw.get("by", ())
+        if not isinstance(by, Sequence) or isinstance(by, str):
+            raise QueryError('\'by\' must be a list of variables, such as ["age", "sex"].')
+        where = raw.get("where") or {}
+        if not isinstance(where, Mapping):
+            raise QueryError('\'where\' must map variables to codes, such as {"region": ["1"]}.')
+        totals = raw.get("totals", False)
+        if not isinstance(totals, bool):
+            raise QueryError("'totals' must be true or false.")
+        query = cls(
+            dataset=dataset,
+            by=tuple(_axis(a) for a in by),
+            where=tuple(
+                Filter(str(v), _codes(c, f"The filter on {v!r}")) for v, c in where.items()
+            ),
+            measure=_name(raw, "measure"),
+            weight=_name(raw, "weight"),
+        )
+        return query.with_totals if totals else query
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The JSON form; :meth:`from_mapping` reads it back unchanged."""
+        out: dict[str, Any] = {"dataset": self.dataset, "by": [a.to_mapping() for a in self.by]}
+        if self.where:
+            out["where"] = {f.variable: list(f.codes) for f in self.where}
+        if self.measure is not None:
+            out["measure"] = self.measure
+        if self.weight is not None:
+            out["weight"] = self.weight
+        return out
+
+
+def _axis(raw: object) -> Axis:
+    if isinstance(raw, str):
+        return Axis(raw)
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("variable"), str):
+        raise QueryError(
+            "Each entry of 'by' must be a variable's name or an object with 'variable'."
+        )
+    variable = raw["variable"]
+    known = ("variable", "level", "codes", "groups", "total")
+    for key in raw:
+        if key not in known:
+            raise QueryError(
+                f"Variable {variable!r}: unknown key {key!r}; {choices(str(key), known)}."
+            )
+    codes = raw.get("codes")
+    groups = raw.get("groups", ())
+    if not isinstance(groups, Sequence) or isinstance(groups, str):
+        raise QueryError(f"Variable {variable!r}: 'groups' must be a list of groups.")
+    total = raw.get("total", False)
+    if not isinstance(total, bool):
+        raise QueryError(f"Variable {variable!r}: 'total' must be true or false.")
+    return Axis(
+        variable=variable,
+        level=_name(raw, "level"),
+        codes=None if codes is None else _codes(codes, f"Variable {variable!r}, 'codes'"),
+        groups=tuple(_group(g, variable) for g in groups),
+        total=total,
+    )
+
+
+def _group(raw: object, variable: str) -> Group:
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("label"), str):
+        raise QueryError(f"Variable {variable!r}: each group needs a 'label' and its 'members'.")
+    code = raw.get("code", "")
+    if not isinstance(code, str) or code in (TOTAL_CODE, REST_CODE):
+        raise QueryError(f"Variable {variable!r}: the code of a group must be a text of its own.")
+    return Group(raw["label"], _codes(raw.get("members"), f"Variable {variable!r}, a group"), code)
+
+
+def _codes(raw: object, where: str) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        return (raw,)
+    if not isinstance(raw, Sequence) or not all(isinstance(c, str) for c in raw):
+        raise QueryError(f"{where} must be a code or a list of codes, each a text in quotes.")
+    return tuple(raw)
+
+
+def _name(raw: Mapping[str, Any], key: str) -> str | None:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, str):
+        raise QueryError(f"{key!r} must be a name in quotes.")
+    return value

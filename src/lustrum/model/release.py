@@ -1,0 +1,92 @@
+"""A release: what the public sees, and what the public knows of how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model.status import CellStatus
+from lustrum.model.table import Ints, Mask, TableAxis, _frozen, inner_cells
+
+__all__ = ["Channel", "Release", "Transitions"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Rows of ``P(published | true)`` as triplets: row ``origin[k]`` reaches ``published[k]``.
+
+    ``origin`` indexes the true values that were asked for. Triplets stay small where a dense matrix
+    up to a count of a million would not.
+    """
+
+    origin: npt.NDArray[np.intp]
+    published: Ints
+    probability: Floats
+
+
+class Channel(Protocol):
+    """How a random method turns a true value into a published one, as everybody may know it."""
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The rows of the transition matrix for these true values."""
+        ...
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The smallest and largest true value that can have led to each published value."""
+        ...
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean probability that a value from that range is published unchanged."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Published values with their status, the channel that made them and the method's own words.
+
+    ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
+    """
+
+    axes: tuple[TableAxis, ...]
+    published: Ints
+    status: npt.NDArray[np.str_]
+    method: Mapping[str, Any]
+    channel: Channel | None = None
+    low: Ints | None = None
+    high: Ints | None = None
+    decimals: int = 0
+    unit: str = ""
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("published", "status", "low", "high"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _frozen(array))
+
+    def __repr__(self) -> str:
+        names = " x ".join(a.name for a in self.axes) or "everybody"
+        return f"Release({names}, by {self.method.get('method')})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Categories along each axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    @cached_property
+    def inner(self) -> Mask:
+        """Which cells are neither totals nor subtotals."""
+        return inner_cells(self.axes)
+
+    @cached_property
+    def shown(self) -> Mask:
+        """Which values may be seen; the others are suppressed, which is never 0."""
+        return np.asarray(self.status == CellStatus.FREE.value)

@@ -1,0 +1,221 @@
+"""Tables: what an engine answers, before anything is protected.
+
+A table holds confidential numbers. Its ``repr`` and its errors never show one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model.errors import InputError
+from lustrum.model.hierarchy import Category
+from lustrum.model.plugins import load
+
+if TYPE_CHECKING:
+    from lustrum.model.query import TableQuery
+
+__all__ = ["Contributions", "Table", "TableAxis"]
+
+Ints = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TableAxis:
+    """One dimension of a table: a variable and the categories that stand along it."""
+
+    name: str
+    label: str
+    categories: tuple[Category, ...]
+
+    def __len__(self) -> int:
+        return len(self.categories)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes in order."""
+        return tuple(c.code for c in self.categories)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels in order."""
+        return tuple(c.label for c in self.categories)
+
+    @cached_property
+    def inner(self) -> Mask:
+        """Which categories hold no other category of the axis: not totals, not subtotals."""
+        sets = [c.member_set for c in self.categories]
+        flags = [not any(other < own for other in sets) for own in sets]
+        return _frozen(np.array(flags, dtype=np.bool_))
+
+    @classmethod
+    def plain(
+        cls, name: str, codes: Sequence[str], labels: Sequence[str] | None = None
+    ) -> TableAxis:
+        """An axis of codes that do not overlap, for tables that come from nowhere else."""
+        names = codes if labels is None else labels
+        return cls(
+            name,
+            name,
+            tuple(Category(c, n, (i,)) for i, (c, n) in enumerate(zip(codes, names, strict=True))),
+        )
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The largest contributions of every cell, largest first, by absolute size.
+
+    The last axis of each array runs over the rank; ``holding`` is -1 where a cell has fewer
+    contributors than ranks. Several records of one holding count as one contributor. ``weight`` is
+    that holding's mean weight in the unit of ``10**-decimals``, or absent without weights.
+    """
+
+    value: Ints
+    holding: Ints
+    weight: npt.NDArray[np.float64] | None = None
+
+    def __repr__(self) -> str:
+        return f"Contributions(ranks={self.value.shape[-1]})"
+
+    @property
+    def present(self) -> Mask:
+        """Which ranks are filled."""
+        return self.holding >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An n-dimensional table of counts or magnitudes, frozen.
+
+    ``values`` are exact integers in units of ``10**-decimals``. ``contributors`` counts the
+    contributors of every cell (records, or holdings), unweighted. ``keys`` are summed record keys
+    modulo 2**64. ``structural`` marks cells that cannot hold anybody.
+
+    >>> table = Table.from_counts([[3, 0], [1, 2]], names=["area", "faith"])
+    >>> table
+    Table(area x faith, 2 x 2 cells, counts)
+    """
+
+    axes: tuple[TableAxis, ...]
+    values: Ints
+    kind: Literal["count", "magnitude"] = "count"
+    decimals: int = 0
+    unit: str = ""
+    contributors: Ints | None = None
+    keys: Keys | None = None
+    contributions: Contributions | None = None
+    structural: Mask | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape = tuple(len(axis) for axis in self.axes)
+        for name in ("values", "contributors", "keys", "structural"):
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != shape:
+                raise InputError(
+                    f"A table of {' x '.join(map(str, shape)) or '1'} cells got {name} of shape "
+                    f"{array.shape}; the shapes must be equal."
+                )
+            object.__setattr__(self, name, _frozen(array))
+        if self.values.dtype != np.int64:
+            raise InputError(
+                "The values of a table must be 64-bit integers; give fractions as integers with "
+                "'decimals'."
+            )
+        if self.kind == "count" and self.values.size and int(self.values.min()) < 0:
+            raise InputError("A table of counts holds a negative value; counts are 0 or more.")
+
+    def __repr__(self) -> str:
+        names = " x ".join(a.name for a in self.axes) or "everybody"
+        shape = " x ".join(str(len(a)) for a in self.axes) or "1"
+        return f"Table({names}, {shape} cells, {self.kind}s)"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Categories along each axis."""
+        return tuple(len(axis) for axis in self.axes)
+
+    @cached_property
+    def inner(self) -> Mask:
+        """Which cells are neither totals nor subtotals."""
+        return inner_cells(self.axes)
+
+    def take(self, picks: Sequence[npt.ArrayLike]) -> Table:
+        """The sub-table of the given positions along each axis."""
+        indices = [np.asarray(p, dtype=np.intp) for p in picks]
+        grid = np.ix_(*indices) if indices else ()
+        axes = tuple(
+            replace(axis, categories=tuple(axis.categories[i] for i in index))
+            for axis, index in zip(self.axes, indices, strict=True)
+        )
+        own = self.contributions
+        part = own and Contributions(
+            own.value[grid], own.holding[grid], None if own.weight is None else own.weight[grid]
+        )
+        return replace(
+            self,
+            axes=axes,
+            values=self.values[grid],
+            contributors=None if self.contributors is None else self.contributors[grid],
+            keys=None if self.keys is None else self.keys[grid],
+            contributions=part,
+            structural=None if self.structural is None else self.structural[grid],
+        )
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: npt.ArrayLike,
+        names: Sequence[str] | None = None,
+        codes: Sequence[Sequence[str]] | None = None,
+        keys: npt.ArrayLike | None = None,
+    ) -> Table:
+        """A table from an array of counts, with names and codes if there are any."""
+        raw = np.asarray(counts)
+        if raw.dtype.kind == "f" and not np.all(np.isfinite(raw) & (raw == np.floor(raw))):
+            raise InputError(
+                "Counts must be whole numbers; a fraction, infinity or NaN is among them."
+            )
+        if raw.dtype.kind not in "iuf":
+            raise InputError("Counts must be an array of whole numbers.")
+        array = raw.astype(np.int64)
+        names = [f"v{i + 1}" for i in range(array.ndim)] if names is None else list(names)
+        if len(names) != array.ndim:
+            raise InputError(
+                f"The counts have {array.ndim} dimensions but there are {len(names)} names."
+            )
+        if codes is None:
+            codes = [[str(i + 1) for i in range(n)] for n in array.shape]
+        axes = tuple(TableAxis.plain(n, c) for n, c in zip(names, codes, strict=True))
+        key_array = None if keys is None else np.asarray(keys, dtype=np.uint64)
+        return cls(axes=axes, values=array, keys=key_array, contributors=array.copy())
+
+    @classmethod
+    def from_frame(cls, frame: object, by: Sequence[str] | TableQuery, **options: Any) -> Table:
+        """Tabulate a pandas, polars or Arrow table in memory; see the engine ``frame``."""
+        engine = load("lustrum.engines", "frame")
+        table: Table = engine.tabulate_frame(frame, by, **options)
+        return table
+
+
+def inner_cells(axes: Sequence[TableAxis]) -> Mask:
+    """The cells that are neither totals nor subtotals along any axis."""
+    mask = np.ones((), dtype=np.bool_)
+    for axis in axes:
+        mask = mask[..., None] & axis.inner
+    return _frozen(np.asarray(mask))
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,139 @@
+"""Variables, measures and weights: the columns of a dataset as people know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lustrum.model.errors import DescriptionError, QueryError, choices
+from lustrum.model.hierarchy import Category, Hierarchy, Level
+
+__all__ = ["Measure", "Variable", "Weight"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A categorical variable: its finest codes with labels, and hierarchies over them.
+
+    >>> sex = Variable("sex", "Sex", codes=("1", "2"), labels=("Male", "Female"))
+    >>> sex.category("2").label
+    'Female'
+    """
+
+    name: str
+    label: str
+    codes: tuple[str, ...]
+    labels: tuple[str, ...]
+    description: str = ""
+    hierarchies: tuple[Hierarchy, ...] = ()
+    missing: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.codes:
+            raise DescriptionError(f"Variable {self.name!r} has no codes; it needs at least one.")
+        if len(self.codes) != len(self.labels):
+            raise DescriptionError(
+                f"Variable {self.name!r} has {len(self.codes)} codes but {len(self.labels)} labels; "
+                "each code needs one label."
+            )
+        seen: set[str] = set()
+        for code in (*self.codes, *(g.code for level in self.levels for g in level.groups)):
+            if code in seen:
+                raise DescriptionError(
+                    f"Variable {self.name!r} uses the code {code!r} twice; every finest code and "
+                    "every group of its hierarchies needs a code of its own."
+                )
+            seen.add(code)
+        names = [level.name for level in self.levels]
+        if len(set(names)) < len(names):
+            raise DescriptionError(
+                f"Variable {self.name!r} has two levels of the same name; level names must differ "
+                "over all hierarchies of a variable."
+            )
+        if self.missing is not None and self.missing not in self.codes:
+            raise DescriptionError(
+                f"Variable {self.name!r}: the code for missing values, {self.missing!r}, is not in "
+                "its code list; add it there."
+            )
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels of all hierarchies."""
+        return tuple(level for hierarchy in self.hierarchies for level in hierarchy.levels)
+
+    @cached_property
+    def finest(self) -> tuple[Category, ...]:
+        """The finest codes as categories of one member each."""
+        return tuple(
+            Category(code, label, (i,))
+            for i, (code, label) in enumerate(zip(self.codes, self.labels, strict=True))
+        )
+
+    @cached_property
+    def everything(self) -> frozenset[int]:
+        """The positions of all finest codes."""
+        return frozenset(range(len(self.codes)))
+
+    @cached_property
+    def _nodes(self) -> dict[str, Category]:
+        nodes = {c.code: c for c in self.finest}
+        for level in self.levels:
+            nodes.update({g.code: g for g in level.groups})
+        return nodes
+
+    def category(self, code: str) -> Category:
+        """The finest code or group of that code; a clear error where there is none."""
+        try:
+            return self._nodes[code]
+        except KeyError:
+            raise QueryError(
+                f"Variable {self.name!r} has no category {code!r}; {choices(code, self._nodes)}."
+            ) from None
+
+    def level(self, name: str) -> Level:
+        """The level of that name; a clear error where there is none."""
+        for level in self.levels:
+            if level.name == name:
+                return level
+        raise QueryError(
+            f"Variable {self.name!r} has no level {name!r}; "
+            f"{choices(name, [level.name for level in self.levels])}."
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A numeric column, kept exactly as integers of ``10**-decimals``.
+
+    Exact integers make sums independent of the order of addition, so that every engine gives the
+    same bytes.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    decimals: int = 0
+    holding: str | None = None
+    missing: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_decimals(self.name, self.decimals)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A column of sampling weights, kept exactly as integers of ``10**-decimals``."""
+
+    name: str
+    label: str
+    decimals: int = 0
+
+    def __post_init__(self) -> None:
+        _check_decimals(self.name, self.decimals)
+
+
+def _check_decimals(name: str, decimals: int) -> None:
+    if not 0 <= decimals <= 9:
+        raise DescriptionError(
+            f"Column {name!r}: decimals is {decimals}, but must be a whole number from 0 to 9."
+        )
