@@ -1,0 +1,37 @@
+"""Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
+
+from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.engine import Engine, KernelEngine, Stopped
+from lustrum.tabulate.frame import FrameEngine
+from lustrum.tabulate.hypercube import HypercubeEngine, aggregate
+from lustrum.tabulate.ingest import (
+    FileSource,
+    FrameSource,
+    QuerySource,
+    Source,
+    ingest,
+    read_description,
+)
+from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.sql import SqlEngine
+from lustrum.tabulate.store import EmbeddedEngine, Store
+
+__all__ = [
+    "Cube",
+    "EmbeddedEngine",
+    "Engine",
+    "FileSource",
+    "FrameEngine",
+    "FrameSource",
+    "HypercubeEngine",
+    "KernelEngine",
+    "QuerySource",
+    "Secret",
+    "Source",
+    "SqlEngine",
+    "Stopped",
+    "Store",
+    "aggregate",
+    "ingest",
+    "read_description",
+]

@@ -1,0 +1,253 @@
+"""From columns as they come to columns as the kernel wants them: small integers.
+
+Every mistake in the data is one sentence that names the source, the column, the row and what would
+be right. A wrong code is quoted; a wrong number or identifier is not, for it may be somebody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lustrum.model import Dataset, IngestError, Measure, StructuralZero, Variable, Weight
+from lustrum.model.errors import choices
+from lustrum.tabulate.keys import Secret, record_keys, text_identity
+
+__all__ = ["Chunk", "code_type", "encode"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some records (or cells of a hypercube, with ``counts``), column by column."""
+
+    rows: int
+    codes: Mapping[str, Array]
+    numbers: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    ids: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    keys: npt.NDArray[np.uint64] | None = None
+    counts: npt.NDArray[np.int64] | None = None
+
+
+def code_type(codes: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest unsigned integer that numbers so many codes."""
+    return np.uint8 if codes <= 1 << 8 else np.uint16 if codes <= 1 << 16 else np.uint32
+
+
+def encode(
+    table: pa.Table,
+    dataset: Dataset,
+    source: str,
+    first_row: int = 1,
+    secret: Secret | None = None,
+) -> Chunk:
+    """Encode the described columns of an Arrow table; ``first_row`` is the number of its first row."""
+    rows = table.num_rows
+    place = _Place(source, first_row)
+    codes = {v.name: _codes(_column(table, v.name, place), v, place) for v in dataset.variables}
+    numbers: dict[str, npt.NDArray[np.int64]] = {}
+    described: list[Measure | Weight] = [*dataset.measures, *dataset.weights]
+    for number in described:
+        numbers[number.name] = _numbers(_column(table, number.name, place), number, place)
+    ids = {name: _ids(_column(table, name, place), name, place) for name in dataset.id_columns}
+    for zero in dataset.structural_zeros:
+        _check_structural(zero, codes, place)
+    keys = None
+    if secret is not None:
+        identity = (
+            np.arange(first_row, first_row + rows, dtype=np.uint64)
+            if dataset.record_id is None
+            else ids[dataset.record_id].astype(np.uint64)
+        )
+        keys = record_keys(secret, dataset.name, identity)
+    return Chunk(rows, codes, numbers, ids, keys)
+
+
+@dataclass(frozen=True)
+class _Place:
+    source: str
+    first_row: int
+
+    def at(self, column: str, position: int) -> str:
+        return f"{self.source}, column {column!r}, row {self.first_row + position}"
+
+
+def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
+    found = table.schema.get_all_field_indices(name)
+    if not found:
+        raise IngestError(
+            f"{place.source} has no column {name!r}, which the description asks for; "
+            f"{choices(name, table.schema.names)}."
+        )
+    if len(found) > 1:
+        raise IngestError(f"{place.source} has {len(found)} columns named {name!r}; one is right.")
+    column = table.column(found[0])
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
+    known = pa.array(variable.codes, pa.string())
+    if pa.types.is_dictionary(column.type):
+        of_entry = pc.index_in(_as_text(column.dictionary, variable.name, place), value_set=known)
+        index = pc.take(of_entry, column.indices)
+        texts: Any = column
+    else:
+        texts = _as_text(column, variable.name, place)
+        index = pc.index_in(texts, value_set=known)
+    if index.null_count:
+        gaps = np.asarray(pc.is_null(index))
+        empty = np.asarray(pc.is_null(texts))
+        if variable.missing is not None:
+            filled = index.to_numpy(zero_copy_only=False).copy()
+            filled[empty] = variable.codes.index(variable.missing)
+            index = pa.array(filled, mask=gaps & ~empty)
+            gaps = gaps & ~empty
+        if gaps.any():
+            position = int(np.argmax(gaps))
+            where = place.at(variable.name, position)
+            if empty[position]:
+                raise IngestError(
+                    f"{where}: the value is missing; fill it, or give the variable a code for "
+                    "missing values ('missing' in the description)."
+                )
+            wrong = str(texts[position].as_py())
+            raise IngestError(
+                f"{where}: the code {wrong[:60]!r} is not in the code list; "
+                f"{choices(wrong, variable.codes)}."
+            )
+    return _numpy(index).astype(code_type(len(variable.codes)))
+
+
+def _as_text(column: pa.Array, name: str, place: _Place) -> pa.Array:
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        raise IngestError(
+            f"{place.source}, column {name!r}: codes must be texts or whole numbers, but the column "
+            f"is of type {kind}."
+        )
+    return column.cast(pa.string())
+
+
+def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDArray[np.int64]:
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
+    if column.null_count:
+        missing = getattr(spec, "missing", None)
+        if missing is None:
+            position = int(np.argmax(np.asarray(pc.is_null(column))))
+            raise IngestError(
+                f"{place.at(spec.name, position)}: the value is missing; fill it, or say what a missing "
+                "value stands for ('missing' in the description)."
+            )
+        column = pc.fill_null(column, pa.scalar(missing).cast(column.type))
+    scaled = _scaled(column, spec.decimals)
+    bad = np.isnan(scaled) if scaled.dtype.kind == "f" else np.zeros(scaled.size, dtype=np.bool_)
+    if scaled.dtype.kind == "f":
+        nearest = np.rint(scaled)
+        # A float carries about 15 digits: what is further off than that is a real decimal too many.
+        bad |= ~(np.abs(scaled - nearest) <= 1e-6 + 1e-12 * np.abs(scaled)) | (
+            np.abs(scaled) > 2**53
+        )
+        scaled = np.where(bad, 0, nearest).astype(np.int64)
+    if isinstance(spec, Weight) and not bad.any():
+        negative = scaled < 0
+        if negative.any():
+            raise IngestError(
+                f"{place.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative."
+            )
+    if bad.any():
+        raise IngestError(
+            f"{place.at(spec.name, int(np.argmax(bad)))}: the value is not a number with at most "
+            f"{spec.decimals} decimals; mend it, or raise 'decimals' in the description."
+        )
+    return scaled.astype(np.int64)
+
+
+def _scaled(column: pa.Array, decimals: int) -> Array:
+    """The column times ``10**decimals``: exact integers, or floats with NaN where it is no number."""
+    kind = column.type
+    factor = 10**decimals
+    if pa.types.is_integer(kind):
+        whole = _numpy(column.cast(pa.int64(), safe=False))
+        if whole.size and np.abs(whole).max() > (2**63 - 1) // factor:
+            return np.where(np.abs(whole) > (2**63 - 1) // factor, np.nan, 0.0)
+        return np.asarray(whole * factor)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
+        try:
+            return _decimal_words(column.cast(pa.decimal128(18, decimals)))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return _one_by_one(column, decimals)
+    if pa.types.is_floating(kind):
+        return np.asarray(_numpy(column.cast(pa.float64())) * factor)
+    return np.full(len(column), np.nan)
+
+
+def _decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
+    """The integers behind a column of decimals of at most 18 digits: the low words of their 128 bits."""
+    words = np.frombuffer(column.buffers()[1], dtype="<i8").reshape(-1, 2)
+    return words[column.offset : column.offset + len(column), 0].astype(np.int64)
+
+
+def _one_by_one(column: pa.Array, decimals: int) -> Array:
+    """The slow way for a column with a mistake in it, to find where the mistake is."""
+    kind = pa.decimal128(18, decimals)
+    out = np.full(len(column), 0.0)
+    for position, value in enumerate(column):
+        try:
+            pa.array([value.as_py()], column.type).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            out[position] = np.nan
+            break
+    return out
+
+
+def _ids(column: pa.Array, name: str, place: _Place) -> npt.NDArray[np.int64]:
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
+    if column.null_count:
+        position = int(np.argmax(np.asarray(pc.is_null(column))))
+        raise IngestError(
+            f"{place.at(name, position)}: an identifier is missing; every record needs one."
+        )
+    if pa.types.is_integer(column.type):
+        whole = _numpy(column.cast(pa.int64()))
+        if whole.size and whole.min() < 0:
+            position = int(np.argmax(whole < 0))
+            raise IngestError(
+                f"{place.at(name, position)}: an identifier is negative; use 0 or more."
+            )
+        return whole
+    texts = _as_text(column, name, place)
+    entries = texts.dictionary_encode()
+    hashed = np.array([text_identity(t) for t in entries.dictionary.to_pylist()], dtype=np.int64)
+    return hashed[_numpy(entries.indices)]
+
+
+def _numpy(column: pa.Array) -> Array:
+    out: Array = column.to_numpy(zero_copy_only=False)
+    return out
+
+
+def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], place: _Place) -> None:
+    hit: npt.NDArray[np.bool_] | None = None
+    for name, members in zero.where.items():
+        here = np.isin(codes[name], np.fromiter(members, dtype=codes[name].dtype))
+        hit = here if hit is None else hit & here
+    if hit is not None and hit.any():
+        columns: Sequence[str] = list(zero.where)
+        raise IngestError(
+            f"{place.at(columns[0], int(np.argmax(hit)))}: the record has a combination of "
+            f"{', '.join(columns)} that the description says cannot exist ({zero.reason}); mend the "
+            "record or the description."
+        )

@@ -1,0 +1,214 @@
+"""The engine protocol, and the engine that runs the kernel over encoded columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Dataset, QueryError, Table, TableQuery
+from lustrum.tabulate import kernel
+from lustrum.tabulate.contributions import rank_contributions
+from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.encode import Chunk
+from lustrum.tabulate.plan import Plan
+
+__all__ = ["Engine", "KernelEngine", "Stopped"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
+    """The caller asked the engine to stop."""
+
+
+class Engine(Protocol):
+    """Whatever can answer a :class:`~lustrum.model.TableQuery` about one dataset."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The description of the data."""
+        ...
+
+    def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
+        """Count once what the question and, if asked, the rules before its filters need."""
+        ...
+
+    def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
+        """The table asked for, with ``ranks`` largest contributions per cell if it has a measure."""
+        ...
+
+
+class KernelEngine:
+    """Tabulates chunks of encoded columns in parallel."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        chunks: Sequence[Chunk],
+        workers: int | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> None:
+        self._dataset = dataset
+        self._chunks = tuple(chunks)
+        self._workers = workers or len(os.sched_getaffinity(0))
+        self._stopped = stopped or (lambda: False)
+        self._largest: dict[tuple[str | None, str | None], float] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._dataset.name!r})"
+
+    @property
+    def dataset(self) -> Dataset:
+        """The description of the data."""
+        return self._dataset
+
+    def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
+        """The table asked for."""
+        return self.cube(query, ranks=ranks).shown()
+
+    def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
+        """Count by atoms in one pass."""
+        plan = Plan.of(query, self._dataset, unfiltered)
+        self._check_range(query)
+        total = plan.size * plan.layers
+        work = list(self._blocks())
+        parts = min(self._workers, max(1, len(work)))
+        shares = [work[i::parts] for i in range(parts)]
+        with ThreadPoolExecutor(parts) as pool:
+            done = list(pool.map(lambda share: self._tally(plan, total, share), shares))
+        shape = (plan.layers, *plan.shape)
+        cells = np.add.reduce([d[0] for d in done])
+        keyed = all(chunk.keys is not None for chunk in self._chunks)
+        partial = [d[1] for d in done if d[1] is not None]
+        sums = np.add.reduce(partial) if partial else None
+        contributors = contributions = None
+        if query.measure is not None:
+            contributors, contributions = self._contributions(plan, ranks)
+        return Cube(
+            plan,
+            self._dataset,
+            counts=cells[:, 0].astype(np.int64).reshape(shape),
+            keys=np.ascontiguousarray(cells[:, 1]).reshape(shape) if keyed else None,
+            sums=None if sums is None else sums.reshape(shape),
+            contributors=contributors,
+            contributions=contributions if ranks else None,
+        )
+
+    def _check_range(self, query: TableQuery) -> None:
+        """Refuse sums that could leave 64 bits; they would wrap around without a word."""
+        asked = (query.measure, query.weight)
+        if asked == (None, None):
+            return
+        if asked not in self._largest:
+            largest = 0.0
+            for chunk in self._chunks:
+                values, weights = self._amounts(query, chunk, 0, chunk.rows)
+                largest += float(np.abs(values).astype(np.float64) @ weights.astype(np.float64))
+            self._largest[asked] = largest
+        if self._largest[asked] >= 2.0**62:
+            raise QueryError(
+                f"The sums of {query.measure or query.weight!r} do not fit 64 bits at their decimals; "
+                "describe the column with fewer decimals, or ask without weights."
+            )
+
+    def _blocks(self) -> Iterator[tuple[Chunk, int, int]]:
+        for chunk in self._chunks:
+            for start in range(0, chunk.rows, kernel.BLOCK):
+                yield chunk, start, min(start + kernel.BLOCK, chunk.rows)
+
+    def _tally(
+        self, plan: Plan, total: int, work: Sequence[tuple[Chunk, int, int]]
+    ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
+        cells = np.zeros((total, 2), dtype=np.uint64)
+        measured = plan.query.measure is not None or plan.query.weight is not None
+        sums = np.zeros(total, dtype=np.int64) if measured else None
+        entries = plan.entries()
+        space = np.empty(kernel.BLOCK, dtype=np.int64)
+        no_keys = np.zeros(kernel.BLOCK, dtype=np.uint64)
+        for chunk, start, stop in work:
+            if self._stopped():
+                raise Stopped
+            index = _index(chunk, start, stop, entries, space)
+            keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]
+            if chunk.counts is None:
+                kernel.tally(index, keys, cells)
+            else:
+                kernel.tally_counts(index, chunk.counts[start:stop].view(np.uint64), cells[:, 0])
+                kernel.tally_counts(index, keys, cells[:, 1])
+            if sums is not None:
+                values, weights = self._amounts(plan.query, chunk, start, stop)
+                kernel.tally_numbers(index, values, weights, sums)
+        return cells, sums
+
+    def _amounts(self, query: TableQuery, chunk: Chunk, start: int, stop: int) -> tuple[Ints, Ints]:
+        ones = np.ones(stop - start, dtype=np.int64)
+        if chunk.counts is not None and query.measure is None and query.weight is not None:
+            return chunk.numbers[query.weight][start:stop], ones
+        values = ones if query.measure is None else chunk.numbers[query.measure][start:stop]
+        weights = ones if query.weight is None else chunk.numbers[query.weight][start:stop]
+        return values, weights
+
+    def _contributions(self, plan: Plan, ranks: int) -> tuple[Ints, Any]:
+        """Gather the records that pass with their owners, then rank."""
+        query = plan.query
+        assert query.measure is not None
+        if any(chunk.counts is not None for chunk in self._chunks):
+            raise QueryError(
+                "A hypercube holds no single contributions; ask for counts, or use the microdata."
+            )
+        holding = self._dataset.measure(query.measure).holding
+        narrow = plan.entries()
+        index, owner, value, weight = [], [], [], []
+        first = 0
+        for chunk in self._chunks:
+            if chunk.rows == 0:
+                continue
+            cells = _index(chunk, 0, chunk.rows, narrow, np.empty(chunk.rows, dtype=np.int64))
+            passing = np.flatnonzero((cells >= 0) & (cells < plan.size))
+            owners = (
+                np.arange(first, first + chunk.rows, dtype=np.int64)
+                if holding is None
+                else chunk.ids[holding]
+            )
+            index.append(cells[passing])
+            owner.append(owners[passing])
+            value.append(chunk.numbers[query.measure][passing])
+            if query.weight is not None:
+                weight.append(chunk.numbers[query.weight][passing])
+            first += chunk.rows
+
+        def joined(parts: list[Ints]) -> Ints:
+            return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+        return rank_contributions(
+            plan,
+            joined(index),
+            joined(owner),
+            joined(value),
+            joined(weight) if query.weight is not None else None,
+            max(ranks, 1),
+        )
+
+
+def _index(
+    chunk: Chunk,
+    start: int,
+    stop: int,
+    entries: Sequence[tuple[str, Ints]],
+    space: Ints,
+) -> Ints:
+    index = space[: stop - start]
+    if not entries:
+        index[:] = 0
+    for position, (name, entry) in enumerate(entries):
+        codes = chunk.codes[name][start:stop]
+        if position == 0:
+            kernel.start_codes(codes, entry, index)
+        else:
+            kernel.add_codes(codes, entry, index)
+    return index

@@ -1,0 +1,107 @@
+"""The in-memory engine: a pandas, polars or Arrow table, described or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lustrum.model import (
+    Axis,
+    Dataset,
+    Filter,
+    IngestError,
+    InputError,
+    Table,
+    TableQuery,
+    Variable,
+)
+from lustrum.model.errors import choices
+from lustrum.tabulate.encode import encode
+from lustrum.tabulate.engine import KernelEngine
+from lustrum.tabulate.keys import Secret
+
+__all__ = ["FrameEngine", "as_arrow", "describe_frame"]
+
+
+class FrameEngine(KernelEngine):
+    """Answers from a table in memory.
+
+    >>> people = pa.table({"area": ["N", "N", "S"], "faith": ["a", "b", "a"]})
+    >>> Table.from_frame(people, by=["area", "faith"]).values.tolist()
+    [[1, 1], [1, 0]]
+    """
+
+    def __init__(
+        self,
+        frame: object,
+        dataset: Dataset,
+        secret: Secret | None = None,
+        workers: int | None = None,
+    ) -> None:
+        table = as_arrow(frame)
+        super().__init__(dataset, [encode(table, dataset, "The frame", secret=secret)], workers)
+
+    @staticmethod
+    def tabulate_frame(
+        frame: object,
+        by: Sequence[str] | TableQuery,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        dataset: Dataset | None = None,
+        secret: Secret | None = None,
+        totals: bool = False,
+        ranks: int = 0,
+    ) -> Table:
+        """Tabulate a frame at once; without a description the codes are those that occur."""
+        table = as_arrow(frame)
+        if isinstance(by, TableQuery):
+            query = by
+        else:
+            if isinstance(by, str):
+                raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
+            filters = tuple(
+                Filter(name, (codes,) if isinstance(codes, str) else tuple(codes))
+                for name, codes in (where or {}).items()
+            )
+            axes = tuple(Axis(name, total=totals) for name in by)
+            query = TableQuery(dataset.name if dataset else "frame", axes, filters)
+        if dataset is None:
+            names = [a.variable for a in query.by] + [f.variable for f in query.where]
+            dataset = describe_frame(table, list(dict.fromkeys(names)), query.dataset)
+        return FrameEngine(table, dataset, secret).tabulate(query, ranks=ranks)
+
+
+def as_arrow(frame: object) -> pa.Table:
+    """An Arrow table over a frame, without a copy where the frame allows it."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if isinstance(frame, Mapping):
+        return pa.table(dict(frame))
+    raise InputError(
+        f"A frame must be a pandas, polars or Arrow table, or a mapping of columns, not "
+        f"{type(frame).__name__}."
+    )
+
+
+def describe_frame(table: pa.Table, names: Sequence[str], dataset: str = "frame") -> Dataset:
+    """A description with the codes that occur in each column, in their order."""
+    return Dataset(
+        name=dataset, title=dataset, variables=tuple(_describe(table, name) for name in names)
+    )
+
+
+def _describe(table: pa.Table, name: str) -> Variable:
+    if name not in table.schema.names:
+        raise IngestError(f"The frame has no column {name!r}; {choices(name, table.schema.names)}.")
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    found: Any = pc.drop_null(pc.unique(column))
+    codes = found.take(pc.sort_indices(found)).cast(pa.string()).to_pylist()
+    if not codes:
+        raise IngestError(f"The frame, column {name!r}: there is no value; it needs at least one.")
+    return Variable(name, name, tuple(codes), tuple(codes))

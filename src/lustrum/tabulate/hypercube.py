@@ -1,0 +1,95 @@
+"""A pre-aggregated hypercube as input: cells with counts and summed keys instead of records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lustrum.model import Dataset, IngestError, InputError, TableQuery
+from lustrum.model.query import Axis
+from lustrum.tabulate.encode import Chunk, encode
+from lustrum.tabulate.engine import Engine, KernelEngine
+from lustrum.tabulate.frame import as_arrow
+
+__all__ = ["HypercubeEngine", "aggregate"]
+
+COUNT = "count"
+KEY = "key"
+
+
+class HypercubeEngine(KernelEngine):
+    """Answers from cells: one row per non-empty combination, its count, and its summed key if any."""
+
+    def __init__(
+        self,
+        cells: object,
+        dataset: Dataset,
+        count: str = COUNT,
+        key: str | None = None,
+        workers: int | None = None,
+    ) -> None:
+        table = as_arrow(cells)
+        if dataset.measures or dataset.weights or dataset.id_columns:
+            dataset = Dataset(
+                name=dataset.name,
+                title=dataset.title,
+                variables=dataset.variables,
+                structural_zeros=dataset.structural_zeros,
+                unit=dataset.unit,
+                units=dataset.units,
+                description=dataset.description,
+            )
+        for name in (count, *([key] if key else [])):
+            if name not in table.schema.names:
+                raise IngestError(f"The hypercube has no column {name!r}; it needs one.")
+        if key is None and KEY in table.schema.names:
+            key = KEY
+        plain = encode(table, dataset, "The hypercube")
+        chunk = Chunk(
+            rows=plain.rows,
+            codes=plain.codes,
+            counts=_counts(table, count),
+            keys=None if key is None else _keys(table, key),
+        )
+        super().__init__(dataset, [chunk], workers)
+
+
+def _counts(table: pa.Table, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    column = table.column(name)
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise IngestError(
+            f"The hypercube, column {name!r}: counts must be whole numbers, none missing."
+        )
+    counts = np.asarray(column.combine_chunks().cast(pa.int64()), dtype=np.int64)
+    if counts.size and counts.min() < 0:
+        raise IngestError(
+            f"The hypercube, column {name!r}, row {int(np.argmax(counts < 0)) + 1}: the count is "
+            "negative; counts are 0 or more."
+        )
+    return counts
+
+
+def _keys(table: pa.Table, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+    column = table.column(name)
+    if column.type != pa.uint64() or column.null_count:
+        raise IngestError(
+            f"The hypercube, column {name!r}: summed keys must be unsigned 64-bit integers, none missing."
+        )
+    return np.asarray(pc.cast(column, pa.uint64()).combine_chunks(), dtype=np.uint64)
+
+
+def aggregate(engine: Engine, variables: list[str]) -> pa.Table:
+    """The non-empty cells of a hypercube over these variables, for :class:`HypercubeEngine`."""
+    if not variables:
+        raise InputError("A hypercube needs at least one variable.")
+    query = TableQuery(engine.dataset.name, tuple(Axis(name) for name in variables))
+    table = engine.tabulate(query)
+    where = np.nonzero(table.values)
+    columns: dict[str, pa.Array] = {}
+    for axis, position in zip(table.axes, where, strict=True):
+        columns[axis.name] = pa.array(axis.codes).take(pa.array(position))
+    columns[COUNT] = pa.array(table.values[where])
+    if table.keys is not None:
+        columns[KEY] = pa.array(table.keys[where])
+    return pa.table(columns)

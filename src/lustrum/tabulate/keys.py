@@ -1,0 +1,107 @@
+"""Record keys: one secret 64-bit number for each record, summed modulo 2**64 into cells.
+
+A key depends on the agency's secret, the dataset and the record's own identity, so that the same
+record has the same key after a new ingest, in another order and on another engine. The sum over any
+set of records is uniform to whoever does not hold the secret, and the same set always gives the same sum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from lustrum.model import DatasetError, InputError
+from lustrum.model.keys import scramble
+
+__all__ = ["KEY_VERSION", "Secret", "record_keys", "text_identity"]
+
+KEY_VERSION = 1
+_BYTES = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Secret:
+    """The agency's secret; never shown, not even by ``repr``."""
+
+    value: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.value) < 16:
+            raise InputError("A secret for record keys must have at least 16 bytes; 32 is right.")
+
+    def __repr__(self) -> str:
+        return "Secret(hidden)"
+
+    @classmethod
+    def random(cls) -> Secret:
+        """A fresh secret from the system's generator."""
+        return cls(secrets.token_bytes(_BYTES))
+
+    @classmethod
+    def load_or_create(cls, path: Path) -> Secret:
+        """Read the secret from a file, or make the file (readable by its owner only) if there is none."""
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            return cls._create(path)
+        try:
+            return cls(bytes.fromhex(text))
+        except ValueError:
+            raise DatasetError(
+                f"The secret file {path} is damaged; it must hold 64 hexadecimal digits. Restore it "
+                "from a backup: with another secret every table would be perturbed anew."
+            ) from None
+
+    @classmethod
+    def _create(cls, path: Path) -> Secret:
+        secret = cls.random()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return cls._write(path, secret)
+        except OSError as error:
+            raise DatasetError(
+                f"The secret for record keys could not be written to {path}: {error.strerror}."
+            ) from None
+
+    @classmethod
+    def _write(cls, path: Path, secret: Secret) -> Secret:
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secret.value.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # fails if another process was faster, whose secret then holds
+        except FileExistsError:
+            return cls.load_or_create(path)
+        finally:
+            draft.unlink()
+        return secret
+
+    def derive(self, purpose: str) -> bytes:
+        """A 16-byte key for one purpose, from which neither the secret nor another key follows."""
+        hkdf = HKDF(algorithm=SHA256(), length=16, salt=None, info=purpose.encode())
+        return hkdf.derive(self.value)
+
+
+def record_keys(
+    secret: Secret, dataset: str, identity: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """The keys of records of these identities: AES as a pseudo-random function of the identity."""
+    key = secret.derive(f"lustrum record key {KEY_VERSION} {dataset}")
+    return scramble(key, identity)
+
+
+def text_identity(text: str) -> int:
+    """The 63-bit identity of a record or holding whose id is a text."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -1,0 +1,138 @@
+"""A plan: what has to be counted so that a question can be answered, with and without its filters.
+
+The rules of an agency are tested on the table before the user's choices and filters, and again on
+what is shown. One pass over the records serves both: along each axis it counts the atoms of all
+categories that either table needs, and it keeps those whom a filter drops apart from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Category, Dataset, QueryError, TableAxis, TableQuery, Variable
+from lustrum.structure import Atoms
+from lustrum.tabulate.kernel import OUTSIDE
+
+__all__ = ["AxisPlan", "FilterPlan", "Plan"]
+
+MOST_CELLS = 1 << 27
+
+
+@dataclass(frozen=True)
+class AxisPlan:
+    """One axis: what is shown, what the rules look at, and the atoms that both are made of."""
+
+    variable: Variable
+    shown: tuple[Category, ...]
+    wide: tuple[Category, ...]
+    atoms: Atoms
+
+    @classmethod
+    def of(
+        cls, variable: Variable, shown: Sequence[Category], wide: Sequence[Category]
+    ) -> AxisPlan:
+        """Find the atoms of an axis."""
+        atoms = Atoms.of(len(variable.codes), [*shown, *wide])
+        return cls(variable, tuple(shown), tuple(wide), atoms)
+
+    def table_axis(self, categories: tuple[Category, ...]) -> TableAxis:
+        """The axis of a table that shows these categories."""
+        return TableAxis(self.variable.name, self.variable.label, categories)
+
+    @property
+    def shown_atoms(self) -> Atoms:
+        """How the shown categories are made of atoms."""
+        return replace(self.atoms, membership=self.atoms.membership[: len(self.shown)])
+
+    @property
+    def wide_atoms(self) -> Atoms:
+        """How the unfiltered categories are made of atoms."""
+        return replace(self.atoms, membership=self.atoms.membership[len(self.shown) :])
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """One filter: the finest codes that pass."""
+
+    variable: Variable
+    passing: frozenset[int]
+
+    @property
+    def passes(self) -> npt.NDArray[np.bool_]:
+        """For each finest code, whether it passes."""
+        mask = np.zeros(len(self.variable.codes), dtype=np.bool_)
+        mask[np.fromiter(self.passing, dtype=np.intp)] = True
+        return mask
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to count."""
+
+    query: TableQuery
+    axes: tuple[AxisPlan, ...]
+    filters: tuple[FilterPlan, ...]
+    keep_dropped: bool
+
+    @classmethod
+    def of(cls, query: TableQuery, dataset: Dataset, unfiltered: bool = False) -> Plan:
+        """Resolve a question; ``unfiltered`` also keeps what the rules need."""
+        if query.dataset != dataset.name:
+            raise QueryError(
+                f"The question is for {query.dataset!r}, but this is {dataset.name!r}."
+            )
+        if query.measure is not None:
+            dataset.measure(query.measure)
+        if query.weight is not None:
+            dataset.weight(query.weight)
+        axes = []
+        for axis in query.by:
+            variable = dataset.variable(axis.variable)
+            wide = axis.widened(variable) if unfiltered else ()
+            axes.append(AxisPlan.of(variable, axis.categories(variable), wide))
+        filters = []
+        for item in query.where:
+            variable = dataset.variable(item.variable)
+            filters.append(FilterPlan(variable, item.members(variable)))
+        plan = cls(query, tuple(axes), tuple(filters), unfiltered)
+        if plan.size * plan.layers > MOST_CELLS:
+            raise QueryError(
+                f"The table would have {plan.size:,} cells; the most that can be counted at once is "
+                f"{MOST_CELLS // plan.layers:,}. Ask for fewer variables or coarser levels."
+            )
+        return plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Atoms along each axis."""
+        return tuple(axis.atoms.count for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """How many cells of atoms there are."""
+        out = 1
+        for count in self.shape:
+            out *= count
+        return out
+
+    @property
+    def layers(self) -> int:
+        """Layer ``f`` holds the records that fail ``f`` filters; only the first one is shown."""
+        return 1 + len(self.filters) if self.keep_dropped else 1
+
+    def entries(self) -> list[tuple[str, npt.NDArray[np.int64]]]:
+        """Per column, what each code adds to a record's cell number."""
+        out: list[tuple[str, npt.NDArray[np.int64]]] = []
+        stride = self.size
+        for axis in self.axes:
+            stride //= max(axis.atoms.count, 1)
+            of_code = axis.atoms.of_code
+            out.append((axis.variable.name, np.where(of_code < 0, OUTSIDE, of_code * stride)))
+        for item in self.filters:
+            failing = self.size if self.keep_dropped else OUTSIDE
+            out.append((item.variable.name, np.where(item.passes, 0, failing).astype(np.int64)))
+        return out

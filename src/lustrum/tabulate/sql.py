@@ -1,0 +1,126 @@
+"""The SQL engine: the same answers from DuckDB, for data that stays where DuckDB can read it.
+
+It is also the second opinion that the kernel is tested against: it shares no loop with it.
+"""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lustrum.model import Contributions, Dataset, Table, TableQuery
+from lustrum.tabulate.contributions import rank_contributions
+from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.encode import Chunk
+from lustrum.tabulate.kernel import OUTSIDE
+from lustrum.tabulate.plan import Plan
+
+__all__ = ["SqlEngine"]
+
+_RECORDS = "lustrum_records"
+
+
+class SqlEngine:
+    """Answers by GROUP BY over a relation of encoded columns."""
+
+    def __init__(self, dataset: Dataset, chunks: list[Chunk]) -> None:
+        self._dataset = dataset
+        self._connection = duckdb.connect()
+        keyed = all(chunk.keys is not None for chunk in chunks)
+        columns: dict[str, pa.ChunkedArray] = {}
+        for v in dataset.variables:
+            columns[f"code_{v.name}"] = pa.chunked_array([c.codes[v.name] for c in chunks])
+        for name in (*(m.name for m in dataset.measures), *(w.name for w in dataset.weights)):
+            columns[f"number_{name}"] = pa.chunked_array([c.numbers[name] for c in chunks])
+        for name in dataset.id_columns:
+            columns[f"id_{name}"] = pa.chunked_array([c.ids[name] for c in chunks])
+        if keyed:
+            columns["record_key"] = pa.chunked_array([c.keys for c in chunks])
+        rows = sum(c.rows for c in chunks)
+        columns["row_number"] = pa.chunked_array([np.arange(rows, dtype=np.int64)])
+        self._keyed = keyed
+        self._connection.register(_RECORDS, pa.table(columns))
+
+    def __repr__(self) -> str:
+        return f"SqlEngine({self._dataset.name!r})"
+
+    @property
+    def dataset(self) -> Dataset:
+        """The description of the data."""
+        return self._dataset
+
+    def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
+        """The table asked for."""
+        return self.cube(query, ranks=ranks).shown()
+
+    def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
+        """Count by atoms with one GROUP BY."""
+        plan = Plan.of(query, self._dataset, unfiltered)
+        total = plan.size * plan.layers
+        joins, terms = self._index_terms(plan)
+        amount = self._amount(query)
+        key = "(sum(record_key) % 18446744073709551616)::UBIGINT" if self._keyed else "0::UBIGINT"
+        rows = self._connection.sql(
+            f"SELECT {terms} AS cell, count(*) AS n, {key} AS k, sum({amount})::BIGINT AS s "
+            f"FROM {_RECORDS} {joins} GROUP BY cell HAVING cell >= 0"
+        ).fetchnumpy()
+        cell = np.asarray(rows["cell"], dtype=np.int64)
+
+        def spread(name: str, kind: npt.DTypeLike) -> npt.NDArray[np.generic]:
+            out = np.zeros(total, dtype=kind)
+            out[cell] = np.asarray(rows[name]).astype(kind)
+            return out.reshape((plan.layers, *plan.shape))
+
+        measured = query.measure is not None or query.weight is not None
+        contributors = contributions = None
+        if query.measure is not None:
+            contributors, contributions = self._contributions(plan, joins, terms, ranks)
+        return Cube(
+            plan,
+            self._dataset,
+            counts=spread("n", np.int64).astype(np.int64),
+            keys=spread("k", np.uint64).astype(np.uint64) if self._keyed else None,
+            sums=spread("s", np.int64).astype(np.int64) if measured else None,
+            contributors=contributors,
+            contributions=contributions if ranks else None,
+        )
+
+    def _amount(self, query: TableQuery) -> str:
+        value = f'"number_{query.measure}"' if query.measure else "1"
+        weight = f'"number_{query.weight}"' if query.weight else "1"
+        return f"{value}::HUGEINT * {weight}::HUGEINT"
+
+    def _index_terms(self, plan: Plan) -> tuple[str, str]:
+        joins, terms = [], []
+        for number, (name, entry) in enumerate(plan.entries()):
+            lookup = f"lustrum_entry_{number}"
+            codes = np.arange(entry.size, dtype=np.int64)
+            self._connection.register(lookup, pa.table({"code": codes, "entry": entry}))
+            joins.append(f'JOIN {lookup} e{number} ON e{number}.code = "code_{name}"')
+            terms.append(f"e{number}.entry")
+        return " ".join(joins), " + ".join(terms) or "0::BIGINT"
+
+    def _contributions(
+        self, plan: Plan, joins: str, terms: str, ranks: int
+    ) -> tuple[npt.NDArray[np.int64], Contributions]:
+        query = plan.query
+        assert query.measure is not None
+        holding = self._dataset.measure(query.measure).holding
+        owner = "row_number" if holding is None else f'"id_{holding}"'
+        weight = f'"number_{query.weight}"' if query.weight else "1::BIGINT"
+        rows = self._connection.sql(
+            f'SELECT {terms} AS cell, {owner} AS owner, "number_{query.measure}" AS v, {weight} AS w '
+            f"FROM {_RECORDS} {joins}"
+        ).fetchnumpy()
+        cell = np.asarray(rows["cell"], dtype=np.int64)
+        cell = np.where(cell < plan.size, cell, OUTSIDE)
+        return rank_contributions(
+            plan,
+            cell,
+            np.asarray(rows["owner"], dtype=np.int64),
+            np.asarray(rows["v"], dtype=np.int64),
+            np.asarray(rows["w"], dtype=np.int64) if query.weight else None,
+            max(ranks, 1),
+        )
