@@ -1,0 +1,147 @@
+"""The demo business register: heavy tails, holdings and weights for magnitude tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtri
+
+from lustrum.demo.activities import SECTIONS
+from lustrum.demo.columns import categorical
+from lustrum.demo.draws import Floats, Positions, distribution, generators, pick, pick_by_row
+from lustrum.demo.geography import area_kinds, area_regions, area_shares
+from lustrum.demo.progress import Progress, silent
+from lustrum.demo.register import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM
+
+_SIZES = np.array([0.62, 0.27, 0.055, 0.033, 0.018, 0.004])
+_LARGEST = 6000
+
+#: Businesses per head by kind of area: city, town, country, coast.
+_PER_HEAD = np.array([1.2, 0.9, 1.0, 1.1])
+
+_IN_A_GROUP = np.array([0.02, 0.06, 0.15, 0.25, 0.4, 0.6])
+_LARGEST_GROUP = 60
+
+#: Typical sampling weight by size class; the last two classes are surveyed in full.
+_WEIGHTS = np.array([22.0, 9.0, 3.5, 1.8, 1.0, 1.0])
+#: Businesses with at least this turnover, in thousand euro, are surveyed in full as well.
+_TAKE_ALL_FROM = 50_000
+
+
+def _normal(rng: np.random.Generator, count: int) -> Floats:
+    found: Floats = ndtri(np.maximum(rng.random(count), 1e-12))
+    return found
+
+
+def _per_section(attribute: str) -> Floats:
+    return np.array([getattr(section, attribute) for section in SECTIONS], dtype=np.float64)
+
+
+def _draw_activities(count: int, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Division and section of each business; divisions of a section thin out by rank."""
+    section_of = np.repeat(np.arange(len(SECTIONS)), [len(s.divisions) for s in SECTIONS])
+    within = np.concatenate(
+        [_skewed(len(section.divisions)) * section.share for section in SECTIONS]
+    )
+    activity = pick(rng.random(count), distribution(within))
+    return activity, section_of[activity]
+
+
+def _skewed(count: int) -> Floats:
+    """Shares of ``count`` divisions, very different but in no order of their codes."""
+    ranks = (np.arange(count) * 7 + 2) % count if count % 7 else np.arange(count)
+    weights = 1.0 / (1.0 + ranks) ** 1.3
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def _draw_sizes(section: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Size class and number of employees, log-uniform within the class."""
+    by_section = _SIZES[None, :] * _per_section("large")[:, None] ** np.linspace(0, 1.6, 6)
+    size = pick_by_row(rng.random(len(section)), distribution(by_section), section)
+    low = np.array(SIZE_FROM, dtype=np.float64)[size]
+    high = np.array([*SIZE_FROM[1:], _LARGEST], dtype=np.float64)[size]
+    # The tail of the top class is skewed further, so that a giant stays a rarity.
+    position = rng.random(len(section)) ** np.where(size == len(SIZE_FROM) - 1, 2.5, 1.2)
+    start = np.maximum(low, 0.5)
+    employees = np.floor(start * (high / start) ** position)
+    return size, np.clip(employees, low, high - 1).astype(np.int64)
+
+
+def _draw_turnover(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
+    """Log-normal turnover in thousand euro around the section's turnover per head."""
+    typical = np.log(_per_section("turnover")[section] * (employees + 0.7))
+    spread = _per_section("spread")[section] * _normal(rng, len(section))
+    return np.maximum(np.rint(np.exp(typical + spread)), 1).astype(np.int64)
+
+
+def _draw_export(
+    section: Positions, size: Positions, turnover: Positions, rng: np.random.Generator
+) -> Positions:
+    """Turnover abroad, never more than the whole; most small businesses have none."""
+    typical = _per_section("export")[section]
+    exports = rng.random(len(section)) < np.minimum(typical * (1 + size), 0.95)
+    share = np.minimum(typical * 2.2 * rng.random(len(section)), 0.98)
+    return np.where(exports, np.floor(turnover * share), 0).astype(np.int64)
+
+
+def _draw_holdings(size: Positions, rng: np.random.Generator) -> Positions:
+    """Who owns each business: mostly itself, else a group; group sizes have a heavy tail."""
+    count = len(size)
+    holding = np.arange(count, dtype=np.int64)
+    owned = np.flatnonzero(rng.random(count) < _IN_A_GROUP[size])
+    owned = owned[np.argsort(rng.random(len(owned)), kind="stable")]
+    sizes = np.minimum(2.0 / (1.0 - rng.random(len(owned))) ** 0.7, _LARGEST_GROUP)
+    ends = np.cumsum(sizes.astype(np.int64))
+    group = np.searchsorted(ends, np.arange(len(owned)), side="right")
+    starts = np.concatenate([[0], ends])[group]
+    holding[owned] = owned[starts]
+    _, dense = np.unique(holding, return_inverse=True)
+    return dense.astype(np.int64) + 1
+
+
+def _weights(section: Positions, size: Positions, turnover: Positions) -> Floats:
+    """Weights of the sample design: equal within section and size class, one for the large."""
+    tilt = 0.8 + 0.05 * (section % 9)
+    found: Floats = np.round(np.maximum(_WEIGHTS[size] * tilt, 1.0), 2)
+    take_all = (size >= 4) | (turnover >= _TAKE_ALL_FROM)
+    return np.where(take_all, 1.0, found)
+
+
+def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None = None) -> pa.Table:
+    """A synthetic register of exactly ``count`` businesses; the same seed gives the same table.
+
+    ``progress`` is called with the share of the work done, from 0 to 1.
+
+    >>> businesses(count=500).num_rows
+    500
+    """
+    if count < 1:
+        raise ValueError(f"a register needs at least one business, not {count}")
+    tell = progress or silent
+    tell(0.0)
+    places, kinds, sizes, sales, exports, owners = generators(seed, 6)
+    density = area_shares() * _PER_HEAD[area_kinds()]
+    area = pick(places.random(count), distribution(density))
+    activity, section = _draw_activities(count, kinds)
+    size, employees = _draw_sizes(section, sizes)
+    tell(0.5)
+    turnover = _draw_turnover(section, employees, sales)
+    export = _draw_export(section, size, turnover, exports)
+    table = pa.table(
+        {
+            "business_id": pa.array(np.arange(1, count + 1, dtype=np.int64)),
+            "holding_id": pa.array(_draw_holdings(size, owners)),
+            "activity": categorical(activity, ACTIVITY),
+            "size": categorical(size, SIZE),
+            "region": categorical(area_regions()[area], REGION),
+            "area": categorical(area, AREA),
+            "employees": pa.array(employees),
+            "turnover": pa.array(turnover),
+            "turnover_domestic": pa.array(turnover - export),
+            "turnover_export": pa.array(export),
+            "weight": pa.array(_weights(section, size, turnover)),
+        }
+    )
+    tell(1.0)
+    return table

@@ -1,0 +1,22 @@
+"""The dataset descriptions shipped with the demo, and where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lustrum.demo.census import PEOPLE
+from lustrum.demo.register import BUSINESSES
+from lustrum.demo.vocabulary import Description
+
+DESCRIPTIONS: dict[str, Description] = {"demo": PEOPLE, "businesses": BUSINESSES}
+
+
+def description_path(name: str) -> Path:
+    """The TOML file that describes a demo dataset, ``demo`` or ``businesses``.
+
+    >>> description_path("demo").name
+    'demo.toml'
+    """
+    if name not in DESCRIPTIONS:
+        raise ValueError(f"no demo dataset {name!r}; there are {', '.join(DESCRIPTIONS)}")
+    return Path(__file__).parent / f"{name}.toml"

@@ -1,0 +1,103 @@
+"""What the demo business register holds: activities, size classes, turnover and weights."""
+
+from __future__ import annotations
+
+from lustrum.demo.activities import SECTIONS, SECTORS
+from lustrum.demo.geography import area_variable, nesting_zeros, region_variable
+from lustrum.demo.vocabulary import (
+    Description,
+    Group,
+    Hierarchy,
+    Level,
+    Measure,
+    Variable,
+    Weight,
+)
+
+ACTIVITY = Variable(
+    "activity",
+    "Economic activity",
+    "Main activity of the business (divisions in the manner of NACE Rev. 2).",
+    tuple(division for section in SECTIONS for division in section.divisions),
+    (
+        Hierarchy(
+            "sections",
+            "Sections and sectors",
+            (
+                Level(
+                    "section",
+                    "Section",
+                    tuple(
+                        Group(s.code, s.label, tuple(code for code, _ in s.divisions))
+                        for s in SECTIONS
+                    ),
+                ),
+                Level(
+                    "sector",
+                    "Sector",
+                    tuple(Group(code, label, tuple(letters)) for code, label, letters in SECTORS),
+                ),
+            ),
+        ),
+    ),
+)
+
+#: Fewest employees of each size class.
+SIZE_FROM = (0, 2, 10, 20, 50, 250)
+
+SIZE = Variable(
+    "size",
+    "Size class",
+    "Size of the business by the number of people it employs.",
+    (
+        ("1", "0 or 1 employee"),
+        ("2", "2 to 9 employees"),
+        ("3", "10 to 19 employees"),
+        ("4", "20 to 49 employees"),
+        ("5", "50 to 249 employees"),
+        ("6", "250 employees or more"),
+    ),
+    (
+        Hierarchy(
+            "enterprise-size",
+            "Small, medium and large",
+            (
+                Level(
+                    "enterprise-size",
+                    "Small, medium and large",
+                    (
+                        Group("micro", "Micro (0 to 9)", ("1", "2")),
+                        Group("small", "Small (10 to 49)", ("3", "4")),
+                        Group("medium", "Medium (50 to 249)", ("5",)),
+                        Group("large", "Large (250 and more)", ("6",)),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+
+REGION = region_variable("Region where the business has its seat (NUTS 2).")
+AREA = area_variable("Area where the business has its seat, within district and region.")
+
+BUSINESSES = Description(
+    name="businesses",
+    title="Demo business register",
+    unit="business",
+    units="businesses",
+    description=(
+        "A synthetic business register of an invented country: none of these businesses exists. "
+        "A few large ones dominate many cells, and small ones carry sampling weights."
+    ),
+    record_id="business_id",
+    identifiers=("holding_id",),
+    variables=(ACTIVITY, SIZE, REGION, AREA),
+    measures=(
+        Measure("employees", "Employees", "people", 0, "holding_id"),
+        Measure("turnover", "Turnover", "thousand euro", 0, "holding_id"),
+        Measure("turnover_domestic", "Turnover at home", "thousand euro", 0, "holding_id"),
+        Measure("turnover_export", "Turnover abroad", "thousand euro", 0, "holding_id"),
+    ),
+    weights=(Weight("weight", "Sampling weight", 2),),
+    structural_zeros=nesting_zeros(),
+)

@@ -1,0 +1,51 @@
+"""Put the demo data and their policies into a folder, once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from lustrum.demo.businesses import businesses
+from lustrum.demo.descriptions import description_path
+from lustrum.demo.population import people
+from lustrum.tabulate import FrameSource, Store, ingest, read_description
+
+__all__ = ["prepare"]
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and how far it is, from 0 to 1."""
+
+
+def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = None) -> list[str]:
+    """Make whichever demo dataset is not there yet; gives the names of those that were made."""
+    told = progress or (lambda _task, _done: None)
+    store = Store(root)
+    made = []
+
+    def make(
+        name: str, title: str, generate: Callable[[Callable[[float], None]], pa.Table]
+    ) -> None:
+        if name not in store.names():
+            table = generate(lambda done: told(f"Inventing {title}", done))
+            ingest(
+                FrameSource(table, title),
+                read_description(description_path(name)),
+                store,
+                lambda done, total: told(f"Storing {title}", done / (total or done)),
+            )
+            made.append(name)
+        _copy_policy(name, root)
+
+    make("demo", "people", lambda p: people(persons, progress=p))
+    make("businesses", "businesses", lambda p: businesses(progress=p))
+    return made
+
+
+def _copy_policy(name: str, root: Path) -> None:
+    target = root / "policies" / f"{name}.toml"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(__file__).with_name(f"{name}-policy.toml"), target)
