@@ -1,0 +1,61 @@
+"""JSON-stat 2.0: a released table as a ``dataset`` that pyjstat and jsonstat-toolkit read.
+
+A suppressed cell is ``null`` with its status letter, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lustrum.model import CellStatus, Release
+
+__all__ = ["JsonStat", "dataset"]
+
+
+class JsonStat:
+    """Writes JSON-stat 2.0."""
+
+    name: ClassVar[str] = "json-stat"
+    media_type: ClassVar[str] = "application/json"
+    ending: ClassVar[str] = "json"
+
+    def write(self, release: Release, label: str = "") -> str:
+        """The release as text."""
+        return json.dumps(dataset(release, label), ensure_ascii=False)
+
+
+def dataset(release: Release, label: str = "") -> dict[str, Any]:
+    """The release as a JSON-stat dataset object."""
+    shown = release.shown.ravel()
+    values = release.published.ravel()
+    scale = 10**release.decimals
+    plain = values.tolist() if release.decimals == 0 else (values / scale).tolist()
+    out: dict[str, Any] = {
+        "version": "2.0",
+        "class": "dataset",
+        "label": label or " by ".join(axis.label for axis in release.axes),
+        "note": list(release.notes),
+        "id": [axis.name for axis in release.axes],
+        "size": list(release.shape),
+        "dimension": {
+            axis.name: {
+                "label": axis.label,
+                "category": {
+                    "index": list(axis.codes),
+                    "label": dict(zip(axis.codes, axis.labels, strict=True)),
+                },
+            }
+            for axis in release.axes
+        },
+        "value": [v if s else None for v, s in zip(plain, shown.tolist(), strict=True)],
+        "extension": {"protection": dict(release.method), "unit": release.unit},
+    }
+    if not np.all(shown):
+        status = release.status.ravel().tolist()
+        out["status"] = status
+        letters = sorted(set(status))
+        out["extension"]["status"] = {s: CellStatus(s).meaning for s in letters}
+    return out

@@ -1,0 +1,159 @@
+"""A policy: what an agency decides about a dataset, as a TOML file, validated and frozen.
+
+Every key stands in ``docs/reference/policy.md``; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from lustrum.model import InputError, PolicyError
+from lustrum.model.errors import choices
+from lustrum.model.plugins import load
+
+__all__ = ["Method", "Policy", "Report", "Risk", "Rules", "read_policy"]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Rules(_Part):
+    """Preliminary rules: what may be asked at all (Shlomo, Antal, Elliot 2015, section 2.3)."""
+
+    max_dimensions: int = Field(3, ge=1, description="Most variables that may span a table.")
+    max_filters: int = Field(1, ge=0, description="Most variables that may select the population.")
+    max_cells: int = Field(100_000, ge=1, description="Most cells of a table, totals not counted.")
+    min_population: int = Field(
+        0, ge=0, description="Fewest records that the selected population may hold."
+    )
+    min_mean_cell_size: float = Field(
+        0.0, ge=0, description="Smallest mean of the inner cells, zeros included."
+    )
+    max_small_share: Share = Field(
+        1.0, description="Largest share of inner cells that are small but not zero."
+    )
+    small_up_to: int = Field(5, ge=1, description="Largest protected value that counts as small.")
+    nested_only: bool = Field(
+        True,
+        description=(
+            "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
+            "so that no two categories overlap partly."
+        ),
+    )
+
+
+class Risk(_Part):
+    """How risk is measured, and how much of it may go out."""
+
+    measure: str = Field("table-entropy", description="Name of a table-level risk measure.")
+    weights: list[float] | Literal["l2"] = Field(
+        [0.1, 0.7, 0.1, 0.1],
+        description="Weights of the terms zeros, small, large and size; or 'l2' for the L2 norm.",
+    )
+    split: int = Field(6, ge=1, description="Largest count of the small part of the table.")
+    limit: Share = Field(
+        1.0, description="Largest risk after protection at which a table is released."
+    )
+
+
+class Method(_Part):
+    """How tables are protected; the keys beside ``method`` are the method's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    method: str = Field("random-rounding", description="Name of a protection method.")
+
+    def spec(self) -> Any:
+        """The method object that these words describe."""
+        kind = load("lustrum.methods", self.method)
+        try:
+            return kind(**(self.model_extra or {}))
+        except TypeError:
+            raise InputError(
+                f"The method {self.method!r} does not take all of: "
+                f"{', '.join(self.model_extra or {})}."
+            ) from None
+
+
+class Report(_Part):
+    """How exactly risk and utility are told to the public, since they are made from confidential counts."""
+
+    risk_step: float = Field(
+        0.05, gt=0, le=1, description="Risk is randomly rounded to a multiple of this."
+    )
+    utility_step: float = Field(
+        0.005, gt=0, le=1, description="Utility is randomly rounded to a multiple of this."
+    )
+
+
+class Policy(_Part):
+    """All decisions of an agency about a dataset."""
+
+    dataset: str = Field("*", description="Name of the dataset, or '*' for any.")
+    title: str = Field("", description="Name of the policy, for people.")
+    notes: list[str] = Field(default_factory=list, description="Notes that go with every table.")
+    rules: Rules = Field(default_factory=lambda: Rules.model_validate({}))
+    risk: Risk = Field(default_factory=lambda: Risk.model_validate({}))
+    protect: Method = Field(default_factory=lambda: Method.model_validate({}))
+    report: Report = Field(default_factory=lambda: Report.model_validate({}))
+
+    @field_validator("protect")
+    @classmethod
+    def _method_exists(cls, value: Method) -> Method:
+        value.spec()
+        return value
+
+    @field_validator("risk")
+    @classmethod
+    def _measure_exists(cls, value: Risk) -> Risk:
+        measure_of(value)
+        return value
+
+    def risk_measure(self) -> Any:
+        """The risk measure that the policy describes."""
+        return measure_of(self.risk)
+
+
+def measure_of(risk: Risk) -> Any:
+    """The risk measure object that these words describe."""
+    kind = load("lustrum.risks", risk.measure)
+    weights = None if risk.weights == "l2" else tuple(risk.weights)
+    return kind(weights=weights, split=risk.split)
+
+
+def read_policy(path: Path) -> Policy:
+    """Read and check a policy file; the first mistake is one clear sentence."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyError(f"{path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path} is not valid TOML: {error}.") from None
+    try:
+        return Policy.model_validate(raw)
+    except ValidationError as error:
+        raise PolicyError(f"{path}: {_first_mistake(error)}") from None
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *parents, wrong = (str(part) for part in first["loc"])
+        model: type[BaseModel] = Policy
+        for parent in parents:
+            kind = model.model_fields[parent].annotation
+            assert isinstance(kind, type)
+            model = kind
+        return f"there is no key {place!r}; {choices(wrong, model.model_fields)}."
+    if first["type"] == "value_error":
+        return f"{place}: {first['ctx']['error']}"
+    said = first["msg"][0].lower() + first["msg"][1:]
+    return f"{place}: {said}, not {first['input']!r}."

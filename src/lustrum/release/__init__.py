@@ -1,0 +1,7 @@
+"""From a question to an answer or a refusal, in five steps."""
+
+from lustrum.release.case import Case
+from lustrum.release.desk import Desk
+from lustrum.release.pipeline import STEPS, answer
+
+__all__ = ["STEPS", "Case", "Desk", "answer"]

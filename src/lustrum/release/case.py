@@ -1,0 +1,56 @@
+"""A case: one question on its way through the five steps, with everything known so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lustrum.model import Decision, Reason, Release, Table, TableQuery, TraceStep, Verdict
+from lustrum.policy import Policy
+from lustrum.tabulate import Engine
+
+__all__ = ["Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Frozen; every step returns a new one."""
+
+    query: TableQuery
+    engine: Engine
+    policy: Policy
+    table: Table | None = field(default=None, repr=False)
+    release: Release | None = None
+    risk_before: float | None = field(default=None, repr=False)
+    risk_after: float | None = field(default=None, repr=False)
+    utility: float | None = field(default=None, repr=False)
+    reasons: tuple[Reason, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing has been said against a release yet."""
+        return not self.reasons
+
+    def noted(self, step: str, outcome: str, text: str, **known: Any) -> Case:
+        """The case with a line in its trace and whatever else the step found out."""
+        return replace(self, trace=(*self.trace, TraceStep(step, outcome, text)), **known)
+
+    def refused(self, step: str, *reasons: Reason) -> Case:
+        """The case closed with reasons."""
+        text = " ".join(reason.text for reason in reasons)
+        return self.noted(step, "refused", text, reasons=(*self.reasons, *reasons))
+
+    def decision(self) -> Decision:
+        """How the case ended. A refused case carries nothing that was counted."""
+        if not self.open or self.release is None:
+            return Decision(self.query, Verdict.REFUSAL, self.reasons, trace=self.trace)
+        return Decision(
+            query=self.query,
+            verdict=Verdict.ANSWER,
+            release=self.release,
+            risk_before=self.risk_before,
+            risk_after=self.risk_after,
+            utility=self.utility,
+            trace=self.trace,
+        )

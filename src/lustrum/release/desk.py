@@ -1,0 +1,91 @@
+"""The desk: where questions come in, with the datasets and policies of one folder behind it.
+
+::
+
+    <root>/<dataset>/...             the data, see lustrum.tabulate.store
+    <root>/policies/<dataset>.toml   what the agency decided about it
+
+A dataset that was replaced, or a policy that was changed, is taken up at the next question. A dataset without
+a policy answers nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuery
+from lustrum.model.errors import choices
+from lustrum.policy import Policy, read_policy
+from lustrum.release.pipeline import answer
+from lustrum.tabulate import EmbeddedEngine, Store
+
+__all__ = ["Desk"]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    stamp: tuple[int, int]
+    policy: Policy
+
+
+class Desk:
+    """Answers questions about the datasets of one folder; safe to share between threads."""
+
+    def __init__(self, root: Path, workers: int | None = None) -> None:
+        self.store = Store(root)
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._engines: dict[str, EmbeddedEngine] = {}
+        self._policies: dict[str, _Kept] = {}
+
+    def policy_path(self, name: str) -> Path:
+        """Where the policy of a dataset stands."""
+        return self.store.root / "policies" / f"{name}.toml"
+
+    def names(self) -> list[str]:
+        """The datasets that have a policy and can be asked about."""
+        return [name for name in self.store.names() if self.policy_path(name).is_file()]
+
+    def datasets(self) -> list[Dataset]:
+        """Their descriptions."""
+        return [self.dataset(name) for name in self.names()]
+
+    def dataset(self, name: str) -> Dataset:
+        """The description of one; a clear error where there is none."""
+        return self.engine(name).dataset
+
+    def engine(self, name: str) -> EmbeddedEngine:
+        """The engine over the version in force."""
+        if name not in self.store.names():
+            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
+        version = self.store.version(name)
+        with self._lock:
+            kept = self._engines.get(name)
+            if kept is None or kept.version != version:
+                kept = self._engines[name] = self.store.open(name, self._workers)
+            return kept
+
+    def policy(self, name: str) -> Policy:
+        """The policy in force; read again when the file changed."""
+        path = self.policy_path(name)
+        try:
+            status = path.stat()
+        except OSError:
+            raise DatasetError(
+                f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
+            ) from None
+        stamp = (status.st_mtime_ns, status.st_size)
+        with self._lock:
+            kept = self._policies.get(name)
+        if kept is None or kept.stamp != stamp:
+            kept = _Kept(stamp, read_policy(path))
+            with self._lock:
+                self._policies[name] = kept
+        return kept.policy
+
+    def answer(self, query: TableQuery) -> Decision:
+        """An answer or a refusal, under the policy in force."""
+        engine = self.engine(query.dataset)
+        return answer(query, engine, self.policy(query.dataset))

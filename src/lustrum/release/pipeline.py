@@ -1,0 +1,132 @@
+"""The five steps from a question to an answer (Shlomo, Antal, Elliot 2015, section 2.3).
+
+1. preliminary rules, 2. risk, 3. protection, 4. risk again, 5. the answer with its utility. Each is a
+small function from case to case; a case that was refused passes through the rest untouched.
+
+One thing differs from the paper: protection is always applied, however low the risk. A cell that went
+out true in one table and rounded in another would undo the rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lustrum.model import Decision, InputError, QueryError, Reason, TableQuery
+from lustrum.model.plugins import load
+from lustrum.policy import Policy
+from lustrum.release.case import Case
+from lustrum.release.preliminary import coarser, number_rules, question_rules
+from lustrum.release.report import told
+from lustrum.tabulate import Engine
+
+__all__ = ["STEPS", "answer"]
+
+Step = Callable[[Case], Case]
+
+
+def answer(query: TableQuery, engine: Engine, policy: Policy) -> Decision:
+    """Take a question through the five steps."""
+    if policy.dataset not in ("*", query.dataset):
+        raise QueryError(f"The policy is for {policy.dataset!r}, not for {query.dataset!r}.")
+    case = Case(query, engine, policy)
+    for step in STEPS:
+        if not case.open:
+            break
+        case = step(case)
+    return case.decision()
+
+
+def preliminary(case: Case) -> Case:
+    """Step 1: may such a table be asked for?"""
+    dataset, rules, query = case.engine.dataset, case.policy.rules, case.query
+    if query.measure is not None or query.weight is not None:
+        name = case.policy.protect.method
+        reason = Reason(
+            "method",
+            f"The policy protects by {name}, which is for counts of {dataset.units}, not for sums "
+            "or weighted numbers.",
+            "Ask for counts.",
+        )
+        return case.refused("rules", reason)
+    reasons = list(question_rules(query, dataset, rules))
+    if reasons:
+        return case.refused("rules", *reasons)
+    cube = case.engine.cube(query, unfiltered=True)
+    method = case.policy.protect.spec()
+    views = {
+        "in the whole population": cube.unfiltered(),
+        "in the selected population": cube.widened(),
+        "in the table": cube.shown(),
+    }
+    for population, table in views.items():
+        reasons = list(number_rules(method.apply(table), population, query, dataset, rules))
+        if reasons:
+            return case.refused("rules", *reasons)
+    return case.noted("rules", "passed", "The table may be asked for.", table=views["in the table"])
+
+
+def measure_before(case: Case) -> Case:
+    """Step 2: how risky would the table be as it is?"""
+    assert case.table is not None
+    try:
+        risk = case.policy.risk_measure().before(case.table)
+    except InputError:
+        # One sentence for whatever is missing, so that an empty table is not told apart from a tiny one.
+        reason = Reason(
+            "too-little",
+            "The table is too small for its risk to be measured.",
+            "Choose more categories or a larger population.",
+        )
+        return case.refused("risk", reason)
+    shown = told(risk, case.policy.report.risk_step, case.table, "risk before")
+    return case.noted(
+        "risk", "measured", f"Unprotected, its risk is about {shown:.2f}.", risk_before=shown
+    )
+
+
+def protect(case: Case) -> Case:
+    """Step 3: protect."""
+    assert case.table is not None
+    method = case.policy.protect.spec()
+    try:
+        release = method.apply(case.table)
+    except InputError as error:
+        return case.refused("protection", Reason("method", str(error)))
+    words = ", ".join(f"{k} {v}" for k, v in method.to_mapping().items() if k != "method")
+    return case.noted(
+        "protection", "applied", f"Protected by {method.name} ({words}).", release=release
+    )
+
+
+def measure_after(case: Case) -> Case:
+    """Step 4: is the protected table safe enough? Decided by the figure that is told."""
+    assert case.table is not None
+    assert case.release is not None
+    risk = case.policy.risk_measure().after(case.table, case.release)
+    shown = told(risk, case.policy.report.risk_step, case.table, "risk after")
+    limit = case.policy.risk.limit
+    if shown > limit:
+        reason = Reason(
+            "risk",
+            f"The protected table would still be riskier than the limit of {limit:g}.",
+            coarser(case.query, case.engine.dataset) or "Choose fewer variables.",
+        )
+        return case.refused("risk again", reason)
+    return case.noted(
+        "risk again",
+        "passed",
+        f"Protected, its risk is about {shown:.2f}; the limit is {limit:g}.",
+        risk_after=shown,
+    )
+
+
+def finish(case: Case) -> Case:
+    """Step 5: the answer, with what it is still worth."""
+    assert case.table is not None
+    assert case.release is not None
+    utility = load("lustrum.utilities", "hellinger")().of(case.table, case.release)
+    shown = told(utility, case.policy.report.utility_step, case.table, "utility")
+    return case.noted("answer", "released", f"Its utility is about {shown:.3f}.", utility=shown)
+
+
+STEPS: tuple[Step, ...] = (preliminary, measure_before, protect, measure_after, finish)
