@@ -1,0 +1,164 @@
+"""The commands, and one clear sentence for everything that goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lustrum._version import __version__
+from lustrum.cli import work
+from lustrum.cli.question import read_question
+from lustrum.cli.show import show_decision
+from lustrum.model import LustrumError
+from lustrum.model.plugins import load, names
+from lustrum.policy import read_policy
+from lustrum.release import Desk
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Let people build their own tables without giving away anybody's secret.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+policy_app = typer.Typer(
+    help="Policies: what an agency decides about a dataset.", no_args_is_help=True
+)
+app.add_typer(policy_app, name="policy")
+
+Data = Annotated[
+    Path,
+    typer.Option(envvar="LUSTRUM_DATA", help="Folder of datasets and policies.", show_default=True),
+]
+HERE = Path("lustrum-data")
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Say the version.")] = False,
+) -> None:
+    """Say the version, or go on to a command."""
+    if version:
+        typer.echo(f"lustrum {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def serve(
+    data: Data = HERE,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make the demo data if they are missing.")
+    ] = False,
+) -> None:
+    """Serve tables: pages for people, an API for programs."""
+    if demo:
+        work.make_demo(data, Console(stderr=True))
+    work.run_server(data, host, port, Console())
+
+
+@app.command()
+def demo(
+    data: Data = HERE,
+    persons: Annotated[int, typer.Option(help="How many people to invent.", min=100)] = 1_500_000,
+) -> None:
+    """Invent the demo census and business register."""
+    work.make_demo(data, Console(stderr=True), persons)
+
+
+@app.command()
+def ingest(
+    file: Annotated[Path | None, typer.Argument(help="A .csv, .tsv or .parquet file.")] = None,
+    description: Annotated[
+        Path | None, typer.Option("--description", "-d", help="The dataset's description (TOML).")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="A query for DuckDB, instead of a file.")
+    ] = None,
+    database: Annotated[Path | None, typer.Option(help="A DuckDB file for the query.")] = None,
+    data: Data = HERE,
+) -> None:
+    """Check and encode a dataset; the one in force changes at the end or not at all."""
+    work.ingest_source(file, description, query, database, data, Console(stderr=True))
+
+
+@app.command()
+def datasets(data: Data = HERE) -> None:
+    """List the datasets that can be asked about."""
+    found = Desk(data).datasets()
+    if not found:
+        typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
+    for dataset in found:
+        typer.echo(f"{dataset.name}: {dataset.title}")
+        for variable in dataset.variables:
+            levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)
+            typer.echo(f"  {variable.name} ({variable.label}, {len(variable.codes)} codes){levels}")
+
+
+@app.command()
+def table(
+    dataset: Annotated[str, typer.Option(help="Name of a dataset.")],
+    by: Annotated[
+        str, typer.Option(help="Variables that span the table: age,sex or age:ten-year,sex.")
+    ],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Who is counted: region=1 or region=1,2.")
+    ] = None,
+    totals: Annotated[
+        bool, typer.Option("--totals", help="Add a total along every variable.")
+    ] = False,
+    format_: Annotated[
+        str, typer.Option("--format", help="text, or one of the formats: csv, json-stat.")
+    ] = "text",
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each step decided.")] = False,
+    data: Data = HERE,
+) -> None:
+    """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
+    writer = None if format_ == "text" else load("lustrum.formats", format_)()
+    desk = Desk(data)
+    question = read_question(dataset, by, where or [], totals)
+    decision = desk.answer(question)
+    if decision.release is not None and writer is not None:
+        sys.stdout.write(writer.write(decision.release))
+        raise typer.Exit
+    show_decision(decision, desk.dataset(dataset), desk.policy(dataset), Console(), explain=explain)
+    if decision.release is None:
+        raise typer.Exit(3)
+
+
+@app.command()
+def plugins() -> None:
+    """List the engines, methods, measures and formats that are installed."""
+    for group in ("engines", "methods", "risks", "utilities", "formats"):
+        typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
+
+
+@policy_app.command("check")
+def policy_check(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
+    """Check a policy file and say what it decides."""
+    policy = read_policy(file)
+    typer.echo(f"{file} is valid. It applies to {policy.dataset!r} and decides:")
+    for part in ("rules", "risk", "protect", "report"):
+        for key, value in getattr(policy, part).model_dump().items():
+            typer.echo(f"  {part}.{key} = {value}")
+
+
+def main() -> None:
+    """Run a command; every error that was foreseen is one sentence on standard error."""
+    try:
+        app()
+    except LustrumError as error:
+        typer.echo(f"lustrum: {error}", err=True)
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("lustrum: stopped; nothing half-done was kept.", err=True)
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None

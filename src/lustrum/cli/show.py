@@ -1,0 +1,69 @@
+"""A decision on the terminal."""
+
+from __future__ import annotations
+
+import itertools
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from lustrum.model import Dataset, Decision, Release, TableAxis
+from lustrum.policy import Policy
+
+__all__ = ["show_decision"]
+
+
+def show_decision(
+    decision: Decision, dataset: Dataset, policy: Policy, console: Console, *, explain: bool = False
+) -> None:
+    """Print the table or the refusal, then what the steps decided if that is wanted."""
+    if decision.release is None:
+        console.print(Text("Refused.", style="bold"))
+        for reason in decision.reasons:
+            console.print(Text(f"  {reason.text}"))
+            if reason.way_forward:
+                console.print(Text(f"  -> {reason.way_forward}"))
+    else:
+        _grid(decision, decision.release, dataset, console)
+        console.print(
+            f"Risk before {decision.risk_before:.2f}, after {decision.risk_after:.2f} "
+            f"(limit {policy.risk.limit:g}); utility {decision.utility:.3f}.",
+            highlight=False,
+        )
+        for note in (*decision.release.notes, *policy.notes):
+            console.print(Text(f"Note: {note}"))
+    if explain:
+        for number, step in enumerate(decision.trace, start=1):
+            console.print(Text(f"{number}. {step.step}: {step.outcome}. {step.text}"))
+
+
+def _grid(decision: Decision, release: Release, dataset: Dataset, console: Console) -> None:
+    """The first variables go down, the last goes across."""
+    *down, across = release.axes
+    title = " by ".join(axis.label for axis in release.axes)
+    for item in decision.query.where:
+        variable = dataset.variable(item.variable)
+        chosen = ", ".join(variable.category(code).label for code in item.codes)
+        title += f"; {variable.label}: {chosen}"
+    grid = Grid(title=title, title_justify="left", header_style="bold")
+    for axis in down:
+        grid.add_column(axis.label)
+    for label in across.labels:
+        grid.add_column(label, justify="right")
+    before: tuple[int, ...] = ()
+    for position in itertools.product(*(range(len(axis)) for axis in down)):
+        row = [
+            "" if before[: i + 1] == position[: i + 1] and i < len(down) - 1 else label
+            for i, label in enumerate(_labels(down, position))
+        ]
+        values = release.published[position]
+        shown = release.shown[position]
+        cells = [f"{v:,}" if s else ".." for v, s in zip(values, shown, strict=True)]
+        grid.add_row(*row, *cells)
+        before = position
+    console.print(grid)
+
+
+def _labels(axes: list[TableAxis], position: tuple[int, ...]) -> list[str]:
+    return [axis.labels[i] for axis, i in zip(axes, position, strict=True)]

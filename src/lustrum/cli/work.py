@@ -1,0 +1,120 @@
+"""What takes time: making the demo, ingesting, serving. With progress, and safe to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from lustrum.model import DatasetError, InputError
+from lustrum.release import Desk
+from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
+
+__all__ = ["ingest_source", "make_demo", "run_server"]
+
+_STARTER = """\
+# A cautious start. Every key: docs/reference/policy.md
+dataset = "{name}"
+
+[rules]
+max_dimensions = 3
+max_filters = 1
+min_population = 1000
+min_mean_cell_size = 5.0
+max_small_share = 0.2
+nested_only = true
+
+[risk]
+limit = 0.3
+
+[protect]
+method = "random-rounding"
+base = 3
+"""
+
+
+def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
+    """Make the demo data if they are missing, with a progress bar."""
+    from lustrum.demo.setup import prepare
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    tasks: dict[str, int] = {}
+    with bar:
+
+        def told(task: str, done: float) -> None:
+            if task not in tasks:
+                tasks[task] = bar.add_task(task, total=1.0)
+            bar.update(tasks[task], completed=done)  # type: ignore[arg-type]
+
+        prepare(data, persons, told)
+
+
+def ingest_source(
+    file: Path | None,
+    description: Path | None,
+    query: str | None,
+    database: Path | None,
+    data: Path,
+    console: Console,
+) -> None:
+    """Ingest a file or a query, and write a cautious policy if the dataset has none."""
+    if description is None:
+        raise InputError("Say how the dataset is described: --description people.toml.")
+    if (file is None) == (query is None):
+        raise InputError("Name either a file or a --query for DuckDB.")
+    dataset = read_description(description)
+    source: Source
+    source = FileSource(file) if file is not None else QuerySource(query or "", database)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task(f"Ingesting {dataset.units}", total=None)
+        rows = ingest(
+            source,
+            dataset,
+            Store(data),
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
+    path = Desk(data).policy_path(dataset.name)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_STARTER.format(name=dataset.name), encoding="utf-8")
+        console.print(f"A cautious policy was written to {path}; read it before you serve.")
+
+
+def run_server(data: Path, host: str, port: int, console: Console) -> None:
+    """Serve until stopped."""
+    from lustrum.server import serve
+
+    desk = Desk(data)
+    if not desk.names():
+        raise DatasetError(
+            f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."
+        )
+
+    def ready(url: str) -> None:
+        console.print(f"Lustrum serves {len(desk.names())} datasets at {url}", highlight=False)
+
+    serve(desk, host, port, ready=ready)
