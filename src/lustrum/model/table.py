@@ -51,8 +51,19 @@ class TableAxis:
     @cached_property
     def inner(self) -> Mask:
         """Which categories hold no other category of the axis: not totals, not subtotals."""
-        sets = [c.member_set for c in self.categories]
-        flags = [not any(other < own for other in sets) for own in sets]
+        holders: dict[int, list[Category]] = {}
+        for category in self.categories:
+            for member in category.members:
+                holders.setdefault(member, []).append(category)
+        flags = [
+            # Whatever lies inside shares a member, so only those who share one are compared.
+            not any(
+                len(other.members) < len(own.members) and other.member_set < own.member_set
+                for member in own.members
+                for other in holders[member]
+            )
+            for own in self.categories
+        ]
         return _frozen(np.array(flags, dtype=np.bool_))
 
     @classmethod

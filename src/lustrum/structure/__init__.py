@@ -1,12 +1,13 @@
 """Linear structure: from the cells that nobody sees to the cells that are published.
 
-========================================  =========================================================
-:class:`Structure`                        which inner cells make up each published cell
-:class:`Relations`, :class:`Additive`     which published cells are sums of which others
-:func:`complete_relations`                the same for groups that overlap in odd ways
-:func:`propagate`                         bounds of cells, narrowed through the relations
-:class:`Atoms`                            the coarsest pieces from which all categories are made
-========================================  =========================================================
+======================================  ===========================================================
+:class:`Structure`                      which inner cells make up each published cell
+:class:`TableLayout`                    the axes and filters of one published table
+:class:`Relations`, :class:`Additive`   which published cells are sums of which others
+:func:`complete_relations`              the same for groups that overlap in odd ways
+:func:`propagate`, :class:`Intervals`   bounds of cells, narrowed through the relations
+:class:`Atoms`                          the coarsest pieces from which all categories are made
+======================================  ===========================================================
 """
 
 from lustrum.structure.atoms import Atoms

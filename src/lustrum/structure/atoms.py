@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lustrum.model import Category
 
-__all__ = ["Atoms"]
+__all__ = ["Atoms", "atom_of_codes"]
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,46 @@ class Atoms:
     @classmethod
     def of_sets(cls, codes: int, sets: Sequence[Iterable[int]]) -> Atoms:
         """The atoms under sets of positions."""
-        held = np.zeros((len(sets), codes), dtype=np.bool_)
-        for row, members in zip(held, sets, strict=True):
-            row[np.fromiter(members, dtype=np.intp)] = True
-        inside = np.flatnonzero(held.any(axis=0))
-        of_code = np.full(codes, -1, dtype=np.int64)
-        if inside.size == 0:
-            return cls(of_code, np.zeros((len(sets), 0), dtype=np.bool_))
-        signature = np.packbits(held[:, inside], axis=0)
-        _, first, inverse = np.unique(signature, axis=1, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")  # number atoms by where they are first met
-        rank = np.empty_like(order)
-        rank[order] = np.arange(order.size)
-        of_code[inside] = rank[np.ravel(inverse)]
-        return cls(of_code, held[:, inside[first[order]]])
+        listed = [np.fromiter(members, dtype=np.int64) for members in sets]
+        of_code = atom_of_codes(codes, listed)
+        membership = np.zeros((len(listed), int(of_code.max(initial=-1)) + 1), dtype=np.bool_)
+        for row, members in zip(membership, listed, strict=True):
+            row[of_code[members]] = True
+        return cls(of_code, membership)
 
     def roll_up(self, array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
         """Sum an array over atoms into one over categories, along an axis; exact for integers."""
-        count, size = self.membership.shape
-        if count == size and np.array_equal(self.membership, np.eye(size, dtype=np.bool_)):
-            return array
         moved = np.moveaxis(array, axis, 0)
-        out = np.zeros((count, *moved.shape[1:]), dtype=array.dtype)
-        for row, held in zip(out, self.membership, strict=True):
-            moved.sum(axis=0, where=held.reshape(-1, *[1] * (moved.ndim - 1)), out=row)
+        sizes = np.count_nonzero(self.membership, axis=1)
+        first = (
+            self.membership.argmax(axis=1) if self.count else np.zeros(sizes.size, dtype=np.intp)
+        )
+        # Most categories are a single atom: those are copied, and only the others summed.
+        out = np.zeros((sizes.size, *moved.shape[1:]), dtype=array.dtype)
+        single = sizes == 1
+        out[single] = moved[first[single]]
+        for category in np.flatnonzero(sizes > 1):
+            moved[self.membership[category]].sum(axis=0, dtype=array.dtype, out=out[category])
         return np.moveaxis(out, 0, axis)
+
+
+def atom_of_codes(codes: int, sets: Iterable[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """The atom of every finest code under sets of positions, or -1 for a code in none of them.
+
+    Each set splits the pieces found so far into what lies inside it and what does not; so the work
+    grows with the sizes of the sets, not with their number times that of the codes.
+    """
+    piece = np.zeros(codes, dtype=np.int64)
+    pieces = 1
+    for members in sets:
+        inside, renamed = np.unique(piece[members], return_inverse=True)
+        piece[members] = pieces + renamed
+        pieces += inside.size
+    of_code = np.full(codes, -1, dtype=np.int64)
+    held = np.flatnonzero(piece)
+    _, first, inverse = np.unique(piece[held], return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")  # number atoms by where they are first met
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    of_code[held] = rank[inverse]
+    return of_code

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.model import InputError
 from lustrum.structure.ragged import Lists, outer, pointers
 
 if TYPE_CHECKING:
     from lustrum.structure.incidence import Structure
 
-__all__ = ["full_matrix", "kept_matrix", "rolled_up"]
+__all__ = ["entries", "full_matrix", "kept_matrix", "rolled_up"]
 
 Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
+# A block of its own is worth the call from so many entries on.
+_BLOCK_COST = 1000
+_MOST_NARROW = np.iinfo(np.int32).max
+_MOST_ENTRIES = 2**31
+
+
+@dataclass(frozen=True)
+class _Run:
+    """So many neighbouring lists of one length, from this item on."""
+
+    length: int
+    count: int
+    start: int
+
+
+def entries(structure: Structure) -> list[int]:
+    """How many entries the matrix over the whole cube has for each table."""
+    return [
+        int(np.prod([m.items.size for m in structure.memberships(table)], dtype=object))
+        for table in range(len(structure.tables))
+    ]
+
 
 def full_matrix(structure: Structure) -> Sparse:
     """The incidence matrix over the whole cube, row by row."""
-    tables = range(len(structure.tables))
-    counts = [_entries(structure, table) for table in tables]
-    wide = max(structure.inner, sum(counts)) > np.iinfo(np.int32).max
+    counts = entries(structure)
+    if sum(counts) > _MOST_ENTRIES:
+        raise InputError(
+            f"The incidence matrix would have {sum(counts)} entries; keep fewer inner cells with "
+            "'restrict', or use roll-ups and relations, which need no matrix."
+        )
+    wide = max(structure.inner, sum(counts)) > _MOST_NARROW
     kind: type[Any] = np.int64 if wide else np.int32
     items = np.empty(sum(counts), dtype=kind)
     indptr = np.zeros(structure.rows + 1, dtype=kind)
     done = 0
     for table, count in enumerate(counts):
-        block = _rows(structure, table, items[done : done + count])
+        starts = _rows(structure, table, items[done : done + count])
         first, last = structure.offsets[table], structure.offsets[table + 1]
-        indptr[first + 1 : last + 1] = block.indptr[1:] + done
+        indptr[first + 1 : last + 1] = starts[1:] + done
         done += count
     ones = np.ones(items.size, dtype=np.int8)
     return sparse.csr_array((ones, items, indptr), shape=(structure.rows, structure.inner))
@@ -65,35 +95,74 @@ def rolled_up(structure: Structure, values: npt.NDArray[Any], table: int) -> npt
     return np.ascontiguousarray(turned).reshape(layout.shape)
 
 
-def _entries(structure: Structure, table: int) -> int:
-    return int(np.prod([m.items.size for m in structure.memberships(table)], dtype=object))
-
-
-def _rows(structure: Structure, table: int, out: npt.NDArray[Any]) -> Lists:
-    """The rows of one table as lists of inner cells, written into ``out``."""
+def _rows(structure: Structure, table: int, out: npt.NDArray[Any]) -> Ints:
+    """Write the inner cells of each row of one table into ``out``; where each row begins."""
     steps = np.cumprod((1, *structure.shape[::-1]), dtype=np.int64)[-2::-1]
     members = structure.memberships(table)
-    factors = [m.scaled(int(s)) for m, s in zip(members, steps, strict=True)]
-    start = Lists.of([[0]])
-    crossed = reduce(outer, factors[:-1], start)
-    last = factors[-1] if factors else start
-    order = _row_order(structure, table)
-    if order is None:
-        return outer(crossed, last, out)
-    turned = outer(crossed, last).take(order)
-    out[:] = turned.items
-    return Lists(turned.indptr, out)
+    axes = [m.scaled(int(s)) for m, s in zip(members, steps, strict=True)]
+    order = _axis_order(structure, table)
+    lengths = reduce(np.multiply.outer, (axes[k].lengths for k in order), np.ones((), np.int64))
+    runs = [_runs(axis.lengths) for axis in axes]
+    blocks = int(np.prod([len(r) for r in runs], dtype=object))
+    if axes and blocks * _BLOCK_COST <= out.size:
+        for block in product(*runs):
+            _write_block(out, axes, order, block)
+    else:
+        crossed = reduce(outer, axes, Lists.of([[0]]))
+        shape = [axis.count for axis in axes]
+        rows = np.arange(crossed.count, dtype=np.int64).reshape(shape).transpose(order)
+        out[:] = crossed.take(np.ascontiguousarray(rows).ravel()).items
+    return pointers(lengths.ravel())
 
 
-def _row_order(structure: Structure, table: int) -> Ints | None:
-    """Where the table's rows stand among rows in the order of the cube; None if in order."""
-    sizes = {axis.name: len(axis) for axis in structure.tables[table].axes}
-    cube = [v.name for v in structure.variables if v.name in sizes]
-    if cube == list(sizes):
-        return None
-    size = int(np.prod(list(sizes.values())))
-    grid = np.arange(size, dtype=np.int64).reshape([sizes[name] for name in cube])
-    return np.ascontiguousarray(grid.transpose([cube.index(name) for name in sizes])).ravel()
+def _axis_order(structure: Structure, table: int) -> list[int]:
+    """The variables of the cube in the order of the table's axes, then those not shown."""
+    places = {variable.name: i for i, variable in enumerate(structure.variables)}
+    shown = [places[axis.name] for axis in structure.tables[table].axes]
+    return shown + [i for i in places.values() if i not in set(shown)]
+
+
+def _runs(lengths: Ints) -> list[_Run]:
+    """Neighbouring lists of equal length, taken together; empty lists are left out."""
+    cuts = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))
+    starts = pointers(lengths)
+    return [
+        _Run(int(lengths[a]), int(b - a), int(starts[a]))
+        for a, b in pairwise(cuts.tolist())
+        if lengths[a]
+    ]
+
+
+def _write_block(
+    out: npt.NDArray[Any], axes: Sequence[Lists], order: Sequence[int], block: Sequence[_Run]
+) -> None:
+    """Write all rows of one run of categories on each axis.
+
+    Rows of equal lengths stand at equal distances, so the block is one array with a dimension for
+    the categories and one for the items of every axis, whose entries are sums along the axes.
+    """
+    depth = len(axes)
+    stride, start = [0] * (2 * depth), 0
+    before, after = 1, int(np.prod([axis.items.size for axis in axes], dtype=object))
+    for k in order:
+        after //= axes[k].items.size
+        stride[k] = before * block[k].length * after
+        start += before * block[k].start * after
+        before *= block[k].length
+    for k in range(depth):
+        before //= block[k].length
+        stride[depth + k] = before
+    shape = [run.count for run in block] + [run.length for run in block]
+    view = np.lib.stride_tricks.as_strided(
+        out[start:], shape, [s * out.itemsize for s in stride], writeable=True
+    )
+    total = np.zeros((1,) * (2 * depth), dtype=out.dtype)
+    for k, (axis, run) in enumerate(zip(axes, block, strict=True)):
+        own = axis.items[run.start : run.start + run.count * run.length].astype(out.dtype)
+        spread = [1] * (2 * depth)
+        spread[k], spread[depth + k] = run.count, run.length
+        last = k == depth - 1
+        total = np.add(total, own.reshape(spread), out=view if last else None)
 
 
 def _columns(structure: Structure, table: int) -> Sparse:

@@ -1,8 +1,8 @@
 """All linear relations between published cells, by exact elimination.
 
 The relations that the shape of the tables gives are complete wherever categories nest. Groups that
-overlap in odd ways can obey more: of three groups {1, 2}, {2, 3} and {1, 3} shown beside 1, 2 and 3,
-the sum is twice that of the codes. Only elimination finds all of these.
+overlap in odd ways can obey more: {1, 2}, {2, 3} and {1, 3} add up to twice the total of 1, 2 and 3.
+Only elimination finds all of these.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def complete_relations(structure: Structure) -> Relations:
 
 
 def _complete_table(structure: Structure) -> Relations:
-    """One table: what is related crosses with everything else, so each axis can be completed alone."""
+    """One table: relations along an axis cross with all the rest, so each is completed alone."""
     found = []
     for place, family in enumerate(structure.families[0]):
         sums = sums_along(family)
@@ -133,8 +133,8 @@ def _null_space(matrix: npt.NDArray[Any]) -> Ints:
 def _null_space_by_fractions(matrix: npt.NDArray[Any]) -> Ints:
     if matrix.size > _MOST_FRACTIONS:
         raise InputError(
-            "The relations between so many overlapping groups have coefficients that are too large to "
-            "find; use fewer overlapping categories."
+            "The relations between so many overlapping groups have coefficients that are too "
+            "large to find; use fewer overlapping categories."
         )
     height, width = matrix.shape
     rows = [[Fraction(int(x)) for x in row] for row in matrix]
@@ -161,8 +161,8 @@ def _null_space_by_fractions(matrix: npt.NDArray[Any]) -> Ints:
             whole = int(value * scale)
             if abs(whole) >= 2**62:
                 raise InputError(
-                    "A relation between overlapping groups has coefficients beyond 64 bits; use fewer "
-                    "overlapping categories."
+                    "A relation between overlapping groups has coefficients beyond 64 bits; use "
+                    "fewer overlapping categories."
                 )
             vectors[number, place] = whole
     return vectors

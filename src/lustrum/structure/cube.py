@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, TableAxis, Variable
-from lustrum.structure.atoms import Atoms
+from lustrum.structure.atoms import atom_of_codes
 from lustrum.structure.layout import TableLayout
 from lustrum.structure.ragged import Lists, pointers
 
@@ -80,8 +80,8 @@ def _cut_one(
         _check_same_codes(name, axes)
     if any(name not in {axis.name for axis in layout.parts} for layout in layouts):
         sets[tuple(range(codes))] = None
-    atoms = Atoms.of_sets(codes, list(sets))
-    return CutVariable(name, axes[0].label, atoms.of_code, atoms.count)
+    atom_of = atom_of_codes(codes, (np.array(s, dtype=np.int64) for s in sets))
+    return CutVariable(name, axes[0].label, atom_of, int(atom_of.max(initial=-1)) + 1)
 
 
 def _check_same_codes(name: str, axes: Iterable[TableAxis]) -> None:
@@ -90,6 +90,6 @@ def _check_same_codes(name: str, axes: Iterable[TableAxis]) -> None:
         for category in axis.categories:
             if meaning.setdefault(category.code, category.member_set) != category.member_set:
                 raise InputError(
-                    f"Variable {name!r}: the category {category.code!r} does not hold the same codes "
-                    "in all tables; tables over one population must share one code list."
+                    f"Variable {name!r}: the category {category.code!r} does not hold the same "
+                    "codes in all tables; tables over one population must share one code list."
                 )

@@ -43,7 +43,7 @@ class Forest:
 
     @property
     def rank(self) -> int:
-        """How many of the sets are linearly independent: those that are no sum of their children."""
+        """How many of the sets are linearly independent: those that are no sum of children."""
         return int(np.count_nonzero(self.rest[self.sets]))
 
     def children(self) -> dict[int, list[int]]:

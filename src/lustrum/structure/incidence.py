@@ -1,8 +1,8 @@
 """The one structural object: which inner cells of a hidden cube make up each published cell.
 
-A table that is published shows sums of a cube that nobody sees. The cube crosses all variables of all
-tables, each cut into atoms; its cells are the *inner cells*. A published cell takes a category of
-each of its variables, hence a set of inner cells. Everything else (relations, rank, bounds,
+A table that is published shows sums of a cube that nobody sees. The cube crosses all variables of
+all tables, each cut into atoms; its cells are the *inner cells*. A published cell takes a category
+of each of its variables, hence a set of inner cells. Everything else (relations, rank, bounds,
 suppression, audits) is read off this.
 """
 
@@ -166,7 +166,7 @@ class Structure:
 
     @cached_property
     def families(self) -> tuple[tuple[Family, ...], ...]:
-        """For each table and each variable of the cube, the categories shown as a family of sets."""
+        """For each table and each variable of the cube, the categories as a family of sets."""
         made: dict[int, Family] = {}
         tables = []
         for own in self._memberships:
@@ -245,7 +245,7 @@ class Structure:
         return table, tuple(int(i) for i in place)
 
     def restrict(self, columns: npt.ArrayLike) -> Structure:
-        """The same tables over fewer inner cells, by position or as a mask; rows stay as they are."""
+        """The same tables over fewer inner cells, given by position or as a mask; rows stay."""
         picks = np.asarray(columns)
         if picks.dtype == np.bool_:
             if picks.size != self.inner:
@@ -280,7 +280,7 @@ class Structure:
 
     @cached_property
     def relations(self) -> Relations:
-        """The additive relations between published cells; see :mod:`lustrum.structure.relations`."""
+        """The relations between published cells; see :mod:`lustrum.structure.relations`."""
         from lustrum.structure.relations import relations_of
 
         return relations_of(self)
@@ -298,7 +298,7 @@ class Structure:
         return self.tables[table]
 
     def strides(self, table: int) -> tuple[int, ...]:
-        """For each variable of the cube, the step between rows of the table; 0 where it is not shown."""
+        """For each variable of the cube, the step between rows of the table; 0 if not shown."""
         layout, step, found = self.tables[table], 1, {}
         for axis in reversed(layout.axes):
             found[axis.name] = step

@@ -23,7 +23,7 @@ __all__ = ["UNBOUNDED", "Intervals", "propagate"]
 Ints = npt.NDArray[np.int64]
 
 UNBOUNDED = 2**62
-"""Stands for no upper bound; its negative for no lower bound. Any bound beyond 2**61 counts as none."""
+"""No upper bound; its negative is no lower bound. Any bound beyond 2**61 counts as none."""
 
 _LARGEST = 2**61
 
@@ -63,10 +63,10 @@ def propagate(
 ) -> Intervals:
     """Narrow the bounds of whole-number cells by every relation until nothing changes.
 
-    In a relation, each cell lies between the least and the most that the others leave for it. Bounds
-    may be infinite: as float infinity, or as plus or minus :data:`UNBOUNDED`, the way they come back.
-    Fractional bounds are drawn in to whole numbers. After so many ``rounds`` over the relations, or
-    at the first contradiction, the narrowing stops with the bounds it has.
+    In a relation, each cell lies between the least and the most that the others leave for it.
+    Bounds may be infinite: as float infinity, or as plus or minus :data:`UNBOUNDED`, the way they
+    come back. Fractional bounds are drawn in to whole numbers. After so many ``rounds`` over the
+    relations, or at the first contradiction, the narrowing stops with the bounds it has.
 
     >>> from lustrum.model import Category, TableAxis
     >>> from lustrum.structure import Structure

@@ -95,6 +95,6 @@ def _check_axis(axis: TableAxis) -> None:
         seen.add(category.code)
         if category.members and min(category.members) < 0:
             raise InputError(
-                f"Variable {axis.name!r}: the category {category.code!r} holds a negative position; "
-                "positions in a code list start at 0."
+                f"Variable {axis.name!r}: the category {category.code!r} holds a negative "
+                "position; positions in a code list start at 0."
             )

@@ -31,10 +31,10 @@ class _Common:
 
 
 def linked_relations(structure: Structure, one: int, other: int) -> Lists:
-    """Weighted cells of two tables that add up to 0: what the first shows less what the second does.
+    """Weighted cells of two tables that add up to 0: what one shows less what the other shows.
 
-    What both can form is, variable by variable, what both can form of that variable; so the relations
-    are all combinations of common sets of the variables.
+    What both can form is, variable by variable, what both can form of that variable; so the
+    relations are all combinations of common sets of the variables.
     """
     families = structure.families
     common = [_common(a, b) for a, b in zip(families[one], families[other], strict=True)]

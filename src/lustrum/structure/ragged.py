@@ -1,7 +1,7 @@
 """Lists of lists in two flat arrays, and the outer product that crosses the axes of a table.
 
-A category is a list of atoms; a cell is a list of inner cells, the outer product of the lists of its
-categories. Everything large in this package is such an outer product, so it is done once, here.
+A category is a list of atoms; a cell is a list of inner cells, the outer product of the lists of
+its categories.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Lists", "outer"]
+__all__ = ["Lists", "outer", "pointers"]
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
+from lustrum.structure.build import entries
 from lustrum.structure.families import Family
 from lustrum.structure.ragged import Lists, pointers
 
@@ -29,9 +30,10 @@ Sparse: TypeAlias = Any
 EXCESSES = (1, 19)
 """The primes in use are 2**31 - 1 and 2**31 - 19: a product of two residues fits 64 bits."""
 
-MOST_WORK = 2 * 10**10
+MOST_WORK = 5 * 10**9
 MOST_ENTRIES = 4 * 10**7
 _MOST_LEVELS = 10**7
+_MOST_NONZEROS = 10**8
 
 
 def rank_of(structure: Structure) -> int:
@@ -66,16 +68,23 @@ def chain_rank(structure: Structure) -> int | None:
         growths.append(growth)
     if not growths:
         return 1  # one inner cell, everybody, and every table shows it
-    if np.prod([len(g) for g in growths], dtype=object) > _MOST_LEVELS:
+    shape = [len(growth) for growth in growths]
+    boxes = np.prod(reached + 1, axis=1, dtype=object)
+    if sum(boxes) > _MOST_LEVELS or np.prod(shape, dtype=object) > np.iinfo(np.int64).max:
         return None
-    below = np.zeros([len(g) for g in growths], dtype=np.bool_)
-    for levels in reached.tolist():
-        below[tuple(slice(level + 1) for level in levels)] = True
-    flat = np.flatnonzero(below)
+    flat = np.unique(np.concatenate([_below(levels, shape) for levels in reached.tolist()]))
     total = np.ones(flat.size, dtype=object)
-    for growth, level in zip(growths, np.unravel_index(flat, below.shape), strict=True):
+    for growth, level in zip(growths, np.unravel_index(flat, shape), strict=True):
         total = total * np.array(growth, dtype=object)[level]
     return int(total.sum())
+
+
+def _below(levels: list[int], shape: list[int]) -> Ints:
+    """All level combinations no higher than these, as flat positions."""
+    flat = np.zeros(1, dtype=np.int64)
+    for level, size in zip(levels, shape, strict=True):
+        flat = np.add.outer(flat * size, np.arange(level + 1, dtype=np.int64)).ravel()
+    return flat
 
 
 def _chain(families: list[Family]) -> tuple[list[int], list[int]] | None:
@@ -119,6 +128,8 @@ def _irreducible(family: Family) -> Ints:
 
 def elimination_rank(structure: Structure) -> int:
     """The rank by elimination, whatever the shape of the tables; see :func:`matrix_rank`."""
+    if structure.columns is None and sum(entries(structure)) > _MOST_NONZEROS:
+        raise _too_long(structure.rows, structure.inner)
     rows = [np.zeros(0, dtype=np.int64)]
     for table, own in enumerate(structure.families):
         places = np.zeros(1, dtype=np.int64)
@@ -132,25 +143,33 @@ def elimination_rank(structure: Structure) -> int:
 def matrix_rank(matrix: Sparse) -> int:
     """The rank of a sparse integer matrix, by elimination modulo two primes.
 
-    The rank modulo a prime never exceeds the true rank, and equals it unless the prime divides every
-    minor of that size; so the larger of two such ranks is taken. Equal rows and columns, and rows and
-    columns of one entry, go before the elimination. What is left must be of moderate size.
+    The rank modulo a prime never exceeds the true rank, and equals it unless the prime divides
+    every minor of that size; so the larger of two such ranks is taken. Equal rows and columns, and
+    rows and columns of one entry, go before the elimination. What is left must be of moderate size.
     """
     rest, peeled = _peeled(sparse.csr_array(matrix))
     if 0 in rest.shape:
         return peeled
     check_size(rest.shape)
-    return peeled + max(reduced(rest.toarray(), excess)[1].size for excess in EXCESSES)
+    found = 0
+    for excess in EXCESSES:
+        if found < min(rest.shape):
+            found = max(found, reduced(rest.toarray(), excess)[1].size)
+    return peeled + found
 
 
 def check_size(shape: tuple[int, ...]) -> None:
     """Refuse what would run for minutes."""
     height, width = shape
     if height * width > MOST_ENTRIES or height * width * min(height, width) > MOST_WORK:
-        raise InputError(
-            f"Elimination on {height} by {width} cells that do not come from one hierarchy would take "
-            "too long; use fewer tables or fewer overlapping categories."
-        )
+        raise _too_long(height, width)
+
+
+def _too_long(height: int, width: int) -> InputError:
+    return InputError(
+        f"Elimination on {height} by {width} cells that do not come from one hierarchy would take "
+        "too long; use fewer tables or fewer overlapping categories."
+    )
 
 
 def reduced(matrix: npt.NDArray[Any], excess: int, full: bool = False) -> tuple[Ints, Ints]:

@@ -1,7 +1,8 @@
 """The additive relations between published cells: which cells are sums of which others.
 
-Along one axis, a category that is made up of other shown categories is their sum, whatever the other
-axes say. Two tables over one population agree on every margin that both can form, shown or not.
+Along one axis, a category that is made up of other shown categories is their sum, whatever the
+other axes say. Two tables over one population agree on every margin that both can form, shown or
+not.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class Additive:
 class Relations:
     """Linear relations that hold between published cells whatever the inner cells are.
 
-    Relation ``i`` adds up ``coefficients`` times ``cells`` from ``indptr[i]`` to ``indptr[i + 1]`` to
-    0. Where it says that one cell is the sum of others, that cell is ``totals[i]`` and stands first
-    with coefficient -1; where no single cell is a total, ``totals[i]`` is -1.
+    Relation ``i`` adds up ``coefficients`` times ``cells`` from ``indptr[i]`` to ``indptr[i + 1]``
+    to 0. Where it says that one cell is the sum of others, that cell is ``totals[i]`` and stands
+    first with coefficient -1; where no single cell is a total, ``totals[i]`` is -1.
 
     >>> from lustrum.model import Category, TableAxis
     >>> from lustrum.structure import Structure
@@ -94,8 +95,8 @@ class Relations:
         """The same relations as totals and parts, with unseen cells where there is no total."""
         if np.any(np.abs(self.coefficients) != 1):
             raise InputError(
-                "A relation counts a cell more than once, so it cannot be written as a total and its "
-                "parts; use the plain relations of the structure instead of the complete ones."
+                "A relation counts a cell more than once, so it cannot be written as a total and "
+                "its parts; use the plain relations of the structure instead of the complete ones."
             )
         rows = np.repeat(np.arange(self.count, dtype=np.int64), np.diff(self.indptr))
         open_rows = np.flatnonzero(self.totals < 0)
@@ -144,8 +145,8 @@ def relations_of(structure: Structure) -> Relations:
     """All relations that the shape of the tables gives.
 
     They are complete (every linear relation follows from them) for a table whose categories nest
-    along each axis, and for several tables whose categories of each variable come from one hierarchy,
-    margins of a cube among them. Groups that overlap in odd ways can obey more; for those see
+    along each axis, and for several tables whose categories of each variable come from one
+    hierarchy, margins of a cube among them. Groups that overlap in odd ways can obey more; see
     :func:`lustrum.structure.complete.complete_relations`. A structure with fewer inner cells also
     has the relations that empty cells are 0.
     """

@@ -1,0 +1,217 @@
+"""Channels given by a transition matrix: how a random method turns true counts into published ones.
+
+A matrix ``P`` for the values 0 to ``L`` has ``P[i, j] = P(published j | true i)``. Counts above the cap ``L``
+need rows too. With ``residue_base = b`` the last ``b`` rows repeat: a count above the cap moves by the same
+steps, with the same probabilities, as the one among the last ``b`` values that differs from it by a
+multiple of ``b``. That is the layout of Shlomo, Antal and Elliot (2015), Table 3, with ``b = 5``; with
+``b = 1`` all counts above the cap move alike, as in their section 3.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model.errors import InputError
+from lustrum.model.release import Transitions
+
+__all__ = ["SHLOMO_2015", "MatrixChannel", "swapping_channel"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_ROUNDING_ERROR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixChannel:
+    """A square transition matrix for the values from 0 up, with rows above the cap if wanted.
+
+    Without ``residue_base`` a count above the cap is an error, as nothing says what becomes of it.
+
+    >>> flip = MatrixChannel([[0.75, 0.25], [0.25, 0.75]])
+    >>> flip
+    MatrixChannel(values 0 to 1)
+    >>> flip.stay(0, 1)
+    0.75
+    """
+
+    matrix: Floats
+    residue_base: int | None = None
+
+    def __init__(self, matrix: npt.ArrayLike, residue_base: int | None = None) -> None:
+        object.__setattr__(self, "matrix", _checked(matrix))
+        object.__setattr__(self, "residue_base", residue_base)
+        if residue_base is not None and (
+            type(residue_base) is not int or not 1 <= residue_base <= len(self.matrix)
+        ):
+            raise InputError(
+                f"The residue base of a matrix for {len(self.matrix)} values must be a whole number "
+                f"from 1 to {len(self.matrix)}, not {residue_base!r}."
+            )
+
+    def __repr__(self) -> str:
+        tail = (
+            "" if self.residue_base is None else f", above by residue to base {self.residue_base}"
+        )
+        return f"MatrixChannel(values 0 to {self.cap}{tail})"
+
+    @property
+    def cap(self) -> int:
+        """The largest value with a row of its own, ``L``."""
+        return len(self.matrix) - 1
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The entries above 0 of each row; counts above the cap move by the steps of their class."""
+        rows = self.rows_of(true)
+        first, published, probability = self._entries
+        length = np.diff(first)[rows]
+        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
+        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
+        entry = np.repeat(first[rows], length) + within
+        shift = np.asarray(true, dtype=np.int64) - rows
+        return Transitions(origin, published[entry] + shift[origin], probability[entry])
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The least and the most behind each published value; low above high where nothing is."""
+        published = np.asarray(published, dtype=np.int64)
+        none = published + 1, published - 1
+        low = np.full(published.shape, np.iinfo(np.int64).max)
+        high = np.full(published.shape, -1, dtype=np.int64)
+        least, most = self._origins
+        known = (published >= 0) & (published <= self.cap)
+        place = np.where(known, published, 0)
+        low = np.where(known, least[place], low)
+        high = np.where(known, most[place], high)
+        for row, step in self._steps_above:
+            true = published - step
+            fits = (true > self.cap) & (self._class_of(true) == row)
+            low = np.where(fits, np.minimum(low, true), low)
+            high = np.where(fits, np.maximum(high, true), high)
+        reached = high >= 0
+        return np.where(reached, low, none[0]), np.where(reached, high, none[1])
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean of the diagonal over the values of a range.
+
+        Without a highest value it is the mean over the rest of the matrix, as printed, and over the
+        repeated rows alone where the range begins above the cap. A range without any row gives 1:
+        nothing is known to move there.
+        """
+        if lowest < 0 or (highest is not None and highest < lowest):
+            raise InputError("A range of values runs from 0 or more upwards; this one does not.")
+        diagonal = np.diagonal(self.matrix)
+        if highest is None:
+            highest = self.cap if lowest <= self.cap else lowest + (self.residue_base or 1) - 1
+        if self.residue_base is None:
+            highest = min(highest, self.cap)
+        values = np.arange(lowest, highest + 1)
+        return float(diagonal[self.rows_of(values)].mean()) if values.size else 1.0
+
+    def rows_of(self, true: Ints) -> Ints:
+        """Which row of the matrix tells what becomes of each true value."""
+        true = np.asarray(true, dtype=np.int64)
+        if true.size and int(true.min()) < 0:
+            raise InputError("A transition matrix is for counts of 0 or more.")
+        if self.residue_base is None and true.size and int(true.max()) > self.cap:
+            raise InputError(
+                f"The transition matrix ends at {self.cap}, and a count is larger; "
+                "give a residue base for the counts above."
+            )
+        return np.where(true <= self.cap, true, self._class_of(true))
+
+    def _class_of(self, true: Ints) -> Ints:
+        base = self.residue_base or 1
+        lowest = self.cap - base + 1
+        return lowest + (true - lowest) % base
+
+    @cached_property
+    def _entries(self) -> tuple[Ints, Ints, Floats]:
+        row, column = np.nonzero(self.matrix)
+        first = np.searchsorted(row, np.arange(len(self.matrix) + 1)).astype(np.int64)
+        return first, column.astype(np.int64), self.matrix[row, column]
+
+    @cached_property
+    def _origins(self) -> tuple[Ints, Ints]:
+        """For each published value of the matrix, its first and last row (-1 without any)."""
+        reaches = self.matrix > 0
+        some = reaches.any(axis=0)
+        least = np.where(some, reaches.argmax(axis=0), np.iinfo(np.int64).max)
+        most = np.where(some, self.cap - reaches[::-1].argmax(axis=0), -1)
+        return least.astype(np.int64), most.astype(np.int64)
+
+    @cached_property
+    def _steps_above(self) -> tuple[tuple[int, int], ...]:
+        """What repeats above the cap: the row of a class, and the step that it can take."""
+        if self.residue_base is None:
+            return ()
+        row, column = np.nonzero(self.matrix)
+        repeated = row > self.cap - self.residue_base
+        return tuple(
+            (int(r), int(c - r)) for r, c in zip(row[repeated], column[repeated], strict=True)
+        )
+
+
+def swapping_channel(rate: float, values: int) -> MatrixChannel:
+    """What record swapping does to a cell, as Shlomo, Antal and Elliot (2015, section 4.2) assume.
+
+    Each of the values ``0, 1, ..., values - 1`` stays with probability ``1 - rate`` and becomes each of the
+    others with the same probability; larger counts move as the largest of these does. The paper
+    speaks of the swap rate on the diagonal and then multiplies by 0.9 for swapping one record in ten: the
+    diagonal holds what stays.
+
+    >>> swapping_channel(0.1, 3).matrix.round(3).tolist()
+    [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]]
+    """
+    if not 0 <= rate <= 1:
+        raise InputError(f"A swap rate is a share from 0 to 1, not {rate!r}.")
+    if type(values) is not int or values < 2:
+        raise InputError(f"Swapping needs a whole number of values, 2 or more, not {values!r}.")
+    matrix = np.full((values, values), rate / (values - 1))
+    np.fill_diagonal(matrix, 1.0 - rate)
+    return MatrixChannel(matrix, residue_base=1)
+
+
+def _checked(matrix: npt.ArrayLike) -> Floats:
+    array = np.array(matrix, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
+        raise InputError("A transition matrix must be square: one row and one column per value.")
+    if not np.isfinite(array).all() or (array < 0).any() or (array > 1 + _ROUNDING_ERROR).any():
+        raise InputError("A transition matrix holds probabilities: numbers from 0 to 1.")
+    wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > _ROUNDING_ERROR)
+    if wrong.size:
+        total = float(array[wrong[0]].sum())
+        raise InputError(
+            f"Row {int(wrong[0])} of the transition matrix adds up to {total:.6g}; "
+            "every row must add up to 1."
+        )
+    array.setflags(write=False)
+    return array
+
+
+def _shlomo_2015() -> MatrixChannel:
+    """Zeros stay; 1 and 2 stay half of the time and else spread evenly over 1 to 5; all others stay with
+    0.9 and else go to one of six neighbours. The window of seven lies around the value, pushed up so
+    that nothing becomes 0 and down so that the last class, printed as residue 5, ends the matrix."""
+    values = 16
+    matrix = np.zeros((values, values))
+    matrix[0, 0] = 1.0
+    for value in (1, 2):
+        matrix[value, 1:6] = 1 / 8
+        matrix[value, value] = 1 / 2
+    for value in range(3, values):
+        first = min(max(value - 3, 1), values - 7)
+        matrix[value, first : first + 7] = 1 / 60
+        matrix[value, value] = 9 / 10
+    return MatrixChannel(matrix, residue_base=5)
+
+
+SHLOMO_2015 = _shlomo_2015()
+"""The perturbation matrix of Shlomo, Antal and Elliot (2015), Table 3.
+
+Rows 0 to 10 are counts, rows 11 to 15 the residues 1 to 5 to base 5 of larger counts. The table prints
+1/60 as 0.0167, so that the printed rows miss 1 by 0.0002; these add up.
+"""
