@@ -1,0 +1,111 @@
+"""Totals beside rounded cells: nobody can work an inner cell out from one table."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from lustrum.model import Category, Table, TableAxis
+from lustrum.model.table import inner_cells
+from lustrum.protect import RandomRounding, RoundingChannel
+from lustrum.protect.safe_totals import TotalsGuard, safe_totals
+
+Ints = npt.NDArray[np.int64]
+BASE = 3
+
+
+def axis(name: str, size: int) -> TableAxis:
+    parts = tuple(Category(str(i), str(i), (i,)) for i in range(size))
+    return TableAxis(name, name, (*parts, Category("_T", "Total", tuple(range(size)))))
+
+
+def with_totals(inner: Ints) -> Ints:
+    for position in range(inner.ndim):
+        inner = np.concatenate([inner, inner.sum(axis=position, keepdims=True)], axis=position)
+    return inner
+
+
+class Enumeration:
+    """Every true table with counts up to the largest, with every way in which it can be published."""
+
+    def __init__(self, shape: tuple[int, ...], largest: int) -> None:
+        self.axes = [axis(f"v{i}", size) for i, size in enumerate(shape)]
+        full = tuple(size + 1 for size in shape)
+        counts = itertools.product(range(largest + 1), repeat=int(np.prod(shape)))
+        tables = [with_totals(np.array(c, dtype=np.int64).reshape(shape)).ravel() for c in counts]
+        cells = len(tables[0])
+        # Every subset of the cells rounded up; multiples stay, so that some ways stand twice.
+        up = (np.arange(2**cells)[:, None] >> np.arange(cells)) & 1
+        true = np.repeat(np.array(tables), len(up), axis=0)
+        rounded = (
+            true - true % BASE + BASE * np.where(true % BASE, np.tile(up, (len(tables), 1)), 0)
+        )
+        digits = rounded // BASE
+        key = np.ravel_multi_index(tuple(digits.T), tuple(digits.max(axis=0) + 1))
+        _, first, origin = np.unique(key, return_index=True, return_inverse=True)
+        ways = rounded[first]
+        guard = TotalsGuard(tuple(self.axes))
+        out = [guard.publish(way.reshape(full), RoundingChannel(BASE)) for way in ways]
+        low, high = (np.array([getattr(o, n).ravel() for o in out]) for n in ("low", "high"))
+        assert np.all((low[origin] <= true) & (true <= high[origin]))
+        values = np.array([o.values.ravel() for o in out])
+        self.published, release = np.unique(values, axis=0, return_inverse=True)
+        self.least = np.full(self.published.shape, np.iinfo(np.int64).max)
+        self.most = np.zeros(self.published.shape, dtype=np.int64)
+        np.minimum.at(self.least, release[origin], true)
+        np.maximum.at(self.most, release[origin], true)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "largest"), [((2,), 9), ((3,), 7), ((2, 2), 5)])
+def test_no_inner_cell_of_any_small_table_can_be_worked_out(
+    shape: tuple[int, ...], largest: int
+) -> None:
+    """Enumerated: whoever knows the method and sees the table keeps two values for every inner cell."""
+    found = Enumeration(shape, largest)
+    inside = inner_cells(found.axes).ravel()
+    # A published value near the edge of the enumeration has origins beyond it.
+    whole = found.published[:, inside].max(axis=1) + BASE - 1 <= largest
+    assert np.count_nonzero(whole) > 5
+    assert np.all(found.least[whole][:, inside] < found.most[whole][:, inside])
+
+
+def test_a_telling_total_is_replaced_by_the_sum() -> None:
+    axes = [axis("v", 2)]
+    out = safe_totals(axes, np.array([3, 3, 0]), RoundingChannel(BASE))
+    assert out.values.tolist() == [3, 3, 6]
+    assert (out.low[2], out.high[2]) == (2, 10)
+
+
+def test_a_harmless_total_stays_as_it_was_rounded() -> None:
+    axes = [axis("v", 3)]
+    out = safe_totals(axes, np.array([6, 9, 3, 21]), RoundingChannel(BASE))
+    assert out.values.tolist() == [6, 9, 3, 21]
+
+
+def test_a_total_of_which_only_some_parts_are_shown_is_left_alone() -> None:
+    categories = (
+        Category("a", "a", (0,)),
+        Category("b", "b", (1,)),
+        Category("_T", "Total", (0, 1, 2)),
+    )
+    out = safe_totals([TableAxis("v", "v", categories)], np.array([3, 3, 0]), RoundingChannel(BASE))
+    assert out.values.tolist() == [3, 3, 0]
+
+
+def test_a_keyed_table_with_totals_keeps_the_cells_of_the_table_without() -> None:
+    rng = np.random.default_rng(5)
+    keys = rng.integers(0, 2**64, (6, 4), dtype=np.uint64)
+    values = rng.integers(0, 5, (6, 4))
+    axes = (axis("a", 6), axis("b", 4))
+    full_keys = keys
+    for position in range(2):
+        total = full_keys.sum(axis=position, keepdims=True, dtype=np.uint64)
+        full_keys = np.concatenate([full_keys, total], axis=position)
+    whole = Table(axes=axes, values=with_totals(values), keys=full_keys)
+    bare = Table.from_counts(values, keys=keys)
+    published = RandomRounding().apply(whole).published
+    assert np.array_equal(published[:6, :4], RandomRounding().apply(bare).published)
