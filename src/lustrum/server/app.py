@@ -1,0 +1,54 @@
+"""The application: routes, errors and headers put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+
+from lustrum.release import Desk
+from lustrum.server import api, errors, health, pages
+from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
+from lustrum.server.templating import STATIC, Pages
+from lustrum.server.warmup import warm_up
+
+__all__ = ["create_app"]
+
+
+def create_app(desk: Desk) -> FastAPI:
+    """The table builder over a desk, ready to be served."""
+    templates = Pages()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(warm_up, desk)
+        yield
+
+    app = FastAPI(
+        title="Lustrum",
+        summary="Build your own tables without giving away anybody's secret.",
+        version="1",
+        # The usual documentation pages load their scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Strict),
+            Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
+            Middleware(HeadAsGet),
+            Middleware(Incidents, pages=templates),
+            Middleware(SizeLimits, pages=templates),
+        ],
+    )
+    errors.install(app, templates)
+    app.include_router(api.router(desk))
+    app.include_router(pages.router(desk, templates))
+    app.include_router(health.router)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app

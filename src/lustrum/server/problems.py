@@ -1,0 +1,62 @@
+"""What went wrong, in the one shape of RFC 9457 that every route answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "not_found"]
+
+MEDIA_TYPE = "application/problem+json"
+_TITLES = {
+    400: "Bad request",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not available in this format",
+    413: "Body too large",
+    414: "Address too long",
+    415: "Not JSON",
+    503: "Not available",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem as the asker sees it; ``detail`` is one sentence that says what would be right."""
+
+    kind: str
+    title: str
+    status: int
+    detail: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_status(cls, status: int, detail: str) -> Problem:
+        """A problem that says no more than its HTTP status and a sentence."""
+        title = _TITLES.get(status, "Not answered")
+        return cls(title.lower().replace(" ", "-"), title, status, detail)
+
+    def body(self, instance: str) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "type": f"urn:lustrum:problem:{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            **self.extra,
+        }
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.kind)
+        self.problem = problem
+
+
+def not_found(detail: str) -> ProblemError:
+    """Ends a request for something that is not there."""
+    return ProblemError(Problem.of_status(404, detail))

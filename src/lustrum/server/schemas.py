@@ -1,0 +1,181 @@
+"""The shapes of the API, for its description. What is sent in is checked by the model, in its own sentences."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "AnswerOut",
+    "DatasetOut",
+    "DatasetSummary",
+    "Datasets",
+    "ProblemOut",
+    "TableQueryIn",
+]
+
+
+class GroupIn(BaseModel):
+    """An own group of categories."""
+
+    label: str = Field(description="What the group is called.", examples=["European Union"])
+    members: list[str] = Field(description="Codes that it joins.", examples=[["1", "2"]])
+    code: str = Field("", description="A code for the group; G1, G2 and so on if left out.")
+
+
+class AxisIn(BaseModel):
+    """A variable of the table, at a level, or some of its codes, or own groups."""
+
+    variable: str = Field(description="Name of the variable.", examples=["age"])
+    level: str | None = Field(None, description="Name of a level.", examples=["ten-year"])
+    codes: list[str] | None = Field(None, description="Only these codes; all if left out.")
+    groups: list[GroupIn] = Field([], description="Own groups, instead of a level or codes.")
+    total: bool = Field(False, description="Whether to add a total.")
+
+
+class TableQueryIn(BaseModel):
+    """A question for a table."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "dataset": "demo",
+                "by": [{"variable": "age", "level": "ten-year"}, "sex"],
+                "where": {"region": ["1"]},
+                "totals": True,
+            }
+        }
+    )
+
+    dataset: str = Field(description="Name of the dataset.", examples=["demo"])
+    by: list[str | AxisIn] = Field(description="Variables of the table, rows first.")
+    where: dict[str, list[str] | str] = Field(
+        {}, description="Who is counted: for a variable, the codes that count."
+    )
+    measure: str | None = Field(None, description="A numeric column to sum instead of counting.")
+    weight: str | None = Field(None, description="A column of weights.")
+    totals: bool = Field(False, description="Whether to add a total to every variable.")
+
+
+class ReasonOut(BaseModel):
+    """Why something is not shown."""
+
+    rule: str = Field(description="Short name of the rule.", examples=["mean-cell-size"])
+    text: str = Field(description="The reason, in a sentence.")
+    way_forward: str = Field(description="What would help; empty where nothing would.")
+
+
+class RiskOut(BaseModel):
+    """Risk of disclosure, from 0 to 1, told in the policy's steps."""
+
+    before: float | None = Field(description="Of the table as it is.")
+    after: float | None = Field(description="Of the protected table.")
+
+
+class TraceOut(BaseModel):
+    """What one of the five steps decided."""
+
+    step: str
+    outcome: str
+    text: str
+
+
+class AnswerOut(BaseModel):
+    """An answer, a partial answer or a refusal; all three are answers to the question."""
+
+    decision: Literal["answer", "partial", "refusal"]
+    reasons: list[ReasonOut] = Field(description="Why something is not shown; empty if all is.")
+    table: dict[str, Any] | None = Field(description="A JSON-stat 2.0 dataset, or null.")
+    risk: RiskOut
+    utility: float | None = Field(description="What the table is still worth, from 0 to 1.")
+    trace: list[TraceOut] = Field(description="The five steps, as far as they went.")
+    query: dict[str, Any] = Field(description="The question, as it was understood.")
+    notes: list[str] = Field(description="What a reader of the table should know.")
+    links: dict[str, str] = Field(description="Addresses that ask again: page, self and csv.")
+
+
+class DatasetSummary(BaseModel):
+    """A dataset of the catalogue."""
+
+    name: str = Field(description="The name to ask by.", examples=["demo"])
+    title: str
+    description: str
+    unit: str = Field(description="What one record is.", examples=["person"])
+    units: str = Field(description="The same in the plural.", examples=["people"])
+
+
+class Datasets(BaseModel):
+    """The catalogue."""
+
+    datasets: list[DatasetSummary]
+
+
+class CategoryOut(BaseModel):
+    """A code with its label."""
+
+    code: str
+    label: str
+
+
+class GroupOut(CategoryOut):
+    """A category of a level."""
+
+    members: list[str] = Field(description="The finest codes that it holds.")
+
+
+class LevelOut(BaseModel):
+    """A level of a classification."""
+
+    name: str
+    label: str
+    offered: bool = Field(description="Whether the policy lets it be asked for.")
+    categories: list[GroupOut]
+
+
+class HierarchyOut(BaseModel):
+    """Levels that nest, fine to coarse."""
+
+    name: str
+    label: str
+    levels: list[LevelOut]
+
+
+class VariableOut(BaseModel):
+    """A variable with all that can be asked of it."""
+
+    name: str
+    label: str
+    description: str
+    categories: list[CategoryOut] = Field(description="The finest codes, in order.")
+    hierarchies: list[HierarchyOut]
+
+
+class PolicyOut(BaseModel):
+    """What the agency decided, as far as it matters to whoever asks."""
+
+    title: str
+    notes: list[str]
+    rules: dict[str, Any] = Field(description="What may be asked at all.")
+    risk: dict[str, Any] = Field(description="How risk is measured, and its limit.")
+    protection: dict[str, Any] = Field(description="How every table is protected.")
+    report: dict[str, Any] = Field(description="The steps in which risk and utility are told.")
+
+
+class DatasetOut(DatasetSummary):
+    """A dataset with its variables and its policy."""
+
+    variables: list[VariableOut]
+    policy: PolicyOut
+
+
+class ProblemOut(BaseModel):
+    """Problem details (RFC 9457): the one shape of every error."""
+
+    type: str = Field(
+        description="What kind of problem it is.", examples=["urn:lustrum:problem:query"]
+    )
+    title: str = Field(description="The kind of problem in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What is wrong and what would be right, in a sentence.")
+    instance: str = Field(description="The address that was asked.")

@@ -1,0 +1,100 @@
+"""What the pages show of an answer: the five steps, the picture of risk and utility, the form's choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lustrum.model import Decision, TableQuery, TraceStep
+from lustrum.server.offer import Choice, Offer
+
+__all__ = ["Form", "Gauge", "Step", "form", "gauge", "steps"]
+
+STEPS = (
+    ("rules", "Rules"),
+    ("risk", "Risk"),
+    ("protection", "Protection"),
+    ("risk again", "Risk again"),
+    ("answer", "Answer"),
+)
+_OUTCOMES = {"passed": "done", "measured": "done", "applied": "done", "released": "done"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of the five steps: ``done``, ``refused``, or ``open`` where the question did not get so far."""
+
+    name: str
+    state: str
+    text: str
+
+
+def steps(trace: tuple[TraceStep, ...]) -> tuple[Step, ...]:
+    """All five steps, taken or not."""
+    taken = {step.step: step for step in trace}
+    out = []
+    for key, name in STEPS:
+        step = taken.get(key)
+        if step is None:
+            out.append(Step(name, "open", "Not reached."))
+        else:
+            out.append(Step(name, _OUTCOMES.get(step.outcome, "refused"), step.text))
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """The picture of risk before and after on a scale up to ``top``, in units of the drawing."""
+
+    before: float
+    after: float
+    limit: float
+    utility: float | None
+    top: float
+    left: int = 8
+    width: int = 404
+
+    def x(self, value: float) -> float:
+        """Where a risk stands on the scale."""
+        return round(self.left + self.width * min(value / self.top, 1.0), 1)
+
+    @property
+    def words(self) -> str:
+        """The picture in a sentence."""
+        said = (
+            f"Risk of disclosure about {self.before:.2f} before protection and {self.after:.2f} "
+            f"after it; the limit is {self.limit:g}."
+        )
+        return said if self.utility is None else f"{said} Utility about {self.utility:.3f} of 1."
+
+
+def gauge(decision: Decision, limit: float) -> Gauge | None:
+    """The picture, where risk was told."""
+    before, after = decision.risk_before, decision.risk_after
+    if before is None or after is None:
+        return None
+    top = 0.5 if max(before, after, limit) <= 0.45 else 1.0
+    return Gauge(before, after, limit, decision.utility, top)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The builder with choices filled in: what each list has selected, first list first."""
+
+    populations: tuple[tuple[str, tuple[Choice, ...]], ...]
+    wheres: tuple[str, ...]
+    bys: tuple[str, ...]
+    totals: bool
+
+
+def form(offer: Offer, query: TableQuery | None) -> Form:
+    """As many lists as the policy allows, and more where the question already has more."""
+    wheres = [] if query is None else [f"{f.variable}:{f.codes[0]}" for f in query.where]
+    bys = (
+        []
+        if query is None
+        else [a.variable if a.level is None else f"{a.variable}:{a.level}" for a in query.by]
+    )
+    wheres += [""] * (offer.rules.max_filters - len(wheres))
+    bys += [""] * (offer.rules.max_dimensions - len(bys))
+    totals = True if query is None else any(axis.total for axis in query.by)
+    return Form(offer.populations(), tuple(wheres), tuple(bys), totals)

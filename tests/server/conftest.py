@@ -1,0 +1,100 @@
+"""A small data folder with the demo policies, a client on it, and a real server for browsers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+
+from lustrum.demo import businesses, description_path, people
+from lustrum.release import Desk
+from lustrum.server import create_app
+from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+
+POLICIES = description_path("demo").parent
+
+
+def fill(root: Path, persons: int = 20_000, seed: int = 2001) -> Path:
+    """Put both demo datasets and their policies into a folder."""
+    root.mkdir()
+    store = Store(root)
+    secret = Secret(bytes(range(32)))
+    for name, frame in {"demo": people(persons, seed), "businesses": businesses(3000)}.items():
+        ingest(FrameSource(frame), read_description(description_path(name)), store, secret=secret)
+    (root / "policies").mkdir()
+    for name in ("demo", "businesses"):
+        shutil.copy(POLICIES / f"{name}-policy.toml", root / "policies" / f"{name}.toml")
+    return root
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder that no test changes."""
+    return fill(tmp_path_factory.mktemp("server") / "data")
+
+
+@pytest.fixture(scope="session")
+def desk(root: Path) -> Desk:
+    """The desk over it."""
+    return Desk(root, workers=1)
+
+
+@pytest.fixture(scope="session")
+def client(desk: Desk) -> TestClient:
+    """A client of the application, without a network."""
+    return TestClient(create_app(desk), base_url="http://lustrum.test")
+
+
+@pytest.fixture(scope="session")
+def address(desk: Desk) -> Iterator[str]:
+    """The address of a real server on a free port."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(create_app(desk), log_level="warning", server_header=False)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        deadline = time.monotonic() + 30
+        while not server.started and thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(timeout=15)
+
+
+def chromium() -> str | None:
+    """The browser: what LUSTRUM_CHROMIUM names, or one on the PATH."""
+    named = os.environ.get("LUSTRUM_CHROMIUM")
+    if named:
+        return named
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A Chromium without a window. A build that should test pages may not skip them."""
+    path = chromium()
+    if path is None:
+        message = "no Chromium found; install one or name it in LUSTRUM_CHROMIUM"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    quiet = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=path, args=[*quiet, "--no-first-run", "--disable-component-update"]
+        )
+        yield running
+        running.close()

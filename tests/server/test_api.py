@@ -1,0 +1,159 @@
+"""The API answers, refuses and describes, in the words of the model."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from pyjstat import pyjstat
+
+AGE_BY_SEX = {
+    "dataset": "demo",
+    "by": [{"variable": "age", "level": "ten-year"}, "sex"],
+    "where": {"region": ["1"]},
+    "totals": True,
+}
+LINK = "dataset=demo&by=age:ten-year&by=sex&where=region:1&totals=on"
+REFUSED = "dataset=demo&by=area&by=age"
+
+
+def ask(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
+    response = client.post("/api/v1/tables", json=body)
+    assert response.status_code == 200, response.text
+    out: dict[str, Any] = response.json()
+    return out
+
+
+def test_the_catalogue_names_every_dataset(client: TestClient) -> None:
+    found = client.get("/api/v1/datasets").json()["datasets"]
+    assert [d["name"] for d in found] == ["businesses", "demo"]
+    assert set(found[0]) == {"name", "title", "description", "unit", "units"}
+
+
+def test_a_dataset_is_described_with_its_levels_and_what_is_offered(client: TestClient) -> None:
+    body = client.get("/api/v1/datasets/demo").json()
+    age = next(v for v in body["variables"] if v["name"] == "age")
+    levels = {lv["name"]: lv for h in age["hierarchies"] for lv in h["levels"]}
+    assert levels["ten-year"]["offered"]
+    assert not levels["labour-market"]["offered"]
+    assert levels["ten-year"]["categories"][0]["members"] == ["1", "2"]
+    assert body["policy"]["rules"]["max_dimensions"] == 3
+    assert body["policy"]["protection"] == {"method": "random-rounding", "base": 3}
+
+
+def test_an_answer_carries_table_risk_utility_trace_and_links(client: TestClient) -> None:
+    body = ask(client, AGE_BY_SEX)
+    assert body["decision"] == "answer"
+    assert body["reasons"] == []
+    assert body["table"]["size"] == [12, 3]
+    assert body["risk"]["before"] is not None
+    assert body["risk"]["after"] <= 0.3
+    assert 0 < body["utility"] <= 1
+    steps = [s["step"] for s in body["trace"]]
+    assert steps == ["rules", "risk", "protection", "risk again", "answer"]
+    assert body["query"]["where"] == {"region": ["1"]}
+    page = "http://lustrum.test/datasets/demo/table?by=age:ten-year&by=sex&where=region:1&totals=on"
+    assert body["links"]["page"] == page
+    assert "Synthetic people: any likeness is chance." in body["table"]["note"]
+
+
+def test_one_variable_with_a_total_is_a_table_too(client: TestClient) -> None:
+    body = ask(client, {"dataset": "demo", "by": ["sex"], "totals": True})
+    assert body["table"]["size"] == [3]
+
+
+def test_a_link_and_a_body_ask_the_same(client: TestClient) -> None:
+    assert client.get(f"/api/v1/tables?{LINK}").json() == ask(client, AGE_BY_SEX)
+
+
+def test_the_links_of_an_answer_lead_to_the_same_answer(client: TestClient) -> None:
+    body = ask(client, AGE_BY_SEX)
+    assert client.get(body["links"]["self"]).json() == body
+    assert client.get(body["links"]["page"]).status_code == 200
+    assert client.get(body["links"]["csv"]).headers["content-type"].startswith("text/csv")
+
+
+def test_a_question_that_the_short_form_cannot_say_still_has_a_link(client: TestClient) -> None:
+    chosen = {"dataset": "demo", "by": [{"variable": "age", "codes": ["5", "6"]}, "sex"]}
+    body = ask(client, chosen)
+    assert client.get(body["links"]["self"]).json() == body
+
+
+def test_a_refusal_is_an_answer_with_reasons_and_a_way_forward(client: TestClient) -> None:
+    response = client.get(f"/api/v1/tables?{REFUSED}")
+    assert response.status_code == 200
+    body = response.json()
+    assert body["decision"] == "refusal"
+    assert body["table"] is None
+    assert body["risk"] == {"before": None, "after": None}
+    assert body["utility"] is None
+    assert all(r["rule"] and r["text"] and r["way_forward"] for r in body["reasons"])
+
+
+# pyjstat calls a function that it deprecates itself.
+@pytest.mark.filterwarnings("ignore:Shouldn't use this function:DeprecationWarning")
+def test_pyjstat_reads_the_table(client: TestClient) -> None:
+    body = ask(client, AGE_BY_SEX)
+    frame = pyjstat.Dataset.read(json.dumps(body["table"])).write("dataframe")
+    assert len(frame) == 36
+    assert list(frame["value"]) == body["table"]["value"]
+    alone = client.get(f"/api/v1/tables?{LINK}&format=json-stat")
+    assert pyjstat.Dataset.read(alone.text)["size"] == [12, 3]
+
+
+@pytest.mark.parametrize(
+    ("query", "accept"),
+    [(f"{LINK}&format=csv", "*/*"), (LINK, "text/csv"), (LINK, "text/csv, application/json;q=0.5")],
+)
+def test_csv_comes_by_parameter_or_by_header(client: TestClient, query: str, accept: str) -> None:
+    response = client.get(f"/api/v1/tables?{query}", headers={"Accept": accept})
+    assert response.headers["content-type"].startswith("text/csv")
+    assert 'filename="demo-age-sex.csv"' in response.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert [int(r["value"]) for r in rows] == ask(client, AGE_BY_SEX)["table"]["value"]
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "text/html", "application/json", "text/csv;q=0"])
+def test_json_is_what_comes_otherwise(client: TestClient, accept: str) -> None:
+    response = client.get(f"/api/v1/tables?{LINK}", headers={"Accept": accept})
+    assert response.headers["content-type"] == "application/json"
+
+
+def test_a_refused_csv_is_no_csv(client: TestClient) -> None:
+    response = client.get(f"/api/v1/tables?{REFUSED}&format=csv")
+    assert response.status_code == 406
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["reasons"][0]["way_forward"]
+
+
+def test_the_same_cell_has_the_same_value_in_every_table(client: TestClient) -> None:
+    selected = {"dataset": "demo", "by": ["sex", "employment"], "where": {"region": ["1"]}}
+    crossed = {"dataset": "demo", "by": ["employment", "region", "sex"], "totals": True}
+    narrow, wide = ask(client, selected)["table"], ask(client, crossed)["table"]
+    _, regions, sexes = wide["size"]
+    for i in range(5):
+        for j in range(2):
+            assert narrow["value"][j * 5 + i] == wide["value"][i * regions * sexes + j]
+
+
+def test_asking_again_gives_the_same_bytes(client: TestClient) -> None:
+    first = client.get(f"/api/v1/tables?{LINK}").content
+    assert client.get(f"/api/v1/tables?{LINK}").content == first
+
+
+def test_the_description_of_the_api_shows_the_question_and_both_ways_to_ask(
+    client: TestClient,
+) -> None:
+    description = client.get("/api/v1/openapi.json").json()
+    tables = description["paths"]["/api/v1/tables"]
+    schema = tables["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert {"dataset", "by", "where", "totals"} <= set(schema["properties"])
+    assert {p["name"] for p in tables["get"]["parameters"]} >= {"by", "where", "totals", "format"}
+    text = json.dumps(description)
+    assert "HTTPValidationError" not in text
+    for path in ("/docs", "/redoc"):
+        assert client.get(path).status_code == 404

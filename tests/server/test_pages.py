@@ -1,0 +1,273 @@
+"""The pages hold what they promise as plain HTML, before any script runs."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lustrum.model import Dataset
+from lustrum.policy import Policy
+from lustrum.release import Desk
+from lustrum.server import create_app
+from lustrum.server.layout import THIN_SPACE
+from lustrum.server.middleware import HEADERS
+
+PAGES = [
+    "/",
+    "/datasets/demo",
+    "/datasets/businesses",
+    "/datasets/demo?by=age:ten-year&by=sex&where=region:1&totals=on",
+    "/datasets/demo/table?by=sex",
+    "/datasets/demo/table?by=sex&totals=on",
+    "/datasets/demo/table?by=age:ten-year&by=sex&where=region:1&totals=on",
+    "/datasets/demo/table?by=age:life-stage&by=sex&by=employment&totals=on",
+    "/datasets/demo/table?by=area&by=age",
+    "/datasets/demo/table?by=sex&by=age&by=region&by=education",
+    "/datasets/demo/table",
+    "/datasets/demo/table?by=sexx",
+    "/nothing",
+]
+ADDRESSES = ("href", "src", "action", "srcset", "poster", "data", "formaction")
+
+
+class Page(HTMLParser):
+    """The tags of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {k: v or "" for k, v in attrs}))
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_asks_another_host_for_anything(client: TestClient, path: str) -> None:
+    text = client.get(path).text
+    for tag, attrs in Page(text).tags:
+        for name in ADDRESSES:
+            if name in attrs:
+                parts = urlsplit(attrs[name])
+                assert not parts.netloc, f"{tag} {name}={attrs[name]}"
+                assert parts.scheme in ("", "data")
+        assert not any(name.startswith("on") for name in attrs), "a script in an attribute"
+        assert "style" not in attrs, "the content policy would drop it"
+    assert "<script>" not in text
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_has_a_language_a_title_a_heading_and_a_way_past_the_head(
+    client: TestClient, path: str
+) -> None:
+    page = Page(client.get(path).text)
+    assert page.all("html")[0]["lang"] == "en"
+    assert len(page.all("h1")) == 1
+    assert len(page.all("title")) >= 1
+    assert page.all("a")[0]["href"] == "#main"
+    assert page.all("main")[0]["id"] == "main"
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for _, attrs in page.tags:
+        for name in ("aria-labelledby", "aria-describedby", "for"):
+            assert all(target in ids for target in attrs.get(name, "").split())
+    labelled = {attrs["for"] for attrs in page.all("label") if "for" in attrs}
+    assert all(attrs["id"] in labelled for attrs in page.all("select"))
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/api/v1/datasets", "/api/v1/tables", "/health", "/api/v1/openapi.json"]
+)
+def test_the_headers_are_strict_everywhere(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    for name, value in HEADERS.items():
+        assert headers[name] == value
+    assert headers["cache-control"] == "no-store"
+    for absent in ("server", "set-cookie", "etag", "last-modified", "x-powered-by"):
+        assert absent not in headers
+
+
+def test_files_that_do_not_change_may_be_kept(client: TestClient) -> None:
+    style = next(a["href"] for a in Page(client.get("/").text).all("link") if "css" in a["href"])
+    response = client.get(style)
+    assert response.status_code == 200
+    assert "max-age" in response.headers["cache-control"]
+
+
+def test_the_first_page_is_light(client: TestClient) -> None:
+    page = Page(client.get("/").text)
+    files = [a["href"] for a in page.all("link")] + [a["src"] for a in page.all("script")]
+    sizes = [len(client.get(path).content) for path in ("/", *files)]
+    assert sum(sizes) < 100_000
+
+
+def test_head_is_answered_like_get(client: TestClient) -> None:
+    assert client.head("/datasets/demo").status_code == 200
+    assert client.head("/api/v1/datasets").status_code == 200
+
+
+def test_the_form_sends_a_question_without_any_script(client: TestClient) -> None:
+    page = Page(client.get("/datasets/demo").text)
+    form = page.all("form")[0]
+    assert form["method"] == "get"
+    names = [attrs["name"] for attrs in page.all("select")]
+    assert names == ["where", "by", "by", "by"]
+    pairs = [("where", ""), ("by", "age:ten-year"), ("by", "sex"), ("by", ""), ("totals", "on")]
+    assert "<table" in client.get(form["action"], params=pairs).text
+
+
+def test_the_form_offers_levels_with_their_sizes_but_not_overlapping_ones(
+    client: TestClient,
+) -> None:
+    text = client.get("/datasets/demo").text
+    options = {a["value"]: a for a in Page(text).all("option")}
+    assert options["age:ten-year"]["data-categories"] == "11"
+    assert "age:labour-market" not in options
+    assert "Labour market ages" in text
+    assert "compared to single people out" in text
+
+
+def test_the_form_shows_the_choices_it_is_given(client: TestClient) -> None:
+    query = "by=age:ten-year&by=sex&where=region:1"
+    page = Page(client.get(f"/datasets/demo?{query}").text)
+    chosen = [a["value"] for a in page.all("option") if "selected" in a]
+    assert chosen == ["region:1", "age:ten-year", "sex"]
+    boxes = [a for a in page.all("input") if a["type"] == "checkbox"]
+    assert "checked" not in boxes[0]
+    fresh = Page(client.get("/datasets/demo").text)
+    assert "checked" in next(a for a in fresh.all("input") if a["type"] == "checkbox")
+
+
+def test_the_form_keeps_more_variables_than_are_allowed(client: TestClient) -> None:
+    page = Page(client.get("/datasets/demo?by=sex&by=age&by=region&by=education").text)
+    assert [a["value"] for a in page.all("option") if "selected" in a] == [
+        "sex",
+        "age",
+        "region",
+        "education",
+    ]
+
+
+def test_the_form_says_what_it_cannot_show(client: TestClient) -> None:
+    said = "cannot be shown in this form"
+    assert said in client.get("/datasets/demo?by=sex&where=region:1&where=region:2").text
+    assert said not in client.get("/datasets/demo?by=sex&where=region:1").text
+
+
+def test_the_table_is_a_real_table(client: TestClient) -> None:
+    query = "by=age:life-stage&by=sex&by=employment&totals=on"
+    text = client.get(f"/datasets/demo/table?{query}").text
+    page = Page(text)
+    assert len(page.all("caption")) == 1
+    scopes = [a["scope"] for a in page.all("th")]
+    assert scopes.count("row") == 7
+    assert scopes.count("colgroup") == 1 + 6
+    assert len(page.all("td")) == 7 * 3 * 6
+    region = next(a for a in page.all("div") if a.get("role") == "region")
+    assert region["tabindex"] == "0"
+    assert region["aria-labelledby"] == "caption"
+
+
+def test_the_page_shows_what_the_api_says(client: TestClient) -> None:
+    query = "by=age:ten-year&by=sex&where=region:1&totals=on"
+    body = client.get(f"/api/v1/tables?dataset=demo&{query}").json()
+    text = client.get(f"/datasets/demo/table?{query}").text
+    shown = [f"{v:,}".replace(",", THIN_SPACE) for v in body["table"]["value"]]
+    positions = []
+    at = text.index("<tbody>")
+    for value in shown:
+        at = text.index(f">{value}</td>", at) + 1
+        positions.append(at)
+    assert positions == sorted(positions)
+    for note in body["notes"]:
+        assert note in text
+    assert "Age (ten-year bands) by sex" in text
+    assert "people whose region is Upper Merrow" in text
+    assert "curl &#39;http://lustrum.test/api/v1/tables?dataset=demo&amp;by=age:ten-year" in text
+
+
+def test_no_share_or_mean_is_shown(client: TestClient) -> None:
+    text = client.get("/datasets/demo/table?by=age:ten-year&by=sex&totals=on").text
+    assert "%" not in text
+
+
+def test_a_refusal_offers_questions_that_may_pass(client: TestClient) -> None:
+    text = client.get("/datasets/demo/table?by=area&by=age").text
+    assert "This table cannot be shown" in text
+    page = Page(text)
+    links = [a["href"] for a in page.all("a") if "button" in a.get("class", "")]
+    assert "/datasets/demo/table?by=area:district&by=age" in links
+    assert "/datasets/demo/table?by=age" in links
+    assert "/datasets/demo?by=area&by=age" in links
+    answers = [client.get(link).text for link in links if "/table" in link]
+    assert any("<table" in answer for answer in answers)
+
+
+def test_overlapping_levels_are_refused_with_the_published_ones_beside(client: TestClient) -> None:
+    text = client.get("/datasets/demo/table?by=age:labour-market").text
+    links = [a["href"] for a in Page(text).all("a")]
+    assert "/datasets/demo/table?by=age:life-stage" in links
+    assert "/datasets/demo/table?by=age" in links
+
+
+def test_a_mistake_leads_back_to_the_form(client: TestClient) -> None:
+    page = Page(client.get("/datasets/demo/table?by=sexx").text)
+    assert "/datasets/demo" in [a["href"] for a in page.all("a")]
+
+
+def test_blocks_below_the_first_are_announced(client: TestClient) -> None:
+    text = client.get("/datasets/demo/table?by=sex&by=age&by=region&totals=on").text
+    assert "3 blocks of rows, one below the other, by region." in text
+
+
+def test_a_sum_is_refused_with_the_count_beside(client: TestClient) -> None:
+    text = client.get("/datasets/businesses/table?by=size&measure=turnover").text
+    assert "/datasets/businesses/table?by=size" in [a["href"] for a in Page(text).all("a")]
+
+
+def test_what_a_visitor_types_is_never_markup(client: TestClient) -> None:
+    nasty = "<script>alert(1)</script>"
+    for path, params in [
+        ("/", {"q": nasty}),
+        ("/datasets/demo/table", {"by": nasty}),
+        (f"/datasets/{nasty}", {}),
+    ]:
+        assert "<script>alert" not in client.get(path, params=params).text
+
+
+class Many(Desk):
+    """A desk with more datasets than fit at a glance."""
+
+    def names(self) -> list[str]:
+        return [f"d{i}" for i in range(9)]
+
+    def dataset(self, name: str) -> Dataset:
+        raw = {"dataset": {"name": name, "title": f"Survey {name[1:]}"}}
+        variable = {"name": "v", "codes": ["1", "2"]}
+        return Dataset.from_mapping(raw | {"variables": [variable]})
+
+    def policy(self, name: str) -> Policy:
+        return Policy()
+
+
+def test_a_long_catalogue_can_be_searched(client: TestClient, tmp_path: Path) -> None:
+    many = TestClient(create_app(Many(tmp_path)))
+    assert 'type="search"' in many.get("/").text
+    found = many.get("/?q=survey 7").text
+    assert "Survey 7" in found
+    assert "Survey 3" not in found
+    assert "No dataset matches" in many.get("/?q=nothing").text
+    assert 'type="search"' not in client.get("/").text
+
+
+def test_an_empty_house_says_so(tmp_path: Path) -> None:
+    empty = TestClient(create_app(Desk(tmp_path)))
+    assert "There is no dataset to ask about yet." in empty.get("/").text
+    assert empty.get("/datasets/demo").status_code == 404
