@@ -10,6 +10,7 @@ One form serves the page, the API, the command line, saved links and logs::
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -160,13 +161,11 @@ class TableQuery:
     weight: str | None = None
 
     def __post_init__(self) -> None:
-        names = [axis.variable for axis in self.by]
-        for name in names:
-            if names.count(name) > 1:
+        for name, times in Counter(axis.variable for axis in self.by).items():
+            if times > 1:
                 raise QueryError(f"The variable {name!r} stands twice in the table; once is right.")
-        filtered = [f.variable for f in self.where]
-        for name in filtered:
-            if filtered.count(name) > 1:
+        for name, times in Counter(f.variable for f in self.where).items():
+            if times > 1:
                 raise QueryError(
                     f"There are two filters on {name!r}; write one filter with all the codes wanted."
                 )

@@ -80,7 +80,7 @@ def measure_before(case: Case) -> Case:
         return case.refused("risk", reason)
     shown = told(risk, case.policy.report.risk_step, case.table, "risk before")
     return case.noted(
-        "risk", "measured", f"Unprotected, its risk is about {shown:.2f}.", risk_before=shown
+        "risk", "measured", "The risk of the unprotected table was measured.", risk_before=shown
     )
 
 
@@ -115,7 +115,7 @@ def measure_after(case: Case) -> Case:
     return case.noted(
         "risk again",
         "passed",
-        f"Protected, its risk is about {shown:.2f}; the limit is {limit:g}.",
+        f"The risk of the protected table is not above the limit of {limit:g}.",
         risk_after=shown,
     )
 
@@ -126,7 +126,7 @@ def finish(case: Case) -> Case:
     assert case.release is not None
     utility = load("lustrum.utilities", "hellinger")().of(case.table, case.release)
     shown = told(utility, case.policy.report.utility_step, case.table, "utility")
-    return case.noted("answer", "released", f"Its utility is about {shown:.3f}.", utility=shown)
+    return case.noted("answer", "released", "Released with its utility.", utility=shown)
 
 
 STEPS: tuple[Step, ...] = (preliminary, measure_before, protect, measure_after, finish)

@@ -1,0 +1,220 @@
+"""The command line: the same words, one clear sentence for every mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pytest
+
+from lustrum.cli import main
+from lustrum.demo.setup import prepare
+from lustrum.tabulate import Store
+
+DESCRIPTION = """
+[dataset]
+name = "shop"
+record_id = "id"
+units = "shops"
+
+[[variables]]
+name = "kind"
+label = "Kind"
+codes = [["f", "Food"], ["c", "Clothes"]]
+
+[[variables]]
+name = "town"
+label = "Town"
+codes = [["1", "Ayton"], ["2", "Beeford"], ["3", "Ceeham"]]
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process, as the shell would."""
+
+    def go(*words: str, data: Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["lustrum", *words])
+        monkeypatch.setenv("LUSTRUM_DATA", str(data))
+        monkeypatch.setenv("COLUMNS", "160")
+        try:
+            main()
+            code = 0
+        except SystemExit as left:
+            code = int(left.code or 0)
+        out = capsys.readouterr()
+        return Done(code, out.out, out.err)
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    prepare(root, persons=30_000)
+    return root
+
+
+def test_the_command_of_the_readme_prints_a_protected_table(run: Run, data: Path) -> None:
+    done = run(
+        "table", "--dataset", "demo", "--by", "sex,citizenship", "--where", "region=1",
+        "--explain", data=data,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for part in ("Female", "Risk before", "utility", "1. rules: passed", "5. answer: released"):
+        assert part in done.stdout
+
+
+def test_a_refusal_says_why_and_exits_with_three(run: Run, data: Path) -> None:
+    done = run("table", "--dataset", "demo", "--by", "age,sex,education,occupation", data=data)
+    assert done.returncode == 3
+    assert "at most 3 are allowed" in done.stdout
+    assert "-> Leave out 1 of" in done.stdout
+
+
+@pytest.mark.parametrize("format_", ["csv", "json-stat"])
+def test_formats_come_out_alone_on_standard_output(run: Run, data: Path, format_: str) -> None:
+    done = run("table", "--dataset", "demo", "--by", "sex", "--format", format_, data=data)
+    assert done.returncode == 0, done.stderr
+    if format_ == "csv":
+        assert done.stdout.splitlines()[0] == "sex,sex_label,value,status"
+    else:
+        assert json.loads(done.stdout)["size"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--dataset", "demo", "--by", "agee"], "did you mean 'age'?"),
+        (["--dataset", "dem", "--by", "age"], "There is no dataset 'dem'; did you mean 'demo'?"),
+        (["--dataset", "demo", "--by", "age:ten"], "has no level 'ten'"),
+        (["--dataset", "demo", "--by", "age", "--where", "region"], "write --where variable=code"),
+        (["--dataset", "demo", "--by", "age", "--where", "region=9"], "has no category '9'"),
+        (["--dataset", "demo", "--by", "age,,sex"], "a variable's name is missing"),
+        (["--dataset", "demo", "--by", "age", "--format", "xls"], "There is no format 'xls'"),
+    ],
+)
+def test_a_mistake_is_one_sentence(run: Run, data: Path, words: list[str], sentence: str) -> None:
+    done = run("table", *words, data=data)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_ingest_then_ask_with_the_starter_policy(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = 4000
+    table = pa.table(
+        {
+            "id": np.arange(rows),
+            "kind": np.where(rng.random(rows) < 0.3, "f", "c"),
+            "town": rng.integers(1, 4, rows).astype(str),
+        }
+    )
+    pc.write_csv(table, tmp_path / "shops.csv")
+    (tmp_path / "shops.toml").write_text(DESCRIPTION)
+    root = tmp_path / "store"
+    done = run("ingest", str(tmp_path / "shops.csv"), "-d", str(tmp_path / "shops.toml"), data=root)
+    assert done.returncode == 0, done.stderr
+    assert "A cautious policy was written" in done.stderr
+    asked = run("table", "--dataset", "shop", "--by", "kind,town", "--totals", data=root)
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    assert "Ayton" in asked.stdout
+    listed = run("datasets", data=root)
+    assert "kind (Kind, 2 codes)" in listed.stdout
+
+
+def test_ingest_says_what_is_wrong_and_keeps_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shops.csv").write_text("id,kind,town\n1,f,1\n2,x,1\n")
+    (tmp_path / "shops.toml").write_text(DESCRIPTION)
+    root = tmp_path / "store"
+    done = run("ingest", str(tmp_path / "shops.csv"), "-d", str(tmp_path / "shops.toml"), data=root)
+    assert done.returncode == 1
+    assert "column 'kind', row 2: the code 'x' is not in the code list" in done.stderr
+    assert Store(root).names() == []
+    assert not any(root.glob("shop/v*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["shops.csv"], "--description people.toml"),
+        (["-d", "x.toml"], "Name either a file or a --query"),
+        (["none.csv", "-d", "none.toml"], "none.toml cannot be read: No such file"),
+    ],
+)
+def test_ingest_without_what_it_needs_is_one_sentence(
+    run: Run, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    done = run("ingest", *words, data=tmp_path)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+
+
+def test_a_port_in_use_is_one_sentence(run: Run, data: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = run("serve", "--port", str(taken.getsockname()[1]), data=data)
+    assert done.returncode == 1
+    assert "in use" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_nothing_to_serve_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    done = run("serve", data=tmp_path)
+    assert done.returncode == 1
+    assert "There is nothing to serve" in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = run("demo", "--persons", "500", data=tmp_path / "file" / "inside")
+    assert done.returncode == 1
+    assert "Not a directory" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path: Path) -> None:
+    good = run("policy", "check", str(data / "policies" / "demo.toml"), data=data)
+    assert good.returncode == 0
+    assert "rules.max_dimensions = 3" in good.stdout
+    (tmp_path / "bad.toml").write_text("[rules]\nmax_dims = 3\n")
+    bad = run("policy", "check", str(tmp_path / "bad.toml"), data=data)
+    assert bad.returncode == 1
+    assert "no key 'rules.max_dims'" in bad.stderr
+
+
+def test_the_version_and_the_plugins_are_told(run: Run, data: Path) -> None:
+    assert run("--version", data=data).stdout.startswith("lustrum 0.")
+    listed = run("plugins", data=data).stdout
+    assert "methods: random-rounding" in listed
+
+
+def test_the_module_runs_as_a_command_of_its_own(data: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lustrum", "table", "--dataset", "demo", "--by", "agee"],
+        capture_output=True, text=True, env=os.environ | {"LUSTRUM_DATA": str(data)}, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("lustrum: Dataset 'demo' has no variable 'agee'")

@@ -1,0 +1,91 @@
+"""Policies: validated, frozen, and documented key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+import lustrum
+from lustrum.model import PolicyError
+from lustrum.policy import Policy, read_policy
+from lustrum.protect import RandomRounding
+from lustrum.risk import EntropyRisk
+
+DEMO = Path(lustrum.__file__).parent / "demo"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["demo", "businesses"])
+def test_the_policies_of_the_demo_are_valid(name: str) -> None:
+    policy = read_policy(DEMO / f"{name}-policy.toml")
+    assert policy.dataset == name
+    assert policy.protect.spec() == RandomRounding(base=3)
+    assert policy.risk_measure() == EntropyRisk()
+
+
+def test_an_empty_policy_is_the_documented_default(tmp_path: Path) -> None:
+    policy = read_policy(written(tmp_path, ""))
+    assert policy == Policy.model_validate({})
+    assert policy.rules.nested_only
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "[rules]\nmax_dimension = 3",
+            "no key 'rules.max_dimension'; did you mean 'max_dimensions'",
+        ),
+        ("[rule]\nmax_dimensions = 3", "no key 'rule'; did you mean 'rules'"),
+        ('[rules]\nmax_dimensions = "3"', "rules.max_dimensions: input should be a valid integer"),
+        ("[rules]\nmax_dimensions = 0", "greater than or equal to 1, not 0"),
+        ("[rules]\nmax_small_share = 20", "less than or equal to 1"),
+        ("[risk]\nweights = [0.5, 0.5]", "four numbers of 0 or more that add up to 1"),
+        ('[risk]\nmeasure = "entropi"', "no risk measure 'entropi'"),
+        ('[protect]\nmethod = "rounding"', "no protection method 'rounding'"),
+        ("[protect]\nbase = 1", "whole base of 2 or more"),
+        ("[protect]\nbasis = 3", "does not take all of: basis"),
+        ("[report]\nrisk_step = 0", "greater than 0"),
+        ("[rules\n", "is not valid TOML"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_the_key(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        read_policy(written(tmp_path, text))
+    assert sentence in str(caught.value)
+    assert str(tmp_path / "policy.toml") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="cannot be read: No such file"):
+        read_policy(tmp_path / "none.toml")
+
+
+def test_a_policy_is_frozen() -> None:
+    policy = Policy.model_validate({})
+    with pytest.raises(ValidationError):
+        policy.rules.max_dimensions = 9
+
+
+def test_every_key_says_what_it_decides() -> None:
+    def keys(model: type[BaseModel]) -> list[str]:
+        silent = []
+        for name, field in model.model_fields.items():
+            kind = field.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                silent += keys(kind)
+            elif not field.description:
+                silent.append(name)
+        return silent
+
+    assert keys(Policy) == []
