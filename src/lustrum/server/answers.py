@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lustrum.formats.jsonstat import dataset as jsonstat
-from lustrum.model import Decision, QueryError, Release, TableQuery, TraceStep, Verdict
+from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.release import Desk
 from lustrum.server import forms, words
@@ -48,14 +48,6 @@ class Answer:
         return None if release is None else replace(release, notes=self.notes)
 
     @property
-    def trace(self) -> tuple[TraceStep, ...]:
-        """The steps taken. Of a refused table no figure is told, not even a rounded one."""
-        steps = self.decision.trace
-        if self.decision.verdict is not Verdict.REFUSAL:
-            return steps
-        return tuple(replace(s, text="Measured.") if s.outcome == "measured" else s for s in steps)
-
-    @property
     def page(self) -> str:
         """The address of the answer for people."""
         return f"/datasets/{self.query.dataset}/table?{forms.write(self.query)}"
@@ -82,7 +74,9 @@ class Answer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
-            "trace": [{"step": s.step, "outcome": s.outcome, "text": s.text} for s in self.trace],
+            "trace": [
+                {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
+            ],
             "query": self.query.to_mapping(),
             "notes": list(self.notes),
             "links": {"page": host + self.page, "self": host + self.api()}

@@ -104,5 +104,5 @@ def _common(answer: Answer) -> dict[str, Any]:
         "population": words.population(answer.query, dataset),
         "title": answer.title,
         "builder": answer.builder,
-        "steps": steps(answer.trace),
+        "steps": steps(answer.decision.trace),
     }

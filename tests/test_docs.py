@@ -1,0 +1,124 @@
+"""The documentation keeps up with the code, and what it shows runs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+import lustrum
+from lustrum.cli import app
+from lustrum.model import Dataset
+from lustrum.model.plugins import GROUPS, load, names
+from lustrum.policy import Policy
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+
+
+def code_blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+def policy_keys(model: type[BaseModel] = Policy) -> list[tuple[str, str]]:
+    found = []
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found += policy_keys(kind)
+        else:
+            found.append((name, field.description or ""))
+    return found
+
+
+@pytest.mark.parametrize(("key", "description"), policy_keys())
+def test_every_policy_key_is_documented_in_its_own_words(key: str, description: str) -> None:
+    assert f"| `{key}` | {description} |" in (REFERENCE / "policy.md").read_text()
+
+
+@pytest.mark.parametrize(("group", "name"), [(g, n) for g in GROUPS for n in names(g)])
+def test_everything_registered_loads_and_is_documented(group: str, name: str) -> None:
+    assert load(group, name) is not None
+    assert f"| `{name}` |" in (REFERENCE / "methods-and-measures.md").read_text()
+
+
+def test_every_preliminary_rule_is_documented() -> None:
+    source = (ROOT / "src/lustrum/release").glob("*.py")
+    rules = {
+        rule for path in source for rule in re.findall(r'Reason\(\s*"([a-z-]+)"', path.read_text())
+    }
+    assert len(rules) >= 9
+    text = (REFERENCE / "methods-and-measures.md").read_text()
+    assert {rule for rule in rules if f"`{rule}`" not in text} == set()
+
+
+def test_every_command_is_documented() -> None:
+    text = (REFERENCE / "command-line.md").read_text()
+    command = typer.main.get_command(app)
+    commands = getattr(command, "commands", {})
+    assert len(commands) >= 7
+    for name, found in commands.items():
+        for word in getattr(found, "commands", {None: None}):
+            assert f"lustrum {name}{f' {word}' if word else ''}" in text
+
+
+def test_every_route_of_the_api_is_documented(tmp_path: Path) -> None:
+    from lustrum.release import Desk
+    from lustrum.server import create_app
+
+    text = (REFERENCE / "http-api.md").read_text()
+    for path in create_app(Desk(tmp_path)).openapi()["paths"]:
+        assert path in text
+
+
+def test_every_key_of_a_description_is_documented() -> None:
+    text = (REFERENCE / "dataset-description.md").read_text()
+    source = (ROOT / "src/lustrum/model/dataset.py").read_text()
+    keys = set(re.findall(r'_(?:optional_)?text\(\w+, "(\w+)"', source))
+    keys |= set(re.findall(r'_tables\(\w+, "(\w+)"', source)) | {
+        "decimals",
+        "codes",
+        "members",
+        "where",
+    }
+    assert {key for key in keys if f"`{key}`" not in text and f"[[{key}]]" not in text} == set()
+
+
+def test_the_tour_of_the_readme_runs() -> None:
+    (tour,) = code_blocks(ROOT / "README.md", "python")
+    assert len([line for line in tour.splitlines() if line.strip()]) <= 10
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tour, "README.md", "exec"), {})
+    before, after = map(float, re.findall(r"risk (\S+) before, (\S+) after", printed.getvalue())[0])
+    assert 0 < after < before < 1
+    assert "utility 0.9" in printed.getvalue()
+
+
+def test_the_description_in_the_guide_is_valid() -> None:
+    (text,) = code_blocks(DOCS / "how-to" / "ingest-your-data.md", "toml")
+    assert Dataset.from_mapping(tomllib.loads(text)).variable("age").level("working-age")
+
+
+def test_the_policy_in_the_guide_is_valid() -> None:
+    (text,) = code_blocks(DOCS / "how-to" / "write-a-policy.md", "toml")
+    assert Policy.model_validate(tomllib.loads(text)).rules.min_population == 1000
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert {page for page in pages if page not in menu} == set()
+
+
+def test_the_exported_names_are_all_there() -> None:
+    assert sorted(lustrum.__all__) == sorted(set(lustrum.__all__))
+    for name in lustrum.__all__:
+        assert getattr(lustrum, name) is not None
