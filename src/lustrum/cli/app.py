@@ -133,6 +133,25 @@ def table(
 
 
 @app.command()
+def study(
+    name: Annotated[
+        str, typer.Argument(help="cell-entropy, sample-tables, markov or table-server.")
+    ],
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print it as Markdown.")] = False,
+) -> None:
+    """Compute a paper's figures again and print them beside the printed ones."""
+    from lustrum.cli.studies import as_markdown, show_study, with_progress
+
+    result = with_progress(name, Console(stderr=True))
+    if markdown:
+        sys.stdout.write(as_markdown(result))
+    else:
+        show_study(result, Console())
+    if not result.reproduced:
+        raise typer.Exit(1)
+
+
+@app.command()
 def plugins() -> None:
     """List the engines, methods, measures and formats that are installed."""
     for group in ("engines", "methods", "risks", "utilities", "formats"):

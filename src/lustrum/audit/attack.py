@@ -1,0 +1,180 @@
+"""From what is published and who is reading it to a belief about every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.attackers import Attacker, Outsider, Own
+from lustrum.audit.belief import Belief
+from lustrum.audit.bounds import Bounds, bounds
+from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
+from lustrum.audit.posterior import weighted
+from lustrum.audit.priors import Prior, Uniform
+from lustrum.audit.seen import from_release
+from lustrum.model import Channel, InputError, Release
+
+__all__ = ["attack", "others"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_OUTSIDER = Outsider()
+
+
+def attack(
+    target: Release | Knowledge,
+    attacker: Attacker = _OUTSIDER,
+    prior: Prior | None = None,
+    *,
+    cells: Iterable[CellRef] | slice | None = None,
+    integer: bool = False,
+    seconds: float | None = None,
+) -> Belief:
+    """What an attacker can believe about each cell, or about what others contribute to it.
+
+    First the feasible range of each cell; then, inside it, the prior times what the channel says of the
+    published value. Without a prior every feasible value is alike (Domingo-Ferrer, Oganian and Torra
+    2002, equation 3). From a cell to which the attacker contributes, that contribution is taken off.
+
+    >>> from lustrum.audit.attackers import Insider
+    >>> known = Knowledge.of(["z"]).bound("z", low=995, high=1004)
+    >>> belief = attack(known, Insider(contribution=400))
+    >>> belief.low.tolist(), belief.count.tolist()
+    ([595.0], [10.0])
+    """
+    known = target if isinstance(target, Knowledge) else from_release(target)
+    if isinstance(target, Release) and cells is None:
+        cells = known.table(0)  # inner cells that no table shows are means, not ends
+    if not known.whole:
+        raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
+    own = attacker.own(known)
+    found = _bounded(known, own, cells, integer=integer, seconds=seconds)
+    low, taken = _share(found, own)
+    shown = _Shown.of(target, found.cells, low, found.high)
+    return _believed(low, found.high, prior, shown, known.decimals).shifted(-taken)
+
+
+def others(low: int, high: int, contribution: int) -> tuple[int, int]:
+    """What bounds of a cell leave for the others, once a contributor takes their own share off.
+
+    The largest of the others is at most the upper end; where there is only one other, it lies between
+    both (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
+
+    >>> others(995, 1004, 400), others(100, 100, 40)
+    ((595, 604), (60, 60))
+    """
+    if low > high:
+        raise InputError("The lower bound of a cell is above its upper bound.")
+    if not 0 <= contribution <= high:
+        raise InputError("The contribution must lie between 0 and the most the cell can be.")
+    return max(low - contribution, 0), high - contribution
+
+
+def _bounded(
+    known: Knowledge,
+    own: Own,
+    cells: Iterable[CellRef] | slice | None,
+    *,
+    integer: bool,
+    seconds: float | None,
+) -> Bounds:
+    """The bounds of somebody who knows that a cell is no less than what they gave to it."""
+    try:
+        for cell, contribution in own.named.items():
+            known = known.bound(cell, low=contribution)
+        return bounds(known, cells, integer=integer, seconds=seconds)
+    except ContradictionError:
+        if not own.named:
+            raise
+        name = known.names[next(iter(own.named))]
+        raise InputError(
+            f"The contribution to {name} is larger than the published cells allow."
+        ) from None
+
+
+def _share(found: Bounds, own: Own) -> tuple[Floats, Ints]:
+    """The least each cell can be with the attacker in it, and what the attacker takes off."""
+    taken = np.array([own.named.get(int(c), 0) for c in found.cells], dtype=np.int64)
+    low = found.low
+    if own.anywhere:
+        fits = found.high >= taken + own.anywhere
+        if not bool(fits.any()):
+            raise InputError("The contribution is larger than any of the cells can be.")
+        taken = np.where(fits, taken + own.anywhere, taken)
+        low = np.where(fits, np.maximum(low, taken), low)
+    return low, taken
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The cells whose published value came through a channel."""
+
+    cells: npt.NDArray[np.intp]
+    published: Ints
+    channel: Channel
+
+    @classmethod
+    def of(
+        cls, target: Release | Knowledge, cells: npt.NDArray[np.intp], low: Floats, high: Floats
+    ) -> _Shown | None:
+        if isinstance(target, Knowledge) or target.channel is None:
+            return None
+        size = target.published.size
+        if bool((cells >= size).any()):
+            return None
+        values = np.where(target.shown, target.published, 0).ravel()
+        through = target.shown.ravel() & _by_channel_alone(target, values)
+        picks = np.flatnonzero(through[cells] & (low < high))
+        return cls(picks, values[cells[picks]], target.channel) if picks.size else None
+
+
+def _by_channel_alone(release: Release, values: Ints) -> Mask:
+    """Where the channel is all there is to know of how a value came about.
+
+    A method may leave wider bounds than its channel, as where a total was added up instead; there the
+    channel's probabilities do not hold.
+    """
+    assert release.channel is not None
+    if release.low is None or release.high is None:
+        return np.ones(values.shape, dtype=np.bool_)
+    low, high = release.channel.support(values)
+    return np.asarray((release.low.ravel() >= low) & (release.high.ravel() <= high))
+
+
+def _believed(
+    low: Floats, high: Floats, prior: Prior | None, shown: _Shown | None, decimals: int
+) -> Belief:
+    flat = Belief.uniform(low, high, decimals)
+    # One value left is certain, whatever somebody thought before.
+    picks = np.zeros(0, np.intp) if prior is None else np.flatnonzero(low < high)
+    if shown is not None:
+        picks = np.union1d(picks, shown.cells)
+    if picks.size == 0:
+        return flat
+    if not bool((np.isfinite(low[picks]) & np.isfinite(high[picks])).all()):
+        raise InputError("A prior needs cells with bounds; something leaves one of them unbounded.")
+    least, most = (np.where(np.isfinite(a), a, 0).astype(np.int64) for a in (low, high))
+    weigh = prior or Uniform()
+    made: list[tuple[npt.NDArray[np.intp], Belief]] = []
+    if shown is not None:
+        at = shown.cells
+        made.append((at, weighted(least[at], most[at], weigh, shown.published, shown.channel)))
+    rest = picks if shown is None else np.setdiff1d(picks, shown.cells)
+    if rest.size:
+        made.append((rest, weighted(least[rest], most[rest], weigh)))
+    return _joined(flat, made, decimals)
+
+
+def _joined(flat: Belief, made: list[tuple[npt.NDArray[np.intp], Belief]], decimals: int) -> Belief:
+    """One belief: the explicit parts at their cells, the rest uniform."""
+    row = np.concatenate([np.repeat(at, np.diff(b.indptr)) for at, b in made])
+    values = np.concatenate([b.values for _, b in made])
+    chances = np.concatenate([b.probabilities for _, b in made])
+    order = np.argsort(row, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(flat)))))
+    return Belief.of_lists(indptr, values[order], chances[order], rest=flat, decimals=decimals)

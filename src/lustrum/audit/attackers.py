@@ -1,0 +1,90 @@
+"""Who attacks: somebody from outside, a contributor, or several who tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lustrum.audit.knowledge import CellRef, Knowledge
+from lustrum.model import InputError
+
+__all__ = ["Attacker", "Coalition", "Insider", "Outsider", "Own"]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What attackers contribute themselves: to cells they name, or to whichever cell is asked about."""
+
+    named: Mapping[int, int] = field(default_factory=dict, repr=False)
+    anywhere: int = field(default=0, repr=False)
+
+
+class Attacker(Protocol):
+    """Somebody who may know contributions of their own."""
+
+    def own(self, known: Knowledge) -> Own:
+        """What they contribute, by cell."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outsider:
+    """Knows what is published and nothing more."""
+
+    def own(self, known: Knowledge) -> Own:
+        """Nothing."""
+        return Own()
+
+
+@dataclass(frozen=True)
+class Insider:
+    """Contributes to a cell and knows how much, so that only the others' share is in doubt.
+
+    The contribution is in units of ``10**-decimals``. Without a cell, each cell is judged as if the
+    insider stood in that one (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
+
+    >>> Insider(contribution=400)
+    Insider()
+    """
+
+    contribution: int = field(repr=False)
+    cell: CellRef | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.contribution, bool) or self.contribution != int(self.contribution):
+            raise InputError("A contribution must be a whole number, in units of the last decimal.")
+        if self.contribution < 0:
+            raise InputError("A contribution must be 0 or more.")
+
+    def __repr__(self) -> str:
+        return "Insider()" if self.cell is None else f"Insider(cell={self.cell!r})"
+
+    def own(self, known: Knowledge) -> Own:
+        """The contribution to its cell."""
+        if self.cell is None:
+            return Own(anywhere=int(self.contribution))
+        return Own(named={known.cell(self.cell): int(self.contribution)})
+
+
+@dataclass(frozen=True)
+class Coalition:
+    """Several contributors who pool what they know."""
+
+    members: tuple[Insider, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if not self.members:
+            raise InputError("A coalition needs at least one member.")
+
+    def own(self, known: Knowledge) -> Own:
+        """The sum of the members' contributions to each cell."""
+        named: dict[int, int] = {}
+        anywhere = 0
+        for member in self.members:
+            own = member.own(known)
+            anywhere += own.anywhere
+            for cell, contribution in own.named.items():
+                named[cell] = named.get(cell, 0) + contribution
+        return Own(named, anywhere)

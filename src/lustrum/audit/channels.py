@@ -1,0 +1,163 @@
+"""Channels that are given rather than made: a transition matrix, and the Markov perturbed square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from lustrum.model import InputError, Transitions
+
+__all__ = ["MarkovSquare", "MatrixChannel"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixChannel:
+    """A transition matrix: row ``t``, column ``p`` is ``P(first + p is published | first + t is true)``.
+
+    >>> MatrixChannel(np.array([[1.0, 0.0], [0.2, 0.8]])).stay(0, 1)
+    0.9
+    """
+
+    matrix: Floats
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.size == 0:
+            raise InputError("A transition matrix needs rows and columns.")
+        if not bool((matrix >= 0).all()):
+            raise InputError(
+                "A transition probability is negative or not a number; it must be 0 or more."
+            )
+        if bool((np.abs(matrix.sum(axis=1) - 1.0) > 1e-9).any()):
+            raise InputError("A row of the transition matrix does not add up to 1; each must.")
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+
+    def __repr__(self) -> str:
+        rows, columns = self.matrix.shape
+        return f"MatrixChannel({rows} x {columns})"
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The entries of these rows that are not zero."""
+        rows = np.asarray(true, dtype=np.int64) - self.first
+        if bool(((rows < 0) | (rows >= self.matrix.shape[0])).any()):
+            raise InputError("A true value is outside the rows of the transition matrix.")
+        origin, column = np.nonzero(self.matrix[rows])
+        return Transitions(
+            origin, column.astype(np.int64) + self.first, self.matrix[rows[origin], column]
+        )
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The first and the last row that can lead to each published value."""
+        columns = np.asarray(published, dtype=np.int64) - self.first
+        if bool(((columns < 0) | (columns >= self.matrix.shape[1])).any()):
+            raise InputError("A published value is outside the columns of the transition matrix.")
+        reach = self.matrix[:, columns] > 0
+        if not bool(reach.any(axis=0).all()):
+            raise InputError("A published value cannot come about by this transition matrix.")
+        last = self.matrix.shape[0] - 1 - reach[::-1].argmax(axis=0)
+        return reach.argmax(axis=0) + self.first, last + self.first
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean of the diagonal over that range."""
+        diagonal = np.diagonal(self.matrix)
+        end = None if highest is None else highest + 1 - self.first
+        part = diagonal[max(lowest - self.first, 0) : end]
+        if part.size == 0:
+            raise InputError("The transition matrix has no diagonal in that range.")
+        return float(part.mean())
+
+
+@dataclass(frozen=True)
+class MarkovSquare:
+    """One cell of a 2 x 2 square after Markov perturbation, which keeps all margins of the square.
+
+    Of a true value w, everybody above the least value c that the margins allow leaves the cell with
+    probability theta; everybody of the same column who could still come enters with probability
+    ``q = theta r / (1 - r)``, ``r = w / column``. Hence
+
+        ``M = c + Binom(w - c, 1 - theta) + Binom(most - w, q)``
+
+    (Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4). A theta above ``(1 - r) / r`` is not
+    open to the agency, so such a w is impossible once theta is known.
+
+    >>> square = MarkovSquare(row=15, column=18, total=115, theta=0.05)
+    >>> found = square.transitions(np.array([3]))
+    >>> round(float(found.probability[found.published == 3].sum()), 4)
+    0.7746
+    """
+
+    row: int
+    column: int
+    total: int
+    theta: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.theta <= 1:
+            raise InputError(f"The parameter theta is {self.theta}; it must lie between 0 and 1.")
+        if not 0 <= max(self.row, self.column) <= self.total or min(self.row, self.column) < 0:
+            raise InputError(
+                "The row and column totals of a square lie between 0 and its grand total."
+            )
+
+    @property
+    def least(self) -> int:
+        """The smallest value that the margins leave."""
+        return max(0, self.row + self.column - self.total)
+
+    @property
+    def most(self) -> int:
+        """The largest value that the margins leave."""
+        return min(self.row, self.column)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """``P(published | true)`` over ``least .. most``; a row of zeros where theta rules w out."""
+        size = self.most - self.least + 1
+        out = np.zeros((size, size))
+        for stay in range(size):
+            enter = self._enter(stay + self.least, size - 1 - stay)
+            if enter is None:
+                continue
+            stayers = stats.binom.pmf(np.arange(stay + 1), stay, 1.0 - self.theta)
+            comers = stats.binom.pmf(np.arange(size - stay), size - 1 - stay, enter)
+            out[stay] = np.convolve(stayers, comers)
+        return out
+
+    def _enter(self, true: int, movers: int) -> float | None:
+        """The probability to come in, or None where theta is too large for it."""
+        if movers == 0:
+            return 0.0
+        enter = self.theta * true / (self.column - true)
+        return enter if enter <= 1.0 else None
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The rows of these true values."""
+        rows = np.asarray(true, dtype=np.int64) - self.least
+        if bool(((rows < 0) | (rows > self.most - self.least)).any()):
+            raise InputError("A true value is outside what the margins of the square allow.")
+        origin, column = np.nonzero(self.matrix[rows])
+        return Transitions(
+            origin, column.astype(np.int64) + self.least, self.matrix[rows[origin], column]
+        )
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """Whatever the margins leave."""
+        shape = np.shape(published)
+        return np.full(shape, self.least, np.int64), np.full(shape, self.most, np.int64)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean of the diagonal over that range."""
+        end = None if highest is None else highest + 1 - self.least
+        part = np.diagonal(self.matrix)[max(lowest - self.least, 0) : end]
+        if part.size == 0:
+            raise InputError("The square has no values in that range.")
+        return float(part.mean())

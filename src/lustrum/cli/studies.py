@@ -1,0 +1,81 @@
+"""A study on the terminal: the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+from rich.text import Text
+
+from lustrum.study import Line, Study, run_study
+
+__all__ = ["as_markdown", "show_study", "with_progress"]
+
+_HEADS = ("figure", "paper", "exact", "ours", "difference", "")
+
+
+def with_progress(name: str, console: Console) -> Study:
+    """Run a study with a bar that shows how far it is."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"Study {name}", total=1.0)
+        return run_study(name, lambda done: bar.update(task, completed=done))
+
+
+def show_study(study: Study, console: Console) -> None:
+    """Print the panels of a study."""
+    console.print(Text(study.title, style="bold"))
+    console.print(Text(study.source))
+    for panel in study.panels:
+        grid = Grid(title=panel.title, title_justify="left", header_style="bold")
+        for head in _HEADS:
+            grid.add_column(head, justify="left" if head in ("figure", "") else "right")
+        for line in panel.lines:
+            grid.add_row(*_cells(line))
+        console.print(grid)
+    console.print(Text(_verdict(study)))
+
+
+def as_markdown(study: Study) -> str:
+    """The same as Markdown, for the documentation."""
+    out = [f"# {study.title}", "", study.source, ""]
+    for panel in study.panels:
+        out += [
+            f"## {panel.title}",
+            "",
+            f"| {' | '.join(_HEADS)} |",
+            "|---|---:|---:|---:|---:|---|",
+        ]
+        out += [f"| {' | '.join(_cells(line))} |" for line in panel.lines]
+        out.append("")
+    return "\n".join([*out, _verdict(study), ""])
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    remark = "slip in print" if line.slip else "" if line.reproduced else "NOT REPRODUCED"
+    note = ". ".join(part for part in (remark, line.note) if part)
+    difference = line.difference
+    return (
+        line.what,
+        _number(line.paper),
+        _number(line.expected),
+        _number(line.ours),
+        "" if difference is None else f"{difference:+.4g}",
+        note,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
+
+
+def _verdict(study: Study) -> str:
+    lines = [line for panel in study.panels for line in panel.lines if line.checked]
+    done = sum(line.reproduced for line in lines)
+    slips = sum(line.slip for line in lines)
+    return f"{done} of {len(lines)} figures came out; {slips} of them are printed with a slip."

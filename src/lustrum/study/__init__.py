@@ -1,0 +1,33 @@
+"""The papers behind the system, computed again: printed figures beside our own.
+
+=================  ==========================================================================
+``cell-entropy``   Domingo-Ferrer, Oganian and Torra: risk of a cell as reciprocal entropy
+``sample-tables``  Antal, Shlomo and Elliot: risk of tables from samples
+``markov``         Duncan, Fienberg, Krishnan, Padman and Roehrig: audit, perturbation, R-U map
+``table-server``   Shlomo, Antal and Elliot: a flexible table server
+=================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.study.result import Line, Panel, Progress, Study
+
+__all__ = ["STUDIES", "Line", "Panel", "Progress", "Study", "run_study"]
+
+STUDIES = ("cell-entropy", "sample-tables", "markov", "table-server")
+
+
+def run_study(name: str, progress: Progress | None = None) -> Study:
+    """Run a study by its name, with the settings of its paper."""
+    if name not in STUDIES:
+        raise InputError(f"There is no study {name!r}; {choices(name, STUDIES)}.")
+    module = name.replace("-", "_")
+    study: Callable[..., Study] = getattr(
+        importlib.import_module(f"lustrum.study.{module}"), module
+    )
+    return study(progress=progress)

@@ -1,0 +1,215 @@
+"""Knowledge: facts put together from tables of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from audit.fibres import axis
+from lustrum.audit import (
+    ContradictionError,
+    Knowledge,
+    Seen,
+    bounds,
+    from_margins,
+    from_release,
+    from_suppression,
+    from_tables,
+)
+from lustrum.model import InputError, Release, Table
+from lustrum.protect.random_rounding import RandomRounding
+from lustrum.structure import UNBOUNDED
+
+ROW = axis("r", [0], [1], [0, 1])
+COLUMN = axis("c", [0], [1], [0, 1])
+WHOLE = Table((ROW, COLUMN), np.array([[3, 4, 7], [5, 6, 11], [8, 10, 18]], dtype=np.int64))
+
+
+def test_suppressed_cells_are_the_only_open_ones():
+    mask = np.zeros((3, 3), dtype=bool)
+    mask[:2, :2] = True
+    known = from_suppression(WHOLE, mask)
+    assert (known.low < known.high).tolist() == mask.ravel().tolist()
+    assert known.names[1] == "r=0, c=1"
+    found = bounds(known)
+    assert found.low[[0, 1, 3, 4]].tolist() == [0, 0, 1, 3]
+    assert found.high[[0, 1, 3, 4]].tolist() == [7, 7, 8, 10]
+
+
+def test_one_suppressed_cell_in_a_line_is_no_secret():
+    mask = np.zeros((3, 3), dtype=bool)
+    mask[0, 0] = True
+    found = bounds(from_suppression(WHOLE, mask), [0])
+    assert found.exact.tolist() == [True]
+    assert found.low.tolist() == [3]
+
+
+def test_the_values_behind_the_mask_are_never_looked_at():
+    mask = np.zeros((3, 3), dtype=bool)
+    mask[:2, :2] = True
+    other = WHOLE.values.copy()
+    other[:2, :2] = 999
+    first = from_suppression(WHOLE, mask)
+    second = from_suppression(Table((ROW, COLUMN), other), mask)
+    assert first.low.tolist() == second.low.tolist()
+    assert first.high.tolist() == second.high.tolist()
+
+
+def test_a_release_with_status_letters_hides_what_is_not_free():
+    status = np.full((3, 3), "F")
+    status[:2, :2] = [["A", "D"], ["D", "D"]]
+    published = np.where(status == "F", WHOLE.values, 0)
+    release = Release((ROW, COLUMN), published, status, {"method": "suppression"})
+    found = bounds(from_release(release))
+    assert found.high[[0, 1, 3, 4]].tolist() == [7, 7, 8, 10]
+
+
+def test_structural_zeros_stay_known_and_give_others_away():
+    mask = np.zeros((3, 3), dtype=bool)
+    mask[:2, :2] = True
+    values = np.array([[0, 7, 7], [8, 3, 11], [8, 10, 18]], dtype=np.int64)
+    structural = np.zeros((3, 3), dtype=bool)
+    structural[0, 0] = True
+    table = Table((ROW, COLUMN), values, structural=structural)
+    assert bounds(from_suppression(table, mask)).exact.all()
+    plain = from_suppression(Table((ROW, COLUMN), values), mask)
+    assert not bounds(plain).exact.all()
+    assert bounds(plain.zero([0])).exact.all()
+    assert bounds(plain.zero(structural)).exact.all()
+    with pytest.raises(InputError, match="mask"):
+        plain.zero(np.array([True]))
+
+
+def test_rounding_intervals_are_half_open():
+    line = axis("r", [0], [1])
+    assert bounds(from_tables([Seen.rounded([line], [6, 0], base=3)])).count.tolist() == [3, 2]
+    even = bounds(from_tables([Seen.rounded([line], [10, 20], base=10)]))
+    assert (even.low.tolist(), even.high.tolist()) == ([5, 15], [14, 24])
+    signed = bounds(from_tables([Seen.rounded([line], [0, -3], base=3, low=None)]))
+    assert (signed.low.tolist(), signed.high.tolist()) == ([-1, -4], [1, -2])
+
+
+def test_random_rounding_leaves_less_than_one_base_each_way():
+    line = axis("r", [0], [1])
+    found = bounds(from_tables([Seen.rounded([line], [6, 0], base=3, how="adjacent")]))
+    assert (found.low.tolist(), found.high.tolist()) == ([4, 0], [8, 2])
+
+
+def test_margins_rounded_on_their_own_give_cells_away():
+    line = axis("r", [0], [1], [0, 1])
+    found = bounds(from_tables([Seen.rounded([line], [3, 3, 0], base=3, how="adjacent")]))
+    assert found.low.tolist() == found.high.tolist() == [1, 1, 2]
+
+
+def test_a_randomly_rounded_release_has_its_own_bounds():
+    table = Table((ROW, COLUMN), WHOLE.values)
+    release = RandomRounding(base=3).apply(table, rng=np.random.default_rng(4))
+    found = bounds(from_release(release))
+    assert (found.low <= WHOLE.values.ravel()).all()
+    assert (WHOLE.values.ravel() <= found.high).all()
+    bare = Release(
+        release.axes, release.published, release.status, release.method, channel=release.channel
+    )
+    assert (bounds(from_release(bare)).high <= release.published.ravel() + 2).all()
+
+
+def test_merged_categories_leave_anything_up_to_their_sum():
+    fine, coarse = axis("r", [0], [1], [2]), axis("r", [0], [1, 2])
+    known = from_tables([Seen.hidden([fine]), Seen.exact([coarse], [4, 9])])
+    found = bounds(known, known.table(0))
+    assert (found.low.tolist(), found.high.tolist()) == ([4, 0, 0], [4, 9, 9])
+
+
+def test_margins_of_a_hidden_cube_keep_their_order():
+    known = from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]}, hidden=[()])
+    assert known.names[known.table(1).start] == "everybody"
+    assert bounds(known, known.table(1)).low.tolist() == [7]
+    assert bounds(known, [["1", "1"]]).high.tolist() == [2]
+    assert known.cell({"A": "2", "B": "1"}) == 2
+
+
+def test_cells_that_no_table_shows_still_hold_nobody_less_than_nobody():
+    # Only the total and one part are shown: the other part is the rest, which is not negative.
+    line = axis("r", [0], [0, 1, 2])
+    hidden = np.array([True, False])
+    known = from_tables([Seen.exact([line], [0, 9], hidden)])
+    assert bounds(known, [0]).high.tolist() == [9]
+    negative = from_tables([Seen.exact([line], [0, 9], hidden, low=-UNBOUNDED)])
+    assert bounds(negative, [0]).high.tolist() == [np.inf]
+
+
+def test_an_estimate_beforehand_narrows_every_cell():
+    known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 100, 100)
+    found = bounds(known.estimated([60, 40], 10))
+    assert (found.low.tolist(), found.high.tolist()) == ([56, 36], [64, 44])
+    one = bounds(known.estimated([60], 10, cells=["x"]))
+    assert (one.low.tolist(), one.high.tolist()) == ([54, 34], [66, 46])
+    assert bounds(known.within([0, 30], [200, 35])).low.tolist() == [65, 30]
+
+
+def test_decimals_are_counted_as_whole_units():
+    known = Knowledge.of(["x", "y"], decimals=1).fact({"x": 1, "y": 1}, 25, 25)
+    found = bounds(known)
+    assert found.count.tolist() == [26, 26]
+    assert (known.decimals, found.decimals, repr(known)) == (
+        1,
+        1,
+        "Knowledge(2 cells, 1 fact, 1 decimal)",
+    )
+
+
+def test_nothing_known_in_a_repr():
+    known = Knowledge.of(["x"]).bound("x", low=321, high=654)
+    assert "321" not in repr(known)
+    assert "654" not in repr(bounds(known))
+    assert "3" not in repr(Seen.exact([axis("r", [0])], [3]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda k: k.cell(9), "no cell 9"),
+        (lambda k: k.cell("z"), "no cell 'z'"),
+        (lambda k: k.cell(["1"]), "no table"),
+        (lambda k: k.table(0), "no table 0"),
+        (lambda k: k.fact({"x": 0.5}), "whole number"),
+        (lambda k: k.fact({"x": 1}, 4, 3), "lower end above"),
+        (lambda k: k.estimated([1, 2], -1), "percent"),
+        (lambda k: k.estimated([1], 5), "2 cells are estimated"),
+        (lambda k: k.bound("x", high=2**60), "beyond 2\\*\\*53"),
+        (lambda k: from_tables([]), "at least one table"),
+        (lambda k: from_margins({"A": 2}, {"B": [1, 2]}), "no variable 'B'"),
+        (lambda k: Seen.rounded([axis("r", [0])], [4], base=3), "no multiple"),
+        (lambda k: Seen.rounded([axis("r", [0])], [4], base=0), "rounding base"),
+        (lambda k: Seen.rounded([axis("r", [0])], [3], base=3, how="up"), "nearest"),
+        (lambda k: Seen.exact([axis("r", [0])], [3, 4]), "shapes must be equal"),
+        (lambda k: Seen.exact([axis("r", [0])], [3], [True, False]), "shape of its table"),
+        (
+            lambda k: from_tables(
+                [Seen.exact([axis("r", [0])], [3]), Seen.exact([axis("r", [0])], [30], decimals=1)]
+            ),
+            "different decimals",
+        ),
+        (lambda k: Knowledge(["x"], k.low, k.high, k.matrix, k.fact_low, k.fact_high), "1 names"),
+        (lambda k: Knowledge(k.names, k.low[:1], k.high, k.matrix, k.low, k.low), "shape"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(wrong, says):
+    with pytest.raises(InputError, match=says) as caught:
+        wrong(Knowledge.of(["x", "y"]))
+    assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        lambda: Knowledge.of(["x"]).bound("x", low=5, high=4),
+        lambda: bounds(from_tables([Seen.exact([axis("r", [0], [1], [0, 1])], [2, 3, 6])])),
+        lambda: bounds(from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 6]})),
+        lambda: bounds(Knowledge.of(["x", "y"]).fact({"x": 2, "y": 2}, 5, 5), integer=True),
+        lambda: bounds(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 5, 5).zero(["x", "y"])),
+    ],
+)
+def test_published_cells_that_contradict_each_other_are_reported(torn):
+    with pytest.raises(ContradictionError, match="contradict"):
+        torn()
