@@ -41,3 +41,11 @@ def test_rolling_up_adds_the_atoms_of_each_category(seed: int) -> None:
     values = np.random.default_rng(seed).integers(-9, 9, (2, atoms.count, 3))
     truth = np.einsum("ca,xay->xcy", atoms.membership.astype(np.int64), values)
     assert np.array_equal(atoms.roll_up(values, 1), truth)
+
+
+def test_rolling_up_a_single_axis_works_like_any_other() -> None:
+    atoms = Atoms.of_sets(3, [(0,), (1, 2), (0, 1, 2), ()])
+    values = np.array([5, 7], dtype=np.int64)
+    assert atoms.roll_up(values, 0).tolist() == [5, 7, 12, 0]
+    keys = np.array([2**63, 2**63 + 1], dtype=np.uint64)
+    assert atoms.roll_up(keys, 0).tolist() == [2**63, 2**63 + 1, 1, 0]

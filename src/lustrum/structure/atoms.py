@@ -65,7 +65,7 @@ class Atoms:
         single = sizes == 1
         out[single] = moved[first[single]]
         for category in np.flatnonzero(sizes > 1):
-            moved[self.membership[category]].sum(axis=0, dtype=array.dtype, out=out[category])
+            out[category] = moved[self.membership[category]].sum(axis=0, dtype=array.dtype)
         return np.moveaxis(out, 0, axis)
 
 
