@@ -1,0 +1,49 @@
+"""A-priori rules: which cells of a table tell too much, before anything is protected.
+
+=====================================  =============================================================
+few contributors                       :class:`Threshold`
+few contributors have most             :class:`Dominance`, :class:`Request` (only who asked)
+one contributor can work out another   :class:`PPercent`, :class:`PriorPosterior`, :func:`insider_bounds`
+a group is all in one place            :class:`KDisclosure`, :class:`GroupDisclosure`, :class:`Sparsity`
+several rules                          :class:`AnyOf`, :class:`AllOf`, :class:`Unless`
+=====================================  =============================================================
+
+Each is a frozen spec; ``rule.judge(table)`` gives a :class:`Sensitivity`: the cells, status letters,
+reasons in words, and the interval that must hide each cell. Waivers, requests and the decimals of a weight
+come in a :class:`Background`.
+"""
+
+from lustrum.sensitivity.background import Background
+from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
+from lustrum.sensitivity.dominance import Dominance
+from lustrum.sensitivity.group_disclosure import GroupDisclosure
+from lustrum.sensitivity.insider import insider_bounds
+from lustrum.sensitivity.k_disclosure import KDisclosure
+from lustrum.sensitivity.p_percent import PPercent
+from lustrum.sensitivity.prior_posterior import PriorPosterior
+from lustrum.sensitivity.read import read_rule
+from lustrum.sensitivity.request import Request
+from lustrum.sensitivity.result import Finding, Sensitivity
+from lustrum.sensitivity.rule import Rule
+from lustrum.sensitivity.sparsity import Sparsity
+from lustrum.sensitivity.threshold import Threshold
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Background",
+    "Dominance",
+    "Finding",
+    "GroupDisclosure",
+    "KDisclosure",
+    "PPercent",
+    "PriorPosterior",
+    "Request",
+    "Rule",
+    "Sensitivity",
+    "Sparsity",
+    "Threshold",
+    "Unless",
+    "insider_bounds",
+    "read_rule",
+]

@@ -1,0 +1,72 @@
+"""What a judge of cells must know beside the table: who waived, who asked, the weight's decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+
+__all__ = ["NOTHING", "Background"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, repr=False)
+class Background:
+    """Facts about contributors and data, apart from the rule's own parameters.
+
+    A rule holds what an agency decides and may be written down in a policy file; who signed a waiver
+    or asked for protection is confidential and stays here. Holdings are named by the numbers that
+    :class:`~lustrum.model.Contributions` uses. ``weight_decimals`` are those of the weight column,
+    which a table does not tell apart from the decimals of its measure.
+
+    >>> Background(waived=[17, 4], weight_decimals=2)
+    Background(weight_decimals=2)
+    """
+
+    waived: frozenset[int] = frozenset()
+    requested: frozenset[int] = frozenset()
+    weight_decimals: int = 0
+
+    def __init__(
+        self,
+        waived: Iterable[int] = (),
+        requested: Iterable[int] = (),
+        weight_decimals: int = 0,
+    ) -> None:
+        object.__setattr__(self, "waived", _holdings(waived, "waived"))
+        object.__setattr__(self, "requested", _holdings(requested, "requested"))
+        if not 0 <= weight_decimals <= 9:
+            raise InputError(
+                f"The decimals of the weight are {weight_decimals}; they must be from 0 to 9."
+            )
+        object.__setattr__(self, "weight_decimals", weight_decimals)
+
+    def __repr__(self) -> str:
+        return f"Background(weight_decimals={self.weight_decimals})"
+
+    def has_waived(self, holding: npt.NDArray[np.int64]) -> Mask:
+        """Which of these holdings gave a waiver."""
+        return _among(holding, self.waived)
+
+    def has_requested(self, holding: npt.NDArray[np.int64]) -> Mask:
+        """Which of these holdings asked for protection and did not waive it."""
+        return _among(holding, self.requested - self.waived)
+
+
+def _holdings(given: Iterable[int], name: str) -> frozenset[int]:
+    numbers = frozenset(int(h) for h in given)
+    if any(h < 0 for h in numbers):
+        raise InputError(f"The holdings in {name!r} must be numbers of 0 or more.")
+    return numbers
+
+
+def _among(holding: npt.NDArray[np.int64], chosen: frozenset[int]) -> Mask:
+    return np.isin(holding, np.fromiter(chosen, dtype=np.int64, count=len(chosen)))
+
+
+NOTHING = Background()

@@ -1,0 +1,133 @@
+"""Rules put together: any of several, all of several, one unless another.
+
+Reasons of the parts stay with their cells, the letter is that of the first part that holds, and the levels
+are the largest of the parts. For :class:`AllOf` that is more than is needed, since a cell is safe as
+soon as one part finds it so; it is kept so that a cell is safe under each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.result import Sensitivity
+from lustrum.sensitivity.rule import Rule
+
+__all__ = ["AllOf", "AnyOf", "Unless"]
+
+
+@dataclass(frozen=True, init=False)
+class AnyOf:
+    """Sensitive if any of the rules says so.
+
+    >>> from lustrum.sensitivity import PPercent, Threshold
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> rule = AnyOf(Threshold(3), PPercent(10))
+    >>> rule.judge(table_of([[5, 5], [90, 8, 2], [4, 3, 3]])).status.tolist()
+    ['A', 'M', 'F']
+    """
+
+    name: ClassVar[str] = "any-of"
+    rules: tuple[Rule, ...]
+
+    def __init__(self, *rules: Rule) -> None:
+        object.__setattr__(self, "rules", _some(rules, self.name))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge by every part."""
+        parts = [rule.judge(table, background) for rule in self.rules]
+        return _joined(table, self.to_mapping(), parts, np.ones(table.shape, dtype=np.bool_))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {"rule": self.name, "rules": [rule.to_mapping() for rule in self.rules]}
+
+
+@dataclass(frozen=True, init=False)
+class AllOf:
+    """Sensitive if every one of the rules says so.
+
+    >>> from lustrum.sensitivity import Dominance, Threshold
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> rule = AllOf(Threshold(3), Dominance(n=1, k=60))
+    >>> rule.judge(table_of([[5, 5], [9, 1], [90, 8, 2]])).mask.tolist()
+    [False, True, False]
+    """
+
+    name: ClassVar[str] = "all-of"
+    rules: tuple[Rule, ...]
+
+    def __init__(self, *rules: Rule) -> None:
+        object.__setattr__(self, "rules", _some(rules, self.name))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge by every part."""
+        parts = [rule.judge(table, background) for rule in self.rules]
+        both = reduce(np.logical_and, [part.mask for part in parts])
+        return _joined(table, self.to_mapping(), parts, both)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {"rule": self.name, "rules": [rule.to_mapping() for rule in self.rules]}
+
+
+@dataclass(frozen=True)
+class Unless:
+    """Sensitive if ``rule`` says so, unless ``veto`` finds the cell too.
+
+    A veto lets cells out that a law or a custom publishes: dominated cells of some kind, say, or
+    those where few contribute.
+
+    >>> from lustrum.sensitivity import Dominance, Threshold
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> rule = Unless(Threshold(3), veto=Dominance(n=1, k=80))
+    >>> rule.judge(table_of([[5, 5], [9, 1], [90, 8, 2]])).mask.tolist()
+    [True, False, False]
+    """
+
+    name: ClassVar[str] = "unless"
+    rule: Rule
+    veto: Rule
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge by the rule, then take out what the veto finds."""
+        part = self.rule.judge(table, background)
+        left = ~self.veto.judge(table, background).mask
+        return _joined(table, self.to_mapping(), [part], left)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {
+            "rule": self.name,
+            "of": self.rule.to_mapping(),
+            "veto": self.veto.to_mapping(),
+        }
+
+
+def _some(rules: Sequence[Rule], name: str) -> tuple[Rule, ...]:
+    if not rules:
+        raise InputError(f"The rule {name!r} has no parts; it needs one rule at least.")
+    return tuple(rules)
+
+
+def _joined(
+    table: Table,
+    rule: dict[str, Any],
+    parts: Sequence[Sensitivity],
+    cells: npt.NDArray[np.bool_],
+) -> Sensitivity:
+    return Sensitivity.of(
+        table,
+        rule,
+        [finding.within(cells) for part in parts for finding in part.findings],
+        reduce(np.maximum, [part.lower for part in parts]),
+        reduce(np.maximum, [part.upper for part in parts]),
+        reduce(np.maximum, [part.sliding for part in parts]),
+    )

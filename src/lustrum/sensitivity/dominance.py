@@ -1,0 +1,126 @@
+"""The (n, k) dominance rule.
+
+A cell is sensitive if its ``n`` largest contributors have more than ``k`` percent of it::
+
+    x_1 + ... + x_n > (k / 100) X                             (Cox 1981; Hundepool et al. 2024, section 4.2.1)
+    upper level = (100 / k) (x_1 + ... + x_n) - X             (Hundepool et al. 2024, section 4.2.2)
+
+The lower level equals the upper one "out of symmetry", as that handbook does, but never leads below 0
+where nothing is negative. For weights, negative contributions and waivers (``x_s`` and the ``n - 1``
+largest others stand on the left) see :mod:`lustrum.sensitivity.ranked`.
+
+*Letters.* The SDMX code list ``CL_CONF_STATUS`` knows dominance by one unit (O), by two (T) and by one or
+two (G). We read: O where the largest alone has more than ``k`` percent; T where the two largest have it
+together, but not the largest alone; M where it takes three or more. G stands for O and T alike
+when an agency does not tell them apart (``letters="merged"``), since the letter itself says something
+about the largest contributor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import CellStatus, Reason, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.parameters import (
+    Percent,
+    check_choice,
+    check_percent,
+    check_whole,
+    exact,
+)
+from lustrum.sensitivity.ranked import Exact, Ranked, Weights
+from lustrum.sensitivity.result import Finding, Sensitivity
+
+__all__ = ["Dominance", "dominance_findings", "dominance_gap"]
+
+Mask = npt.NDArray[np.bool_]
+WAY_FORWARD = "Merge categories, so that more contributors share the cell."
+
+
+@dataclass(frozen=True)
+class Dominance:
+    """Sensitive if the ``n`` largest have more than ``k`` percent of the cell.
+
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> cells = table_of([[59, 40, 1], [61, 20, 19]])
+    >>> Dominance(n=1, k=60).judge(cells).status.tolist()
+    ['F', 'O']
+    """
+
+    name: ClassVar[str] = "dominance"
+    n: int = 2
+    k: Percent = 85
+    weights: Weights = "expanded"
+    letters: Literal["exact", "merged"] = "exact"
+
+    def __post_init__(self) -> None:
+        check_whole(self.n, "The number n of the dominance rule", 1)
+        check_percent(self.k, "The percentage k of the dominance rule")
+        check_choice(self.weights, "The weights of the dominance rule", ("expanded", "sample"))
+        check_choice(self.letters, "The letters of the dominance rule", ("exact", "merged"))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge every cell by its largest contributors."""
+        share = exact(self.k) / 100
+        ranked = Ranked.of(
+            table,
+            background,
+            rule=self.name,
+            ranks=self.n,
+            weights=self.weights,
+            factor=share.denominator + share.numerator,
+        )
+        gaps = [
+            dominance_gap(ranked, ranked.largest(m), self.k) for m in range(1, min(self.n, 2) + 1)
+        ]
+        gap = dominance_gap(ranked, ranked.largest(self.n), self.k)
+        cells = (gap > 0) & ranked.protected
+        upper = ranked.units(gap, share.numerator)
+        found = dominance_findings(
+            self.name, [g > 0 for g in gaps], cells, table.shape, merged=self.letters == "merged"
+        )
+        return Sensitivity.of(table, self.to_mapping(), found, ranked.downwards(upper), upper)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {
+            "rule": self.name,
+            "n": self.n,
+            "k": self.k,
+            "weights": self.weights,
+            "letters": self.letters,
+        }
+
+
+def dominance_gap(ranked: Ranked, together: Exact, k: Percent) -> Exact:
+    """``together - (k / 100) X`` times the denominator of ``k / 100``; above 0 where they dominate."""
+    share = exact(k) / 100
+    return np.asarray(share.denominator * together - share.numerator * ranked.total)
+
+
+def dominance_findings(
+    rule: str, by: list[Mask], cells: Mask, shape: tuple[int, ...], *, merged: bool
+) -> list[Finding]:
+    """Split sensitive cells by how many dominate; ``by`` says it for the largest, then for two."""
+    kinds = [
+        (CellStatus.DOMINATED_BY_ONE, "one contributor has too large a part"),
+        (CellStatus.DOMINATED_BY_TWO, "two contributors have too large a part"),
+    ]
+    findings = []
+    left = cells
+    for (status, text), dominated in zip(kinds, by, strict=False):
+        hit = left & dominated
+        left = left & ~dominated
+        if merged:
+            status, text = CellStatus.DOMINATED_BY_ONE_OR_TWO, "one or two have too large a part"
+        findings.append(Finding(Reason(rule, text, WAY_FORWARD), status, hit.reshape(shape)))
+    text = "a few contributors have too large a part"
+    findings.append(
+        Finding(Reason(rule, text, WAY_FORWARD), CellStatus.CONCENTRATED, left.reshape(shape))
+    )
+    return findings

@@ -1,0 +1,115 @@
+"""K-disclosure: a coalition of ``k`` people learns an attribute of everybody else in their group.
+
+A group of ``N`` people is published with ``x > 0`` of them in a cell. If ``N - x <= k``, the ``k`` others
+know, or can pool, who they are, and so learn that the rest of the group is in that cell; with
+``k = 0`` anybody learns it from the table alone, and with ``k = 1`` anyone outside the cell does::
+
+    x > 0  and  N - x <= k                        (Lupp and Langsrud 2021; GaussSuppression, k-disclosure)
+    lower level = k + 1 - (N - x)
+
+It generalises the group attribute disclosure that Antal, Shlomo and Elliot 2014 measure by zeros in
+rows and columns. Groups are the lines of the table along every axis, and each of its subtotals;
+cells are the categories along them, subtotals again included, which are what
+Lupp and Langsrud call meaningful combinations. ``together`` also looks at that many of the largest cells
+of a line as if they were one. With the level less one, the smallest value that the interval leaves
+for ``x`` is still within ``k`` of ``N``. Nothing is learned where the rest of a group is
+impossible anyway (structural zeros).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import CellStatus, Reason, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.lines import Family, counts_of, families, open_cells
+from lustrum.sensitivity.parameters import check_whole
+from lustrum.sensitivity.result import Finding, Sensitivity
+
+__all__ = ["KDisclosure"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class KDisclosure:
+    """Sensitive if all but ``k`` of a group are in the cell.
+
+    >>> table = Table.from_counts([[6, 0], [5, 1], [2, 2]], names=["status", "hours"])
+    >>> KDisclosure(k=0).judge(table).mask.tolist()
+    [[True, False], [False, False], [False, False]]
+    >>> KDisclosure(k=1).judge(table).mask.tolist()
+    [[True, False], [True, False], [False, True]]
+    """
+
+    name: ClassVar[str] = "k-disclosure"
+    k: int = 1
+    together: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole(self.k, "The number k of the k-disclosure rule", 0)
+        check_whole(self.together, "'together' of the k-disclosure rule", 1)
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge the cells along every line."""
+        counts = counts_of(table, self.name)
+        possible = open_cells(table)
+        lower = np.zeros(table.shape, dtype=np.int64)
+        for position, axis in enumerate(table.axes):
+            # Views with the axis in front: what is written there is written to the table.
+            own, needed = np.moveaxis(counts, position, 0), np.moveaxis(lower, position, 0)
+            room = np.moveaxis(possible, position, 0)
+            for family in families(axis):
+                self._one_by_one(family, own, room, needed)
+                for number in range(2, self.together + 1):
+                    self._joined(family, number, own, room, needed)
+        reason = Reason(
+            self.name,
+            "nearly all of a group are in this cell",
+            "Merge categories, so that the group spreads over more cells.",
+        )
+        found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
+        return Sensitivity.of(
+            table,
+            self.to_mapping(),
+            [found],
+            np.minimum(lower, counts),
+            np.zeros(table.shape, dtype=np.int64),
+        )
+
+    def _one_by_one(self, family: Family, own: Ints, room: Mask, needed: Ints) -> None:
+        group = _group(family, own)
+        everywhere = np.count_nonzero(room[family.distinct], axis=0)
+        for child, held in zip(family.children, family.within, strict=True):
+            elsewhere = everywhere > np.count_nonzero(room[held], axis=0)
+            if not family.complete:
+                elsewhere = np.ones_like(elsewhere)
+            short = self.k + 1 - (group - own[child])
+            hit = (own[child] > 0) & (short > 0) & elsewhere
+            needed[child] = np.maximum(needed[child], np.where(hit, short, 0))
+
+    def _joined(self, family: Family, number: int, own: Ints, room: Mask, needed: Ints) -> None:
+        if family.distinct.size < number:
+            return
+        cells = own[family.inner]
+        in_order = -np.sort(-own[family.distinct], axis=0)
+        short = self.k + 1 - (_group(family, own) - in_order[:number].sum(axis=0))
+        least = in_order[number - 1]
+        hit = (least > 0) & (short > 0)
+        chosen = (cells >= least) & hit
+        if family.complete:
+            chosen &= (room[family.inner] & ~chosen).any(axis=0)
+        needed[family.inner] = np.maximum(needed[family.inner], np.where(chosen, short, 0))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {"rule": self.name, "k": self.k, "together": self.together}
+
+
+def _group(family: Family, own: Ints) -> Ints:
+    return np.asarray(own[family.total].sum(axis=0))

@@ -1,0 +1,119 @@
+"""The lines of a table of counts: its cells along one axis, all else held fixed.
+
+A line belongs to a group of people that somebody may know to be theirs; the cells along it are what
+the table tells of them. Lines run through margins too, and through every subtotal of an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Table, TableAxis
+
+__all__ = ["Family", "along", "counts_of", "distinct", "families", "open_cells", "spread"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Family:
+    """A group of people along an axis, and the categories that tell where they are.
+
+    ``total`` are the places that add up to the group: its own category, or the largest ones of an axis
+    without a total. ``inner`` are the children that hold no others, ``distinct`` the same without
+    repetition; ``complete`` says whether these make up the whole group. ``within`` gives for each
+    child which of ``distinct`` it holds.
+    """
+
+    total: Places
+    children: Places
+    inner: Places
+    distinct: Places
+    complete: bool
+    within: tuple[Places, ...]
+
+
+def families(axis: TableAxis) -> list[Family]:
+    """Every total and subtotal of an axis with what it holds; the line itself if it has no total."""
+    sets = [c.member_set for c in axis.categories]
+    found = []
+    for place in np.flatnonzero(~axis.inner):
+        whole = sets[place]
+        held = [i for i, s in enumerate(sets) if s and s < whole]
+        found.append(_family(axis, [int(place)], whole, held))
+    holders = [sets[i] for i in np.flatnonzero(~axis.inner)]
+    tops = [i for i, s in enumerate(sets) if s and not any(s < other for other in holders)]
+    tops = _first_of_each(tops, sets)
+    everything = frozenset[int]().union(*sets)
+    if len(tops) > 1 and sum(len(sets[i]) for i in tops) == len(everything):
+        held = [i for i, s in enumerate(sets) if s]
+        found.append(_family(axis, tops, everything, held))
+    return [family for family in found if family.children.size]
+
+
+def _family(axis: TableAxis, total: list[int], whole: frozenset[int], held: list[int]) -> Family:
+    sets = [c.member_set for c in axis.categories]
+    own = [i for i in held if axis.inner[i]]
+    once = _first_of_each(own, sets)
+    first = {sets[i]: i for i in once}
+    within = (
+        [first[sets[c]]] if axis.inner[c] else [i for i in once if sets[i] < sets[c]] for c in held
+    )
+    covered = frozenset[int]().union(*(sets[i] for i in once))
+    return Family(
+        total=np.array(total, dtype=np.intp),
+        children=np.array(held, dtype=np.intp),
+        inner=np.array(own, dtype=np.intp),
+        distinct=np.array(once, dtype=np.intp),
+        complete=covered == whole,
+        within=tuple(np.array(w, dtype=np.intp) for w in within),
+    )
+
+
+def _first_of_each(places: Sequence[int], sets: Sequence[frozenset[int]]) -> list[int]:
+    """One place for each set of codes: a subtotal of one code repeats that code."""
+    first: dict[frozenset[int], int] = {}
+    for place in places:
+        first.setdefault(sets[place], place)
+    return list(first.values())
+
+
+def along(table: Table, axis: int, flags: Mask) -> Mask:
+    """Flags along an axis, in a shape that spreads over the table."""
+    return flags.reshape(-1, *[1] * (len(table.axes) - axis - 1))
+
+
+def distinct(axis: TableAxis) -> Mask:
+    """The inner categories of an axis, each set of codes once."""
+    sets = [c.member_set for c in axis.categories]
+    flags = np.zeros(len(axis), dtype=np.bool_)
+    flags[_first_of_each([i for i in range(len(axis)) if sets[i] and axis.inner[i]], sets)] = True
+    return flags
+
+
+def spread(table: Table, lines: Sequence[Ints]) -> Ints:
+    """Numbers of the lines along each axis, given to the populated inner cells on them: the largest."""
+    out = np.zeros(table.shape, dtype=np.int64)
+    for axis, numbers in enumerate(lines):
+        out = np.maximum(out, np.where(along(table, axis, table.axes[axis].inner), numbers, 0))
+    return np.where(table.values > 0, out, 0)
+
+
+def counts_of(table: Table, rule: str) -> Ints:
+    """The counts of a table that a rule about people can read."""
+    if table.kind != "count" or table.decimals:
+        raise InputError(f"The rule {rule!r} is for tables of whole counts.")
+    return table.values
+
+
+def open_cells(table: Table) -> Mask:
+    """The cells that could hold somebody."""
+    if table.structural is None:
+        return np.ones(table.shape, dtype=np.bool_)
+    return ~table.structural

@@ -1,0 +1,72 @@
+"""The p% rule: the prior-posterior rule without prior knowledge, ``q = 100``.
+
+A cell is sensitive if the largest other contributor, or a coalition of the ``m`` largest others, comes
+within ``p`` percent of the largest contribution by taking away its own from the total::
+
+    X - x_1 - x_2 - ... - x_{m+1} < (p / 100) x_1             (Hundepool et al. 2024, section 4.2.1)
+    upper level = (p / 100) x_1 - (X - x_1 - ... - x_{m+1})   (Hundepool et al. 2024, section 4.2.2)
+
+No other attacker and no other target gives a closer estimate. The lower level equals the upper one, but
+never leads below 0 where nothing is negative. SDMX has no letter of its own for this rule: M.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lustrum.model import Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.parameters import (
+    Percent,
+    check_choice,
+    check_percent,
+    check_whole,
+    exact,
+)
+from lustrum.sensitivity.prior_posterior import judge_ratio
+from lustrum.sensitivity.ranked import Weights
+from lustrum.sensitivity.result import Sensitivity
+
+__all__ = ["PPercent"]
+
+
+@dataclass(frozen=True)
+class PPercent:
+    """Sensitive if the largest contribution can be estimated to within ``p`` percent.
+
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> found = PPercent(p=10).judge(table_of([[59, 40, 1], [61, 20, 19]]))
+    >>> found.status.tolist(), found.upper.tolist()
+    (['M', 'F'], [5, 0])
+    """
+
+    name: ClassVar[str] = "p-percent"
+    p: Percent
+    coalition: int = 1
+    weights: Weights = "expanded"
+
+    def __post_init__(self) -> None:
+        check_percent(self.p, "The percentage p of the p% rule")
+        check_whole(self.coalition, "The coalition of the p% rule", 1)
+        check_choice(self.weights, "The weights of the p% rule", ("expanded", "sample"))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge every cell by what the largest others can find out."""
+        return judge_ratio(
+            table,
+            background,
+            exact(self.p) / 100,
+            self.coalition,
+            self.weights,
+            self.to_mapping(),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {
+            "rule": self.name,
+            "p": self.p,
+            "coalition": self.coalition,
+            "weights": self.weights,
+        }

@@ -1,0 +1,119 @@
+"""The prior-posterior rule, (p, q).
+
+Before publication everybody can estimate everybody else's contribution to within ``q`` percent; a cell is
+sensitive if publication lets somebody estimate a contribution to within ``p`` percent. The best placed
+are the largest others, estimating the largest; alone (``coalition=1``) or ``m`` of them pooling what they
+know::
+
+    X - x_1 - x_2 - ... - x_{m+1} < (p / q) x_1                       (Hundepool et al. 2024, section 4.2.1)
+    upper level = (p / q) x_1 - (X - x_1 - ... - x_{m+1})             (Hundepool et al. 2024, section 4.2.2)
+
+for coalitions see Loeve 2001. Only the ratio ``p / q`` counts. ``q`` may exceed 100 for data
+that can be negative, where an estimate can be off by more than the value itself. The lower level equals
+the upper one, but never leads below 0 where nothing is negative. For weights, negative
+contributions and waivers (``x_s`` and the ``m`` largest others in place of ``x_1 ... x_{m+1}``) see
+:mod:`lustrum.sensitivity.ranked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.parameters import (
+    Percent,
+    check_choice,
+    check_percent,
+    check_whole,
+    exact,
+)
+from lustrum.sensitivity.ranked import Ranked, Weights
+from lustrum.sensitivity.result import Finding, Sensitivity
+
+__all__ = ["PriorPosterior", "judge_ratio"]
+
+
+@dataclass(frozen=True)
+class PriorPosterior:
+    """Sensitive if somebody who knows others to ``q`` percent comes to know one to ``p`` percent.
+
+    >>> from lustrum.sensitivity.examples import table_of
+    >>> cells = table_of([[59, 40, 1], [61, 20, 19]])
+    >>> PriorPosterior(p=10, q=50).judge(cells).mask.tolist()
+    [True, False]
+    """
+
+    name: ClassVar[str] = "prior-posterior"
+    p: Percent
+    q: Percent
+    coalition: int = 1
+    weights: Weights = "expanded"
+
+    def __post_init__(self) -> None:
+        check_percent(self.p, "The percentage p of the prior-posterior rule", below=None)
+        check_percent(self.q, "The percentage q of the prior-posterior rule", below=None)
+        if self.q <= self.p:
+            raise InputError(
+                f"The prior-posterior rule has q = {self.q} and p = {self.p}; q must be above p, since "
+                "publication cannot make anybody know less than before."
+            )
+        check_whole(self.coalition, "The coalition of the prior-posterior rule", 1)
+        check_choice(
+            self.weights, "The weights of the prior-posterior rule", ("expanded", "sample")
+        )
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge every cell by what the largest others can find out."""
+        return judge_ratio(
+            table,
+            background,
+            exact(self.p) / exact(self.q),
+            self.coalition,
+            self.weights,
+            self.to_mapping(),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {
+            "rule": self.name,
+            "p": self.p,
+            "q": self.q,
+            "coalition": self.coalition,
+            "weights": self.weights,
+        }
+
+
+def judge_ratio(
+    table: Table,
+    background: Background,
+    ratio: Fraction,
+    coalition: int,
+    weights: Weights,
+    rule: Mapping[str, Any],
+) -> Sensitivity:
+    """Cells where what is left beside the largest and the coalition is below ``ratio`` of the largest."""
+    name = str(rule["rule"])
+    ranked = Ranked.of(
+        table,
+        background,
+        rule=name,
+        ranks=coalition + 1,
+        weights=weights,
+        factor=ratio.numerator + ratio.denominator,
+    )
+    left = ranked.total - ranked.largest(coalition + 1)
+    gap = ratio.numerator * ranked.one - ratio.denominator * left
+    upper = ranked.units(gap, ratio.denominator)
+    reason = Reason(
+        name,
+        "another contributor could find out too much about the largest",
+        "Merge categories, so that more contributors share the cell.",
+    )
+    cells = ((gap > 0) & ranked.protected).reshape(table.shape)
+    found = Finding(reason, CellStatus.CONCENTRATED, cells)
+    return Sensitivity.of(table, rule, [found], ranked.downwards(upper), upper)

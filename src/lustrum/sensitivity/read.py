@@ -1,0 +1,79 @@
+"""Rules from the words of a policy file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
+from lustrum.sensitivity.dominance import Dominance
+from lustrum.sensitivity.group_disclosure import GroupDisclosure
+from lustrum.sensitivity.k_disclosure import KDisclosure
+from lustrum.sensitivity.p_percent import PPercent
+from lustrum.sensitivity.prior_posterior import PriorPosterior
+from lustrum.sensitivity.request import Request
+from lustrum.sensitivity.rule import Rule
+from lustrum.sensitivity.sparsity import Sparsity
+from lustrum.sensitivity.threshold import Threshold
+
+__all__ = ["read_rule"]
+
+_PLAIN: dict[str, type[Any]] = {
+    kind.name: kind
+    for kind in (
+        Threshold,
+        Request,
+        Dominance,
+        PPercent,
+        PriorPosterior,
+        KDisclosure,
+        GroupDisclosure,
+        Sparsity,
+    )
+}
+_JOINED: dict[str, type[Any]] = {kind.name: kind for kind in (AnyOf, AllOf)}
+
+
+def read_rule(words: object) -> Rule:
+    """The rule that ``to_mapping`` described; every mistake is one clear sentence.
+
+    >>> read_rule({"rule": "any-of", "rules": [{"rule": "threshold"}, {"rule": "p-percent", "p": 10}]})
+    AnyOf(rules=(Threshold(minimum=3, empty='safe', zeros='counted', margin=0), PPercent(p=10, \
+coalition=1, weights='expanded')))
+    """
+    if not isinstance(words, Mapping) or not isinstance(words.get("rule"), str):
+        raise InputError("A sensitivity rule needs 'rule', the name of a rule in quotes.")
+    name = words["rule"]
+    given = {key: value for key, value in words.items() if key != "rule"}
+    if name in _PLAIN:
+        kind = _PLAIN[name]
+        _only(name, given, [f.name for f in fields(kind)])
+        try:
+            plain: Rule = kind(**given)
+        except TypeError:
+            raise InputError(f"The rule {name!r} lacks a parameter that has no default.") from None
+        return plain
+    if name in _JOINED:
+        _only(name, given, ["rules"])
+        parts = given.get("rules", ())
+        if isinstance(parts, str) or not isinstance(parts, Sequence):
+            raise InputError(f"'rules' of the rule {name!r} must be a list of rules.")
+        joined: Rule = _JOINED[name](*(read_rule(part) for part in parts))
+        return joined
+    if name == Unless.name:
+        _only(name, given, ["of", "veto"])
+        return Unless(read_rule(given.get("of", {})), veto=read_rule(given.get("veto", {})))
+    raise InputError(
+        f"There is no sensitivity rule {name!r}; {choices(name, [*_PLAIN, *_JOINED, Unless.name])}."
+    )
+
+
+def _only(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise InputError(
+                f"The rule {name!r} has no parameter {key!r}; {choices(str(key), known)}."
+            )

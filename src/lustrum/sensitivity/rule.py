@@ -1,0 +1,28 @@
+"""What every sensitivity rule can do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from lustrum.model import Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.result import Sensitivity
+
+__all__ = ["Rule"]
+
+
+class Rule(Protocol):
+    """An a-priori rule: a frozen spec that judges the cells of a table before anything is published."""
+
+    @property
+    def name(self) -> str:
+        """The word for the rule in policy files."""
+        ...
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Which cells are sensitive, why, and how wide an interval must hide each."""
+        ...
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        ...

@@ -1,0 +1,83 @@
+"""Sparsity: too many empty cells along a line.
+
+Zeros rule things out for everybody in a line, so a line most of whose cells are empty tells much about its
+people (Hundepool et al. 2024, section 5.2; Antal, Shlomo and Elliot 2014 make the share of
+zeros a term of their risk measure)::
+
+    empty cells > max_share * cells that could hold somebody
+    lower level = least number of empty cells that would have to fill
+
+Only the inner cells of a line count, and only those that could hold somebody. A line without anybody is not
+sensitive: there is nobody to learn about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import CellStatus, Reason, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.lines import along, counts_of, distinct, open_cells, spread
+from lustrum.sensitivity.parameters import check_share, exact
+from lustrum.sensitivity.result import Finding, Sensitivity
+
+__all__ = ["Sparsity"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """Sensitive if more than ``max_share`` of a line's cells are empty.
+
+    The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
+
+    >>> table = Table.from_counts([[4, 0, 0], [5, 1, 3], [2, 2, 1]], names=["area", "faith"])
+    >>> Sparsity(max_share=0.5).judge(table).mask.tolist()
+    [[True, False, False], [False, False, False], [False, False, False]]
+    """
+
+    name: ClassVar[str] = "sparsity"
+    max_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_share(self.max_share, "The largest share of empty cells")
+
+    def lines(self, table: Table) -> tuple[Mask, ...]:
+        """For each axis the lines along it that are too sparse, with that axis of length 1."""
+        return tuple(found > 0 for found in self._excess(table))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge the cells along every line."""
+        counts = counts_of(table, self.name)
+        lower = spread(table, self._excess(table))
+        reason = Reason(
+            self.name,
+            "most cells of a group are empty",
+            "Merge categories, so that fewer cells are empty.",
+        )
+        found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
+        none = np.zeros(table.shape, dtype=np.int64)
+        return Sensitivity.of(table, self.to_mapping(), [found], np.minimum(lower, counts), none)
+
+    def _excess(self, table: Table) -> list[Ints]:
+        """For each line how many empty cells it has too many; 0 where it is safe."""
+        counts, possible = counts_of(table, self.name), open_cells(table)
+        share = exact(self.max_share)
+        out = []
+        for axis in range(len(table.axes)):
+            own = possible & along(table, axis, distinct(table.axes[axis]))
+            cells = np.count_nonzero(own, axis=axis, keepdims=True)
+            empty = np.count_nonzero(own & (counts == 0), axis=axis, keepdims=True)
+            allowed = cells * share.numerator // share.denominator
+            out.append(np.where(empty < cells, np.maximum(empty - allowed, 0), 0))
+        return out
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {"rule": self.name, "max_share": self.max_share}

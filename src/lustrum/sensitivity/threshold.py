@@ -1,0 +1,137 @@
+"""The threshold rule: a minimum of contributors.
+
+A cell is sensitive if fewer than ``minimum`` contribute to it (Hundepool et al. 2024, section 4.2.1). It serves
+counts and magnitudes; contributors are those of the data, not weighted, since these are the ones
+to protect.
+
+*Waivers.* A cell all of whose contributors consented in writing is not sensitive, as under section
+17 of Canada's Statistics Act; one contributor without a waiver keeps it so.
+
+*Levels.* For counts the interval must reach up to the threshold: ``upper = minimum - x``. For
+magnitudes the rule only guards against exact disclosure: one unit, or ``margin`` percent of the cell where
+an agency asks for more (the frequency safety range of tau-ARGUS). The lower level equals the upper one, but
+does not lead below 0 unless the value is negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.sensitivity.background import NOTHING, Background
+from lustrum.sensitivity.parameters import (
+    Percent,
+    check_choice,
+    check_percent,
+    check_whole,
+    exact,
+)
+from lustrum.sensitivity.result import Finding, Sensitivity
+
+__all__ = ["Threshold", "contributors_of", "margin_level"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Sensitive if fewer than ``minimum`` contribute.
+
+    ``empty`` says whether a cell to which nobody contributes is sensitive too: that nobody is there
+    can be a secret of those who are elsewhere. ``zeros`` says whether somebody who contributes a
+    value of 0 counts as a contributor.
+
+    >>> found = Threshold(3).judge(Table.from_counts([0, 1, 2, 3]))
+    >>> found.mask.tolist(), found.upper.tolist(), found.lower.tolist()
+    ([False, True, True, False], [0, 2, 1, 0], [0, 1, 1, 0])
+    """
+
+    name: ClassVar[str] = "threshold"
+    minimum: int = 3
+    empty: Literal["safe", "sensitive"] = "safe"
+    zeros: Literal["counted", "ignored"] = "counted"
+    margin: Percent = 0
+
+    def __post_init__(self) -> None:
+        check_whole(self.minimum, "The minimum of the threshold rule", 1)
+        check_choice(self.empty, "'empty' of the threshold rule", ("safe", "sensitive"))
+        check_choice(self.zeros, "'zeros' of the threshold rule", ("counted", "ignored"))
+        if self.margin != 0:
+            check_percent(self.margin, "The margin of the threshold rule", below=None)
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge every cell by how many contribute."""
+        count = contributors_of(table)
+        if self.zeros == "ignored":
+            count = _without_zeros(table, count, self.minimum)
+        cells = count < self.minimum
+        if self.empty == "safe":
+            cells = cells & (count > 0)
+        cells = cells & ~_all_waived(table, background)
+        upper = margin_level(table, self.margin)
+        if table.kind == "count":
+            unit = 10**table.decimals
+            upper = np.maximum(
+                upper, self.minimum * unit - np.minimum(table.values, self.minimum * unit)
+            )
+        lower = np.where(table.values < 0, upper, np.minimum(upper, table.values))
+        reason = Reason(self.name, "few contributors", "Merge categories, so that cells hold more.")
+        found = Finding(reason, CellStatus.SMALL_COUNT, cells)
+        return Sensitivity.of(table, self.to_mapping(), [found], lower, upper)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The rule in the words of a policy file."""
+        return {
+            "rule": self.name,
+            "minimum": self.minimum,
+            "empty": self.empty,
+            "zeros": self.zeros,
+            "margin": self.margin,
+        }
+
+
+def contributors_of(table: Table) -> Ints:
+    """How many contribute to each cell."""
+    if table.contributors is not None:
+        return table.contributors
+    if table.kind == "count" and table.decimals == 0:
+        return table.values
+    raise InputError(
+        "The table does not say how many contribute to each cell; make it with an engine, or give it "
+        "'contributors'."
+    )
+
+
+def margin_level(table: Table, percent: Percent) -> npt.NDArray[Any]:
+    """So many percent of each cell, rounded up, and one unit at least."""
+    if percent == 0:
+        return np.ones(table.shape, dtype=np.int64)
+    share = exact(percent) / 100
+    size = np.abs(table.values).astype(object)
+    level: npt.NDArray[Any] = np.maximum(-((-size * share.numerator) // share.denominator), 1)
+    return level
+
+
+def _all_waived(table: Table, background: Background) -> npt.NDArray[np.bool_]:
+    own = table.contributions
+    if own is None or not background.waived or table.contributors is None:
+        return np.zeros(table.shape, dtype=np.bool_)
+    waived = np.count_nonzero(background.has_waived(own.holding), axis=-1)
+    return np.asarray((waived == table.contributors) & (waived > 0))
+
+
+def _without_zeros(table: Table, count: Ints, minimum: int) -> Ints:
+    own = table.contributions
+    if table.kind == "count":
+        return count
+    if own is None or own.value.shape[-1] < minimum:
+        raise InputError(
+            "The rule 'threshold' with zeros ignored must see as many contributions as its minimum; ask "
+            f"the engine for ranks={minimum}."
+        )
+    # Ranked by size, so that whoever is below the ranks matters only if all in sight are above 0.
+    return np.asarray(np.count_nonzero(own.present & (own.value != 0), axis=-1), dtype=np.int64)
