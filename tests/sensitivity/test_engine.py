@@ -69,18 +69,17 @@ def test_holdings_are_merged_over_the_cells_of_a_total() -> None:
 def test_weights_with_decimals_go_all_the_way() -> None:
     table = tabulate(None, weight="weight", ranks=4)
     assert table.decimals == 1
-    tenths = Background(weight_decimals=1)
     # North: 40, 35, 35/2, 30 ... of a total of 177.5; the two largest are 40 and 35.
     two = (40 + 35) / 177.5 * 100
-    assert Dominance(2, two - 0.01).judge(table, tenths).mask[0]
-    assert not Dominance(2, two + 0.01).judge(table, tenths).mask[0]
+    assert Dominance(2, two - 0.01).judge(table).mask[0]
+    assert not Dominance(2, two + 0.01).judge(table).mask[0]
     # The sample by itself has the same two largest; three differ by half a firm.
     three = (40 + 52.5 + 15) / 177.5 * 100
     sample = (40 + 35 + 30) / 177.5 * 100
-    assert Dominance(3, three - 0.01).judge(table, tenths).mask[0]
-    assert not Dominance(3, three + 0.01).judge(table, tenths).mask[0]
-    assert Dominance(3, sample - 0.01, weights="sample").judge(table, tenths).mask[0]
-    assert not Dominance(3, sample + 0.01, weights="sample").judge(table, tenths).mask[0]
+    assert Dominance(3, three - 0.01).judge(table).mask[0]
+    assert not Dominance(3, three + 0.01).judge(table).mask[0]
+    assert Dominance(3, sample - 0.01, weights="sample").judge(table).mask[0]
+    assert not Dominance(3, sample + 0.01, weights="sample").judge(table).mask[0]
 
 
 def test_a_mean_weight_never_makes_a_cell_larger_than_it_is() -> None:
@@ -96,7 +95,7 @@ def test_a_mean_weight_never_makes_a_cell_larger_than_it_is() -> None:
     )
     query = TableQuery("firms", (Axis("region"),), measure="turnover", weight="weight")
     table = FrameEngine(frame, dataset("group"), workers=1).tabulate(query, ranks=2)
-    assert Dominance(1, 90).judge(table, Background(weight_decimals=1)).mask.tolist() == [
+    assert Dominance(1, 90).judge(table).mask.tolist() == [
         True,
         False,
     ]
@@ -104,10 +103,10 @@ def test_a_mean_weight_never_makes_a_cell_larger_than_it_is() -> None:
 
 def test_levels_of_a_weighted_table_are_in_its_own_units() -> None:
     table = tabulate(None, weight="weight", ranks=4)
-    found = Dominance(2, 50).judge(table, Background(weight_decimals=1))
+    found = Dominance(2, 50).judge(table)
     # South: 50 and 30 of 221; safe. North: 75 of 177.5; safe. At 40 percent the north is not.
     assert not found.mask.any()
-    found = Dominance(2, 40).judge(table, Background(weight_decimals=1))
+    found = Dominance(2, 40).judge(table)
     assert found.upper.tolist() == [100, 0, 0]
 
 

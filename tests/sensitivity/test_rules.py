@@ -85,7 +85,6 @@ def test_a_rule_is_read_back_from_its_own_words(rule: Rule) -> None:
         (lambda: AnyOf(), "needs one rule at least"),
         (lambda: AllOf(), "needs one rule at least"),
         (lambda: Background(waived=[-1]), "0 or more"),
-        (lambda: Background(weight_decimals=10), "from 0 to 9"),
         (lambda: insider_bounds(table_of([[1]]), 0), "is 0; it must be 1 or more"),
         (lambda: read_rule({"p": 3}), "needs 'rule'"),
         (lambda: read_rule({"rule": "p-pct"}), "did you mean 'p-percent'"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.sensitivity import Background, Dominance, PPercent
+from lustrum.sensitivity import Dominance, PPercent
 from lustrum.sensitivity.examples import table_of
 from sensitivity.oracle import QUICK, expanded_sum, percents
 
@@ -41,8 +41,7 @@ def test_decimals_of_a_weight_change_the_unit_only(cell: list[tuple[int, int]], 
     values, weights = [x for x, _ in cell], [w for _, w in cell]
     whole = PPercent(p).judge(table_of([values], ranks=5, weights=[weights]))
     tenths = PPercent(p).judge(
-        table_of([values], ranks=5, weights=[[10 * w for w in weights]]),
-        Background(weight_decimals=1),
+        table_of([values], ranks=5, weights=[[10 * w for w in weights]], weight_decimals=1)
     )
     assert whole.mask.tolist() == tenths.mask.tolist()
     assert whole.upper[0] == -(-int(tenths.upper[0]) // 10)
@@ -54,8 +53,8 @@ def test_a_fraction_of_a_weight_is_a_part_of_a_respondent(
     cell: list[tuple[int, int]], n: int, k: float
 ) -> None:
     values, weights = [x for x, _ in cell], [w for _, w in cell]
-    table = table_of([values], ranks=5, weights=[weights])
-    found = Dominance(n, k).judge(table, Background(weight_decimals=1))
+    table = table_of([values], ranks=5, weights=[weights], weight_decimals=1)
+    found = Dominance(n, k).judge(table)
     exact = [Fraction(w, 10) for w in weights]
     total = sum(x * w for x, w in zip(values, exact, strict=True))
     together = expanded_sum(values, exact, n)
@@ -68,8 +67,8 @@ def test_the_p_percent_rule_takes_one_respondent_and_the_next(
     cell: list[tuple[int, int]], coalition: int, p: float
 ) -> None:
     values, weights = [x for x, _ in cell], [w for _, w in cell]
-    table = table_of([values], ranks=5, weights=[weights])
-    found = PPercent(p, coalition=coalition).judge(table, Background(weight_decimals=1))
+    table = table_of([values], ranks=5, weights=[weights], weight_decimals=1)
+    found = PPercent(p, coalition=coalition).judge(table)
     exact = [Fraction(w, 10) for w in weights]
     total = sum(x * w for x, w in zip(values, exact, strict=True))
     left = total - expanded_sum(values, exact, coalition + 1)
@@ -112,9 +111,8 @@ def test_small_weights_and_few_ranks_never_make_a_rule_lax(
     cell: list[tuple[int, int]], k: float
 ) -> None:
     values, weights = [x for x, _ in cell], [w for _, w in cell]
-    tenths = Background(weight_decimals=1)
-    full = Dominance(2, k).judge(table_of([values], ranks=5, weights=[weights]), tenths)
-    few = Dominance(2, k).judge(table_of([values], ranks=2, weights=[weights]), tenths)
+    full = Dominance(2, k).judge(table_of([values], ranks=5, weights=[weights], weight_decimals=1))
+    few = Dominance(2, k).judge(table_of([values], ranks=2, weights=[weights], weight_decimals=1))
     assert few.mask[0] >= full.mask[0]
 
 

@@ -154,7 +154,7 @@ def study(
 @app.command()
 def plugins() -> None:
     """List the engines, methods, measures and formats that are installed."""
-    for group in ("engines", "methods", "risks", "utilities", "formats"):
+    for group in ("engines", "methods", "rules", "risks", "utilities", "formats"):
         typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
 
 

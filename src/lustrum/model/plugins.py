@@ -16,6 +16,7 @@ __all__ = ["load", "names"]
 GROUPS = {
     "lustrum.engines": "engine",
     "lustrum.methods": "protection method",
+    "lustrum.rules": "sensitivity rule",
     "lustrum.risks": "risk measure",
     "lustrum.utilities": "utility measure",
     "lustrum.formats": "format",

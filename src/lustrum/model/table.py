@@ -85,12 +85,13 @@ class Contributions:
 
     The last axis of each array runs over the rank; ``holding`` is -1 where a cell has fewer
     contributors than ranks. Several records of one holding count as one contributor. ``weight`` is
-    that holding's mean weight in the unit of ``10**-decimals``, or absent without weights.
+    that holding's mean weight in units of ``10**-weight_decimals``, or absent without weights.
     """
 
     value: Ints
     holding: Ints
     weight: npt.NDArray[np.float64] | None = None
+    weight_decimals: int = 0
 
     def __repr__(self) -> str:
         return f"Contributions(ranks={self.value.shape[-1]})"
@@ -169,8 +170,11 @@ class Table:
             for axis, index in zip(self.axes, indices, strict=True)
         )
         own = self.contributions
-        part = own and Contributions(
-            own.value[grid], own.holding[grid], None if own.weight is None else own.weight[grid]
+        part = own and replace(
+            own,
+            value=own.value[grid],
+            holding=own.holding[grid],
+            weight=None if own.weight is None else own.weight[grid],
         )
         return replace(
             self,

@@ -9,7 +9,7 @@ several rules                          :class:`AnyOf`, :class:`AllOf`, :class:`U
 =====================================  =============================================================
 
 Each is a frozen spec; ``rule.judge(table)`` gives a :class:`Sensitivity`: the cells, status letters,
-reasons in words, and the interval that must hide each cell. Waivers, requests and the decimals of a weight
+reasons in words, and the interval that must hide each cell. Waivers and requests
 come in a :class:`Background`.
 """
 

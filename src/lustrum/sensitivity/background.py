@@ -1,4 +1,4 @@
-"""What a judge of cells must know beside the table: who waived, who asked, the weight's decimals."""
+"""What a judge of cells must know beside the table: who waived and who asked."""
 
 from __future__ import annotations
 
@@ -21,33 +21,21 @@ class Background:
 
     A rule holds what an agency decides and may be written down in a policy file; who signed a waiver
     or asked for protection is confidential and stays here. Holdings are named by the numbers that
-    :class:`~lustrum.model.Contributions` uses. ``weight_decimals`` are those of the weight column,
-    which a table does not tell apart from the decimals of its measure.
+    :class:`~lustrum.model.Contributions` uses, and shown to nobody.
 
-    >>> Background(waived=[17, 4], weight_decimals=2)
-    Background(weight_decimals=2)
+    >>> Background(waived=[17, 4])
+    Background()
     """
 
     waived: frozenset[int] = frozenset()
     requested: frozenset[int] = frozenset()
-    weight_decimals: int = 0
 
-    def __init__(
-        self,
-        waived: Iterable[int] = (),
-        requested: Iterable[int] = (),
-        weight_decimals: int = 0,
-    ) -> None:
+    def __init__(self, waived: Iterable[int] = (), requested: Iterable[int] = ()) -> None:
         object.__setattr__(self, "waived", _holdings(waived, "waived"))
         object.__setattr__(self, "requested", _holdings(requested, "requested"))
-        if not 0 <= weight_decimals <= 9:
-            raise InputError(
-                f"The decimals of the weight are {weight_decimals}; they must be from 0 to 9."
-            )
-        object.__setattr__(self, "weight_decimals", weight_decimals)
 
     def __repr__(self) -> str:
-        return f"Background(weight_decimals={self.weight_decimals})"
+        return "Background()"
 
     def has_waived(self, holding: npt.NDArray[np.int64]) -> Mask:
         """Which of these holdings gave a waiver."""

@@ -15,11 +15,12 @@ def table_of(
     cells: Sequence[Sequence[int]],
     ranks: int | None = None,
     weights: Sequence[Sequence[int]] | None = None,
+    weight_decimals: int = 0,
 ) -> Table:
     """A row of cells, each given by its contributions; holdings are numbered within each cell.
 
-    ``ranks`` largest contributions are kept, or all. ``weights`` are whole numbers in units of the
-    weight column.
+    ``ranks`` largest contributions are kept, or all. ``weights`` are whole numbers in units of
+    ``10**-weight_decimals``.
 
     >>> table_of([[59, 40, 1], [61, 20, 19]]).values.tolist()
     [100, 100]
@@ -41,5 +42,7 @@ def table_of(
         values=totals,
         kind="magnitude",
         contributors=np.array([len(c) for c in cells], dtype=np.int64),
-        contributions=Contributions(value, holding, None if weights is None else weight),
+        contributions=Contributions(
+            value, holding, None if weights is None else weight, weight_decimals
+        ),
     )

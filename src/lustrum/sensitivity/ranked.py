@@ -80,7 +80,7 @@ class Ranked:
         seen = own.value.shape[-1]
         flat = own.value.reshape(-1, seen)
         held = own.holding.reshape(-1, seen)
-        scale, unit, weight = _weights(own, seen, background.weight_decimals)
+        scale, unit, weight = _weights(own, seen)
         # Whoever has weight 0 stands for nobody and adds nothing.
         present = (held >= 0) & (weight > 0)
         heaviest = max(int(weight.max(initial=1)), unit)
@@ -198,7 +198,7 @@ def _contributions(table: Table, rule: str, ranks: int) -> Contributions:
     return own
 
 
-def _weights(own: Contributions, ranks: int, decimals: int) -> tuple[int, int, Exact]:
+def _weights(own: Contributions, ranks: int) -> tuple[int, int, Exact]:
     """The scale of amounts, one respondent in units of weight, and the weights in these units."""
     shape = (-1, ranks)
     if own.weight is None:
@@ -207,4 +207,4 @@ def _weights(own: Contributions, ranks: int, decimals: int) -> tuple[int, int, E
     if (raw < 0).any():
         raise InputError("A weight is negative; sampling weights are 0 or more.")
     scale = 1 if bool((raw == np.rint(raw)).all()) else 1000
-    return scale, scale * 10**decimals, np.rint(raw * scale).astype(np.int64)
+    return scale, scale * 10**own.weight_decimals, np.rint(raw * scale).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rules from the words of a policy file."""
+"""Rules from the words of a policy file; those of a third party come in by entry point."""
 
 from __future__ import annotations
 
@@ -8,32 +8,13 @@ from typing import Any
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
+from lustrum.model.plugins import load, names
 from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
-from lustrum.sensitivity.dominance import Dominance
-from lustrum.sensitivity.group_disclosure import GroupDisclosure
-from lustrum.sensitivity.k_disclosure import KDisclosure
-from lustrum.sensitivity.p_percent import PPercent
-from lustrum.sensitivity.prior_posterior import PriorPosterior
-from lustrum.sensitivity.request import Request
 from lustrum.sensitivity.rule import Rule
-from lustrum.sensitivity.sparsity import Sparsity
-from lustrum.sensitivity.threshold import Threshold
 
 __all__ = ["read_rule"]
 
-_PLAIN: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        Threshold,
-        Request,
-        Dominance,
-        PPercent,
-        PriorPosterior,
-        KDisclosure,
-        GroupDisclosure,
-        Sparsity,
-    )
-}
+_RULES = "lustrum.rules"
 _JOINED: dict[str, type[Any]] = {kind.name: kind for kind in (AnyOf, AllOf)}
 
 
@@ -48,8 +29,8 @@ coalition=1, weights='expanded')))
         raise InputError("A sensitivity rule needs 'rule', the name of a rule in quotes.")
     name = words["rule"]
     given = {key: value for key, value in words.items() if key != "rule"}
-    if name in _PLAIN:
-        kind = _PLAIN[name]
+    if name in names(_RULES):
+        kind = load(_RULES, name)
         _only(name, given, [f.name for f in fields(kind)])
         try:
             plain: Rule = kind(**given)
@@ -67,7 +48,7 @@ coalition=1, weights='expanded')))
         _only(name, given, ["of", "veto"])
         return Unless(read_rule(given.get("of", {})), veto=read_rule(given.get("veto", {})))
     raise InputError(
-        f"There is no sensitivity rule {name!r}; {choices(name, [*_PLAIN, *_JOINED, Unless.name])}."
+        f"There is no sensitivity rule {name!r}; {choices(name, [*names(_RULES), *_JOINED, Unless.name])}."
     )
 
 

@@ -72,7 +72,7 @@ class Request:
         ranked = Ranked.of(
             table,
             # Waivers only take requests back here; the largest are the largest of all.
-            Background(weight_decimals=background.weight_decimals),
+            NOTHING,
             rule=self.name,
             ranks=max(len(self.shares), self.minimum - 1),
             weights=self.weights,

@@ -18,7 +18,13 @@ Ints = npt.NDArray[np.int64]
 
 
 def rank_contributions(
-    plan: Plan, index: Ints, owner: Ints, value: Ints, weight: Ints | None, ranks: int
+    plan: Plan,
+    index: Ints,
+    owner: Ints,
+    value: Ints,
+    weight: Ints | None,
+    ranks: int,
+    weight_decimals: int,
 ) -> tuple[Ints, Contributions]:
     """The number of contributors of each shown cell, and the largest contributions.
 
@@ -56,7 +62,10 @@ def rank_contributions(
         out_weight[cell[top], rank[top]] = (weights[order] / parts[order])[top]
         out_weight = out_weight.reshape(*shape, ranks)
     return contributors.reshape(shape), Contributions(
-        out_value.reshape(*shape, ranks), out_owner.reshape(*shape, ranks), out_weight
+        out_value.reshape(*shape, ranks),
+        out_owner.reshape(*shape, ranks),
+        out_weight,
+        weight_decimals,
     )
 
 
