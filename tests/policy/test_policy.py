@@ -27,7 +27,7 @@ def test_the_policies_of_the_demo_are_valid(name: str) -> None:
     policy = read_policy(DEMO / f"{name}-policy.toml")
     assert policy.dataset == name
     assert policy.protect.spec() == RandomRounding(base=3)
-    assert policy.risk_measure() == EntropyRisk()
+    assert policy.risk.spec() == EntropyRisk(parts="true", shared="expected")
 
 
 def test_an_empty_policy_is_the_documented_default(tmp_path: Path) -> None:
@@ -51,7 +51,9 @@ def test_an_empty_policy_is_the_documented_default(tmp_path: Path) -> None:
         ('[risk]\nmeasure = "entropi"', "no risk measure 'entropi'"),
         ('[protect]\nmethod = "rounding"', "no protection method 'rounding'"),
         ("[protect]\nbase = 1", "whole base of 2 or more"),
-        ("[protect]\nbasis = 3", "does not take all of: basis"),
+        ("[protect]\nbasis = 3", "has no parameter 'basis'; did you mean 'base'"),
+        ("[risk]\nsplit_at = 3", "has no parameter 'split_at'; did you mean 'split'"),
+        ('[risk]\nmeasure = "uniques"', "is for unprotected tables only"),
         ("[report]\nrisk_step = 0", "greater than 0"),
         ("[rules\n", "is not valid TOML"),
     ],

@@ -34,6 +34,9 @@ max_small_share = 0.2
 nested_only = true
 
 [risk]
+measure = "table-entropy"
+parts = "true"
+shared = "expected"
 limit = 0.3
 
 [protect]

@@ -50,20 +50,26 @@ class TableAxis:
 
     @cached_property
     def inner(self) -> Mask:
-        """Which categories hold no other category of the axis: not totals, not subtotals."""
-        holders: dict[int, list[Category]] = {}
-        for category in self.categories:
+        """Which categories hold no other category of the axis: not totals, not subtotals.
+
+        Of several categories with the same members only the first is inner, so that nobody counts twice.
+        """
+        holders: dict[int, list[int]] = {}
+        for position, category in enumerate(self.categories):
             for member in category.members:
-                holders.setdefault(member, []).append(category)
-        flags = [
+                holders.setdefault(member, []).append(position)
+
+        def outer(position: int) -> bool:
+            own = self.categories[position].member_set
             # Whatever lies inside shares a member, so only those who share one are compared.
-            not any(
-                len(other.members) < len(own.members) and other.member_set < own.member_set
-                for member in own.members
-                for other in holders[member]
+            return any(
+                other < own or (position > rival and other == own)
+                for member in own
+                for rival in holders[member]
+                if len(other := self.categories[rival].member_set) <= len(own)
             )
-            for own in self.categories
-        ]
+
+        flags = [not outer(position) for position in range(len(self.categories))]
         return _frozen(np.array(flags, dtype=np.bool_))
 
     @classmethod

@@ -6,8 +6,9 @@ Every key stands in ``docs/reference/policy.md``; a test holds the two together.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -50,17 +51,24 @@ class Rules(_Part):
 
 
 class Risk(_Part):
-    """How risk is measured, and how much of it may go out."""
+    """How risk is measured, and how much may go out; other keys are the measure's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     measure: str = Field("table-entropy", description="Name of a table-level risk measure.")
-    weights: list[float] | Literal["l2"] = Field(
-        [0.1, 0.7, 0.1, 0.1],
-        description="Weights of the terms zeros, small, large and size; or 'l2' for the L2 norm.",
-    )
-    split: int = Field(6, ge=1, description="Largest count of the small part of the table.")
     limit: Share = Field(
         1.0, description="Largest risk after protection at which a table is released."
     )
+
+    def spec(self) -> Any:
+        """The measure object that these words describe."""
+        kind = load("lustrum.risks", self.measure)
+        if not hasattr(kind, "after"):
+            raise InputError(
+                f"The risk measure {self.measure!r} is for unprotected tables only; a policy needs one "
+                "that also measures what was protected."
+            )
+        return _made(kind, self.model_extra or {}, f"The risk measure {self.measure!r}")
 
 
 class Method(_Part):
@@ -73,13 +81,7 @@ class Method(_Part):
     def spec(self) -> Any:
         """The method object that these words describe."""
         kind = load("lustrum.methods", self.method)
-        try:
-            return kind(**(self.model_extra or {}))
-        except TypeError:
-            raise InputError(
-                f"The method {self.method!r} does not take all of: "
-                f"{', '.join(self.model_extra or {})}."
-            ) from None
+        return _made(kind, self.model_extra or {}, f"The method {self.method!r}")
 
 
 class Report(_Part):
@@ -104,28 +106,20 @@ class Policy(_Part):
     protect: Method = Field(default_factory=lambda: Method.model_validate({}))
     report: Report = Field(default_factory=lambda: Report.model_validate({}))
 
-    @field_validator("protect")
+    @field_validator("protect", "risk")
     @classmethod
-    def _method_exists(cls, value: Method) -> Method:
+    def _can_be_made(cls, value: Method | Risk) -> Method | Risk:
         value.spec()
         return value
 
-    @field_validator("risk")
-    @classmethod
-    def _measure_exists(cls, value: Risk) -> Risk:
-        measure_of(value)
-        return value
 
-    def risk_measure(self) -> Any:
-        """The risk measure that the policy describes."""
-        return measure_of(self.risk)
-
-
-def measure_of(risk: Risk) -> Any:
-    """The risk measure object that these words describe."""
-    kind = load("lustrum.risks", risk.measure)
-    weights = None if risk.weights == "l2" else tuple(risk.weights)
-    return kind(weights=weights, split=risk.split)
+def _made(kind: Any, parameters: dict[str, Any], what: str) -> Any:
+    """A spec from the words of a file, where lists stand for tuples."""
+    known = [field.name for field in fields(kind)]
+    for key in parameters:
+        if key not in known:
+            raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
 
 
 def read_policy(path: Path) -> Policy:

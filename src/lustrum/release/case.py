@@ -20,6 +20,7 @@ class Case:
     engine: Engine
     policy: Policy
     table: Table | None = field(default=None, repr=False)
+    draft: Release | None = field(default=None, repr=False)
     release: Release | None = None
     risk_before: float | None = field(default=None, repr=False)
     risk_after: float | None = field(default=None, repr=False)

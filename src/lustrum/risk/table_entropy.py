@@ -1,33 +1,67 @@
 """The table-level entropy risk of Shlomo, Antal and Elliot (2015), before and after protection.
 
-Four terms, each from 0 to 1, over the inner cells of a table of counts (structural zeros left out: what
-everybody knows to be empty tells nobody anything):
+Four terms, each from 0 to 1, over the inner cells of a table of counts. Structural zeros are left out, which
+is our choice: what everybody knows to be empty tells nobody anything.
 
 - *zeros*: the share of empty cells, ``|A| / K``; after protection
-  ``(|A| / K) ** (|A or B| / |A and B|)`` with ``B`` the published zeros (section 4.2).
+  ``(|A| / K) ** (|A or B| / |A and B|)`` with ``B`` the published zeros (section 4.2), and 0 where the two
+  share no cell.
 - *small* and *large*: ``1 - H / log K`` (equation 2) over the cells with counts of at most ``split``
   (zeros included) and over the others, each with its own ``N`` and ``K``. After protection
   every published value ``j`` is replaced by ``sum_i i n_i p_ij / n'_j``, and the term is multiplied by the
-  mean probability that a value stays what it is.
-- *size*: ``(1 + log sqrt N) / sqrt N``, the third term of equation 3.
+  mean probability that a value of its part stays what it is.
+- *size*: ``(1 + log sqrt N) / sqrt N``, the third term of equation 3; protection leaves it alone.
 
 The risk is their weighted sum, or their L2 norm over ``sqrt 4`` when no weights are wanted.
+
+What holds of it. It lies between 0 and 1. An empty cell more never lowers it. Equal counts have no entropy
+risk, and the larger they are, the lower the size term. One populated cell makes the entropy term of its part
+1. If its count is small, that is nearly the whole risk; but a large count has only the weight of
+the large part, so that a thousand people who all share one cell are *not* reported as a high risk. The
+measure without a split, :func:`entropy_risk`, does report them.
+
+The paper also asks (property e) that protection always lowers the risk. **It does not always.** The
+zeros term cannot rise and the size term does not move, but an entropy term can:
+
+- Four cells of 5 are as even as can be. Rounded to base 3 as 6, 6, 6, 3 they are shared as 40/9, 40/9, 40/9,
+  20/3, which is less even: ``n'_j`` is not the number of cells that the channel made one expect.
+- A table of 7 and many hundreds has no small part. If 7 is rounded to 6, this one cell becomes a small part
+  of its own, and a part of one cell counts as certain.
+
+What does hold: a term never rises whose value before was at least the mean probability to stay; and
+without a split none ever rises if every value is published exactly as often as the channel makes one
+expect, because conditional expectations are always more even than the counts themselves. Two options
+bring the measure near to that where numbers are not controlled, or where the channel is that of
+a method applied before tabulation: ``shared="expected"`` divides by the number of cells expected to
+show ``j``, and ``parts="true"`` measures the same small and large cells before and after.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 
-__all__ = ["EntropyRisk", "RiskTerms", "entropy_term", "size_term"]
+__all__ = [
+    "EntropyRisk",
+    "RiskTerms",
+    "entropy_risk",
+    "entropy_term",
+    "expected_behind",
+    "size_term",
+    "whole_counts",
+    "zeros_term",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Shared = Literal["observed", "expected"]
+Parts = Literal["published", "true"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +82,11 @@ class RiskTerms:
 class EntropyRisk:
     """The measure with its parameters; higher is riskier, from 0 to 1.
 
+    ``weights`` are those of zeros, small, large and size, by default the paper's; ``"l2"`` is the
+    L2 norm. ``split`` is the largest small count. ``parts`` says whose values are split after protection,
+    ``shared`` by how many cells the people behind a published value are divided; the defaults are
+    the paper's.
+
     >>> risk = EntropyRisk()
     >>> uniform, lonely = Table.from_counts([[50, 50], [50, 50]]), Table.from_counts([[1, 0], [0, 0]])
     >>> risk.before(uniform) < 0.1 < 0.7 < risk.before(lonely)
@@ -55,18 +94,26 @@ class EntropyRisk:
     """
 
     name: ClassVar[str] = "table-entropy"
-    weights: tuple[float, float, float, float] | None = (0.1, 0.7, 0.1, 0.1)
+    weights: tuple[float, float, float, float] | Literal["l2"] = (0.1, 0.7, 0.1, 0.1)
     split: int = 6
+    parts: Parts = "published"
+    shared: Shared = "observed"
 
     def __post_init__(self) -> None:
-        if self.split < 1:
+        if type(self.split) is not int or self.split < 1:
             raise InputError(
-                f"The split between small and large counts is {self.split}; it must be 1 or more."
+                f"The split between small and large counts is {self.split!r}; "
+                "it must be a whole number of 1 or more."
             )
-        if self.weights is None:
-            return
-        count = len(tuple(self.weights))
-        if count != 4 or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-9:
+        if self.parts not in ("published", "true"):
+            raise InputError(
+                f"Parts are split by 'published' or 'true' values, not {self.parts!r}."
+            )
+        if self.shared not in ("observed", "expected"):
+            raise InputError(
+                f"People are shared by 'observed' or 'expected' cells, not {self.shared!r}."
+            )
+        if self.weights != "l2" and not _are_weights(self.weights, 4):
             raise InputError(
                 "The weights of the entropy risk must be four numbers of 0 or more that add up to 1 "
                 "(zeros, small, large, size)."
@@ -83,95 +130,200 @@ class EntropyRisk:
     def combine(self, terms: RiskTerms) -> float:
         """The weighted sum, or the L2 norm over the square root of the number of terms."""
         values = np.array(terms.as_tuple())
-        if self.weights is None:
+        if self.weights == "l2":
             return float(np.sqrt((values**2).sum() / values.size))
         return float(values @ np.array(self.weights))
 
     def terms_before(self, table: Table) -> RiskTerms:
         """The four terms of the original table."""
-        counts = table.values[_cells(table)]
-        is_small = counts <= self.split
-        return RiskTerms(
-            zeros=float((counts == 0).mean()),
-            small=entropy_term(counts[is_small].astype(np.float64)),
-            large=entropy_term(counts[~is_small].astype(np.float64)),
-            size=size_term(int(counts.sum())),
-        )
+        return self.terms_of_counts(table.values[_cells(table)])
 
     def terms_after(self, table: Table, release: Release) -> RiskTerms:
         """The four terms after protection by a random method whose channel is known."""
-        cells = _cells(table)
-        counts = table.values[cells]
         if release.shape != table.shape:
             raise InputError("The release and its table have different shapes; they must be equal.")
         if release.channel is None:
             raise InputError("The release has no channel, which this risk measure needs.")
-        published = release.published[cells]
-        expected = _expected(counts, published, release.channel)
-        is_small = published <= self.split
-        stay = release.channel.stay
+        cells = _cells(table)
+        if not release.shown[cells].all():
+            raise InputError(
+                "The release has suppressed cells; the entropy risk is for methods that show all."
+            )
+        return self.terms_of_published(
+            table.values[cells], release.published[cells], release.channel
+        )
+
+    def terms_of_counts(self, counts: npt.ArrayLike) -> RiskTerms:
+        """The four terms of plain counts (equation 3, its entropy term split).
+
+        >>> terms = EntropyRisk().terms_of_counts([0, 0, 1, 2, 4, 0, 12, 31, 50, 20])
+        >>> [round(term, 4) for term in terms.as_tuple()]
+        [0.3, 0.4666, 0.0909, 0.3098]
+        """
+        F = whole_counts(counts)
+        is_small = np.less_equal(F, self.split)
         return RiskTerms(
-            zeros=_zeros_after(counts == 0, published == 0),
-            small=entropy_term(expected[is_small]) * stay(0, self.split),
-            large=entropy_term(expected[~is_small]) * stay(self.split + 1, None),
-            size=size_term(int(counts.sum())),
+            zeros=float((F == 0).mean()),
+            small=entropy_term(F[is_small]),
+            large=entropy_term(F[~is_small]),
+            size=size_term(int(F.sum())),
+        )
+
+    def terms_of_published(
+        self, counts: npt.ArrayLike, published: npt.ArrayLike, channel: Channel
+    ) -> RiskTerms:
+        """The four terms of plain counts that a channel has published as others (section 4.2)."""
+        F = whole_counts(counts)
+        G = np.asarray(published).ravel()
+        if G.shape != F.shape:
+            raise InputError("The published and the true counts differ in number; they must not.")
+        G = G.astype(np.int64)
+        expected = expected_behind(F, G, channel, self.shared)
+        is_small = (G if self.parts == "published" else F) <= self.split
+        return RiskTerms(
+            zeros=zeros_term(F == 0, G == 0),
+            small=entropy_term(expected[is_small]) * channel.stay(0, self.split),
+            large=entropy_term(expected[~is_small]) * channel.stay(self.split + 1, None),
+            size=size_term(int(F.sum())),
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        weights = "l2" if self.weights is None else list(self.weights)
-        return {"measure": self.name, "weights": weights, "split": self.split}
+        """The measure in the words of a policy file; what is as in the paper goes without saying."""
+        weights = "l2" if self.weights == "l2" else list(self.weights)
+        words = {"measure": self.name, "weights": weights, "split": self.split}
+        if self.parts != "published":
+            words["parts"] = self.parts
+        if self.shared != "observed":
+            words["shared"] = self.shared
+        return words
 
 
-def entropy_term(values: Floats) -> float:
+def entropy_risk(
+    counts: npt.ArrayLike, weights: tuple[float, float, float] | Literal["l2"] = (0.1, 0.8, 0.1)
+) -> float:
+    """Equation 3 itself, without a split: weights for zeros, entropy and size, or the L2 norm.
+
+    From 0 to 1; higher is riskier.
+
+    >>> round(entropy_risk([0, 0, 0, 1000]), 3), round(entropy_risk([250, 250, 250, 250]), 3)
+    (0.889, 0.014)
+    """
+    if weights != "l2" and not _are_weights(weights, 3):
+        raise InputError(
+            "The weights of the entropy risk without a split must be three numbers of 0 or more that "
+            "add up to 1 (zeros, entropy, size)."
+        )
+    F = whole_counts(counts)
+    terms = np.array([(F == 0).mean(), entropy_term(F), size_term(int(F.sum()))])
+    if weights == "l2":
+        return float(np.sqrt((terms**2).sum() / terms.size))
+    return float(terms @ np.array(weights))
+
+
+def entropy_term(values: npt.ArrayLike) -> float:
     """``1 - H / log K`` of a part of a table (equation 2).
 
-    A part without people carries no risk of this kind; a part of one cell is certain, hence 1.
+    A part without people carries no risk of this kind. A part of one cell has no scale, as
+    ``log 1 = 0``; whoever is in the part is certainly in that cell, hence 1.
+
+    >>> entropy_term([5, 5, 5, 5]), entropy_term([7, 0, 0]), entropy_term([])
+    (0.0, 1.0, 0.0)
     """
-    total = float(values.sum())
-    if values.size == 0 or total <= 0:
+    array = np.asarray(values, dtype=np.float64).ravel()
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InputError(
+            "An entropy is of numbers of 0 or more; NaN, infinity or less is among them."
+        )
+    total = float(array.sum())
+    if array.size == 0 or total <= 0:
         return 0.0
-    if values.size == 1:
+    if array.size == 1:
         return 1.0
-    share = values[values > 0] / total
+    share = array[array > 0] / total
     entropy = float(-(share * np.log(share)).sum())
-    return min(1.0, max(0.0, 1.0 - entropy / float(np.log(values.size))))
+    return min(1.0, max(0.0, 1.0 - entropy / float(np.log(array.size))))
 
 
 def size_term(people: int) -> float:
     """``-(1 / sqrt N) log(1 / (e sqrt N))``, which is 1 for one person and falls towards 0."""
+    if people < 1:
+        raise InputError(
+            "A table without anybody in it has no entropy; it needs at least one person."
+        )
     root = float(np.sqrt(people))
     return (1.0 + float(np.log(root))) / root
 
 
-def _zeros_after(before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]) -> float:
+def zeros_term(before: Mask, after: Mask) -> float:
+    """``(|A| / K) ** (|A or B| / |A and B|)``: never more than the share of true zeros.
+
+    >>> zeros_term(np.arange(10) < 1, np.arange(10) < 2) == 0.1**2
+    True
+    """
     both = int((before & after).sum())
     if both == 0:
         return 0.0
     return float(before.mean() ** ((before | after).sum() / both))
 
 
-def _expected(counts: Ints, published: Ints, channel: Channel) -> Floats:
-    """For each published cell, the mean true total behind the cells published with its value."""
+def expected_behind(
+    counts: Ints, published: Ints, channel: Channel, shared: Shared = "observed"
+) -> Floats:
+    """For each published cell, the mean true total behind the cells published with its value.
+
+    ``sum_i i n_i p_ij / n'_j`` with ``n'_j`` the cells that show ``j`` (section 4.2), or, shared by
+    expectation, ``sum_i i n_i p_ij / sum_i n_i p_ij``: what a reader who knows how often each true value
+    occurs expects behind ``j``. Where the channel leads nobody to ``j``, the first is 0, and for the
+    second nothing is known but ``j`` itself.
+    """
     true, frequency = np.unique(counts, return_counts=True)
-    rows = channel.transitions(true)
     values, inverse, seen = np.unique(published, return_inverse=True, return_counts=True)
-    place = np.searchsorted(values, rows.published)
-    hit = (place < values.size) & (values[np.minimum(place, values.size - 1)] == rows.published)
-    mass = (true * frequency)[rows.origin] * rows.probability
-    total = np.bincount(place[hit], weights=mass[hit], minlength=values.size)
-    return np.asarray((total / seen)[inverse], dtype=np.float64)
+    rows = channel.transitions(true)
+    place = np.minimum(np.searchsorted(values, rows.published), values.size - 1)
+    cells = np.where(
+        values[place] == rows.published, frequency[rows.origin] * rows.probability, 0.0
+    )
+    people = np.bincount(place, weights=cells * true[rows.origin], minlength=values.size)
+    if shared == "observed":
+        return np.asarray((people / seen)[inverse.ravel()], dtype=np.float64)
+    shown = np.bincount(place, weights=cells, minlength=values.size)
+    known = shown > 0
+    mean = np.where(known, people / np.where(known, shown, 1.0), values)
+    return np.asarray(mean[inverse.ravel()], dtype=np.float64)
 
 
-def _cells(table: Table) -> npt.NDArray[np.bool_]:
-    """The cells that are measured: inner ones that can hold somebody."""
-    if table.kind != "count" or table.decimals:
-        raise InputError("The entropy risk is for tables of whole counts.")
-    cells = table.inner if table.structural is None else table.inner & ~table.structural
-    if np.count_nonzero(cells) < 2:
+def whole_counts(counts: npt.ArrayLike) -> Ints:
+    """Counts as a flat array of integers, or one sentence about what is wrong with them."""
+    array = np.asarray(counts).ravel()
+    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array) & (array == np.floor(array))):
+        raise InputError(
+            "Counts must be whole numbers; a fraction, infinity, NaN or text is among them."
+        )
+    if array.size and array.min() < 0:
+        raise InputError("Counts are 0 or more; a negative one is among them.")
+    if array.size == 0:
+        raise InputError("A table without cells has no entropy; it needs two cells or more.")
+    if array.size == 1:
         raise InputError("A table of one cell has no entropy scale; it needs two cells or more.")
-    if not table.values[cells].any():
+    if not array.any():
         raise InputError(
             "A table without anybody in it has no entropy; it needs at least one person."
         )
-    return cells
+    return array.astype(np.int64)
+
+
+def _are_weights(weights: tuple[float, ...], number: int) -> bool:
+    array = np.asarray(weights, dtype=np.float64)
+    return (
+        array.shape == (number,)
+        and bool(np.isfinite(array).all())
+        and bool((array >= 0).all())
+        and abs(float(array.sum()) - 1.0) <= 1e-9
+    )
+
+
+def _cells(table: Table) -> Mask:
+    """The cells that are measured: inner ones that can hold somebody."""
+    if table.kind != "count" or table.decimals:
+        raise InputError("The entropy risk is for tables of whole counts.")
+    return table.inner if table.structural is None else table.inner & ~table.structural

@@ -1,19 +1,30 @@
-"""Hellinger distance of counts, as a utility from 0 to 1 (Shlomo, Antal, Elliot 2015, equation 4)."""
+"""Hellinger distance (Shlomo, Antal, Elliot 2015, section 4.3): of counts, of shares, and as a utility."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["HellingerUtility", "hellinger_counts"]
+__all__ = [
+    "HellingerDistance",
+    "HellingerShares",
+    "HellingerUtility",
+    "hellinger_counts",
+    "hellinger_shares",
+    "hellinger_utility",
+]
 
 
+@dataclass(frozen=True)
 class HellingerUtility:
-    """``1 - HD(F, G) / sqrt N`` over the inner cells that are shown; higher is better.
+    """``1 - HD(F, G) / sqrt N`` over the inner cells; from 0 to 1, higher is better.
 
     >>> from lustrum.protect import RandomRounding
     >>> table = Table.from_counts([[3, 6], [9, 12]])
@@ -22,25 +33,72 @@ class HellingerUtility:
     """
 
     name: ClassVar[str] = "hellinger"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "higher"
+    impute: Impute = NO_RULE
 
     def of(self, table: Table, release: Release) -> float:
         """The utility of a release in place of its table, cut at 0."""
-        if release.shape != table.shape:
-            raise InputError("The release and its table have different shapes; they must be equal.")
-        if not release.shown[table.inner].all():
-            raise InputError(
-                "The release has suppressed cells, whose values the Hellinger distance needs."
-            )
-        original = table.values[table.inner]
-        if not original.any():
-            raise InputError("A table without anybody in it has no Hellinger scale.")
-        distance = hellinger_counts(original, release.published[table.inner])
-        return max(0.0, 1.0 - distance / float(np.sqrt(original.sum())))
+        return hellinger_utility(*compare(table, release, self.impute).cells)
+
+
+@dataclass(frozen=True)
+class HellingerDistance:
+    """``HD(F, G)`` of counts (equation 4); from 0 to ``sqrt((N + M) / 2)``, lower is better."""
+
+    name: ClassVar[str] = "hellinger-distance"
+    range: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    better: ClassVar[Better] = "lower"
+    impute: Impute = NO_RULE
+
+    def of(self, table: Table, release: Release) -> float:
+        """The distance between a table and its release."""
+        return hellinger_counts(*compare(table, release, self.impute).cells)
+
+
+@dataclass(frozen=True)
+class HellingerShares:
+    """``HD(P, Q)`` of the cells' shares in their totals; from 0 to 1, lower is better."""
+
+    name: ClassVar[str] = "hellinger-shares"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "lower"
+    impute: Impute = NO_RULE
+
+    def of(self, table: Table, release: Release) -> float:
+        """The distance between the shares of a table and those of its release."""
+        return hellinger_shares(*compare(table, release, self.impute).cells)
 
 
 def hellinger_counts(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
-    """``sqrt(sum (sqrt F - sqrt G)**2 / 2)``; 0 when equal, at most ``sqrt((N + M) / 2)``."""
-    difference = np.sqrt(np.asarray(original, dtype=np.float64)) - np.sqrt(
-        np.asarray(published, dtype=np.float64)
-    )
-    return float(np.sqrt((difference**2).sum() / 2))
+    """``sqrt(sum (sqrt F - sqrt G)**2 / 2)`` (equation 4); 0 when equal, at most ``sqrt((N + M) / 2)``.
+
+    >>> hellinger_counts([4, 0], [0, 4])
+    2.0
+    """
+    F, G = as_pair(original, published, signed=False)
+    return float(np.sqrt(((np.sqrt(F) - np.sqrt(G)) ** 2).sum() / 2))
+
+
+def hellinger_shares(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``||sqrt P - sqrt Q|| / sqrt 2`` with ``P = F / N`` and ``Q = G / M``; from 0 to 1.
+
+    >>> hellinger_shares([1, 1], [5, 5]), hellinger_shares([1, 0], [0, 1])
+    (0.0, 1.0)
+    """
+    F, G = as_pair(original, published, signed=False)
+    if not F.any() or not G.any():
+        raise InputError("A table without anybody in it has no shares.")
+    return min(1.0, hellinger_counts(F / F.sum(), G / G.sum()))
+
+
+def hellinger_utility(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``1 - HD(F, G) / sqrt N``, cut at 0, which it passes when far more is published than there is.
+
+    >>> hellinger_utility([4, 0], [0, 4])
+    0.0
+    """
+    F, G = as_pair(original, published, signed=False)
+    if not F.any():
+        raise InputError("A table without anybody in it has no Hellinger scale.")
+    return max(0.0, 1.0 - hellinger_counts(F, G) / float(np.sqrt(F.sum())))

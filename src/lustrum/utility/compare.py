@@ -1,0 +1,90 @@
+"""A release beside its table, cell by cell: what every utility measure starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.utility.blocks import inner_grid
+from lustrum.utility.impute import Impute
+
+__all__ = ["Better", "Comparison", "UtilityMeasure", "as_pair", "compare"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Better = Literal["higher", "lower"]
+
+
+class UtilityMeasure(Protocol):
+    """What every measure offers: a name, its range, which end is better, and its value."""
+
+    name: ClassVar[str]
+    range: ClassVar[tuple[float, float]]
+    better: ClassVar[Better]
+
+    def of(self, table: Table, release: Release) -> float:
+        """The measure of a release in place of its table."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The inner blocks of a table and of its release, in the table's unit.
+
+    ``published`` has suppressed cells filled by a rule. ``possible`` marks the cells that are no
+    structural zeros: measures that average over cells leave those out, sums do not notice them.
+    """
+
+    original: Floats
+    published: Floats
+    possible: Mask
+
+    def __repr__(self) -> str:
+        return f"Comparison({' x '.join(map(str, self.original.shape)) or '1'} cells)"
+
+    @property
+    def cells(self) -> tuple[Floats, Floats]:
+        """True and published values of the possible cells, flat."""
+        return self.original[self.possible], self.published[self.possible]
+
+
+def compare(table: Table, release: Release, impute: Impute) -> Comparison:
+    """Put a release beside its table; a wrong pair is one clear sentence."""
+    if release.shape != table.shape:
+        raise InputError("The release and its table have different shapes; they must be equal.")
+    if release.decimals != table.decimals:
+        raise InputError("The release and its table have different decimals; they must be equal.")
+    grid = inner_grid(table.axes)
+    scale = 10.0**-table.decimals
+    original = table.values[grid] * scale
+    published = impute.fill(release, table.structural) * scale
+    possible = np.ones(original.shape, dtype=np.bool_)
+    if table.structural is not None:
+        possible = ~table.structural[grid]
+    if not possible.any():
+        raise InputError(
+            "The table has no cell that can hold anybody, so there is nothing to compare."
+        )
+    return Comparison(np.asarray(original, dtype=np.float64), published, possible)
+
+
+def as_pair(
+    original: npt.ArrayLike, published: npt.ArrayLike, *, signed: bool = True
+) -> tuple[Floats, Floats]:
+    """Two arrays of numbers of one shape, checked; ``signed`` says whether negative ones may be there."""
+    F, G = np.asarray(original, dtype=np.float64), np.asarray(published, dtype=np.float64)
+    if F.shape != G.shape:
+        raise InputError(
+            "The true and the published values have different shapes; they must be equal."
+        )
+    if not F.size:
+        raise InputError("There are no cells to compare.")
+    if not (np.isfinite(F).all() and np.isfinite(G).all()):
+        raise InputError("Values to compare must be finite; NaN or infinity is among them.")
+    if not signed and ((F < 0).any() or (G < 0).any()):
+        raise InputError("This measure is for values of 0 or more; a negative one is among them.")
+    return F, G

@@ -1,0 +1,123 @@
+"""What a reader puts in the place of a suppressed cell, before a release is compared with its table.
+
+A utility measure compares numbers, and a suppressed cell shows none. Which number a reader would take
+is an assumption, so it is never made silently: a measure without a rule refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, TableAxis
+from lustrum.model.errors import choices
+from lustrum.utility.blocks import inner_grid, margin_grid
+
+__all__ = ["NO_RULE", "Impute", "Rule", "spread"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Rule = Literal["none", "zero", "midpoint", "proportional"]
+
+_RULES = ("none", "zero", "midpoint", "proportional")
+_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class Impute:
+    """The rule for suppressed inner cells.
+
+    - ``"none"``: there must not be any.
+    - ``"zero"``: they count as 0.
+    - ``"midpoint"``: the middle of the public bounds that the release states for the cell.
+    - ``"proportional"``: what the shown totals leave, after the shown inner cells are taken off, is spread
+      over the suppressed cells in proportion to these remainders, by iterative proportional fitting
+      from equal values. Totals over whole axes are used, subtotals are not. Where totals contradict
+      each other the fit stops after a fixed number of rounds.
+
+    The value that a release may still hold behind a suppressed cell is never looked at.
+    """
+
+    rule: Rule = "none"
+
+    def __post_init__(self) -> None:
+        if self.rule not in _RULES:
+            raise InputError(
+                f"There is no imputation rule {self.rule!r}; {choices(str(self.rule), _RULES)}."
+            )
+
+    def fill(self, release: Release, structural: Mask | None = None) -> Floats:
+        """The inner block of the release in its stored units, with every suppressed cell filled."""
+        grid = inner_grid(release.axes)
+        block = release.published[grid].astype(np.float64)
+        hidden = ~release.shown[grid]
+        if not hidden.any():
+            return block
+        if self.rule == "none":
+            raise InputError(
+                "The release has suppressed cells; say with 'impute' what stands in their place."
+            )
+        block[hidden] = 0.0
+        if self.rule == "midpoint":
+            if release.low is None or release.high is None:
+                raise InputError(
+                    "The release states no bounds, of which the midpoint of a suppressed cell is taken."
+                )
+            low, high = release.low[grid], release.high[grid]
+            middle = low + (high.astype(np.float64) - low) / 2
+            block[hidden] = middle[hidden]
+        if self.rule == "proportional":
+            free = hidden if structural is None else hidden & ~structural[grid]
+            block += spread(block, free, _margins(release))
+        return block
+
+
+NO_RULE = Impute()
+"""Suppressed cells are refused."""
+
+
+def spread(block: Floats, free: Mask, margins: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
+    """Fill free cells so that the sums over axes are met, as evenly as that allows.
+
+    Each margin names the axes summed over and gives the totals, NaN where unknown. The result is 0
+    wherever a cell is not free.
+
+    >>> spread(np.zeros((1, 2)), np.array([[True, True]]), [((1,), np.array([[6.0]]))])
+    array([[3., 3.]])
+    """
+    rest = [(axes, total - block.sum(axis=axes, keepdims=True)) for axes, total in margins]
+    covered = np.zeros(block.shape, dtype=np.bool_)
+    for _, left in rest:
+        covered |= ~np.isnan(left)
+    if (free & ~covered).any():
+        raise InputError(
+            "A suppressed cell stands below no total that is shown, so nothing says what is left for it."
+        )
+    cells = free.astype(np.float64)
+    for _ in range(_ROUNDS):
+        before = cells
+        for axes, left in rest:
+            now = cells.sum(axis=axes, keepdims=True)
+            usable = ~np.isnan(left) & (now > 0)
+            factor = np.where(usable, np.maximum(left, 0.0) / np.where(usable, now, 1.0), 1.0)
+            cells = cells * factor
+        if np.allclose(cells, before, rtol=1e-10, atol=1e-12):
+            break
+    return cells
+
+
+def _margins(release: Release) -> list[tuple[tuple[int, ...], Floats]]:
+    axes: tuple[TableAxis, ...] = release.axes
+    found = []
+    for number in range(1, len(axes) + 1):
+        for summed in combinations(range(len(axes)), number):
+            grid = margin_grid(axes, summed)
+            if grid is not None:
+                shown = release.shown[grid]
+                found.append((summed, np.where(shown, release.published[grid], np.nan)))
+    return found

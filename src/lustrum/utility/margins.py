@@ -1,0 +1,96 @@
+"""Margins kept: how many one-way margins a release leaves as they are, and the worst one.
+
+A one-way margin counts the categories of one variable. The true one is the sum of the table's inner cells. The
+published one is the release's own total cell where it has one that is shown, as this is what a
+reader would quote; else the sum of its inner cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.utility.blocks import margin_grid
+from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.utility.impute import NO_RULE, Impute
+
+__all__ = [
+    "LargestMarginError",
+    "MarginsKept",
+    "largest_margin_error",
+    "one_way_margins",
+    "share_of_margins_kept",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MarginsKept:
+    """The share of one-way margins that are unchanged, over all axes; from 0 to 1, higher is better."""
+
+    name: ClassVar[str] = "margins-kept"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "higher"
+    impute: Impute = NO_RULE
+
+    def of(self, table: Table, release: Release) -> float:
+        """The share of a table's margins that its release keeps."""
+        return share_of_margins_kept(*one_way_margins(table, release, self.impute))
+
+
+@dataclass(frozen=True)
+class LargestMarginError:
+    """The largest error of a one-way margin, in the table's unit; from 0 up, lower is better."""
+
+    name: ClassVar[str] = "largest-margin-error"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
+    impute: Impute = NO_RULE
+
+    def of(self, table: Table, release: Release) -> float:
+        """The largest error among the margins of a release."""
+        return largest_margin_error(*one_way_margins(table, release, self.impute))
+
+
+def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Floats, Floats]:
+    """True and published one-way margins of all axes, one after the other."""
+    pair = compare(table, release, impute)
+    if not table.axes:
+        raise InputError("A table without variables has no margins.")
+    scale = 10.0**-table.decimals
+    true, published = [], []
+    for axis in range(len(table.axes)):
+        others = tuple(a for a in range(len(table.axes)) if a != axis)
+        true.append(pair.original.sum(axis=others))
+        margin = pair.published.sum(axis=others)
+        grid = margin_grid(release.axes, others) if others else None
+        if grid is not None:
+            shown = release.shown[grid].ravel()
+            margin = np.where(shown, release.published[grid].ravel() * scale, margin)
+        published.append(margin)
+    return np.concatenate(true), np.concatenate(published)
+
+
+def share_of_margins_kept(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """The share of margins that agree up to rounding error.
+
+    >>> share_of_margins_kept([10, 20], [10, 21])
+    0.5
+    """
+    F, G = as_pair(original, published)
+    return float(np.isclose(F, G, rtol=1e-12, atol=1e-9).mean())
+
+
+def largest_margin_error(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``max |F+ - G+|``.
+
+    >>> largest_margin_error([10, 20], [10, 21])
+    1.0
+    """
+    F, G = as_pair(original, published)
+    return float(np.abs(F - G).max())
