@@ -17,7 +17,7 @@ from lustrum.audit.attack import attack, others
 from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
 from lustrum.audit.belief import Belief
 from lustrum.audit.bounds import Bounds, bounds
-from lustrum.audit.channels import MarkovSquare, MatrixChannel
+from lustrum.audit.channels import MarkovSquare
 from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
 from lustrum.audit.posterior import likelihood, posterior
 from lustrum.audit.priors import BetaBinomial, Prior, ReferenceFrequencies, TablePrior, Uniform
@@ -34,7 +34,6 @@ __all__ = [
     "Insider",
     "Knowledge",
     "MarkovSquare",
-    "MatrixChannel",
     "Outsider",
     "Own",
     "Prior",

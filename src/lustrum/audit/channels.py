@@ -1,4 +1,4 @@
-"""Channels that are given rather than made: a transition matrix, and the Markov perturbed square."""
+"""The channel of the Markov perturbed square."""
 
 from __future__ import annotations
 
@@ -11,69 +11,10 @@ from scipy import stats
 
 from lustrum.model import InputError, Transitions
 
-__all__ = ["MarkovSquare", "MatrixChannel"]
+__all__ = ["MarkovSquare"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixChannel:
-    """A transition matrix: row ``t``, column ``p`` is ``P(first + p is published | first + t is true)``.
-
-    >>> MatrixChannel(np.array([[1.0, 0.0], [0.2, 0.8]])).stay(0, 1)
-    0.9
-    """
-
-    matrix: Floats
-    first: int = 0
-
-    def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.size == 0:
-            raise InputError("A transition matrix needs rows and columns.")
-        if not bool((matrix >= 0).all()):
-            raise InputError(
-                "A transition probability is negative or not a number; it must be 0 or more."
-            )
-        if bool((np.abs(matrix.sum(axis=1) - 1.0) > 1e-9).any()):
-            raise InputError("A row of the transition matrix does not add up to 1; each must.")
-        matrix.setflags(write=False)
-        object.__setattr__(self, "matrix", matrix)
-
-    def __repr__(self) -> str:
-        rows, columns = self.matrix.shape
-        return f"MatrixChannel({rows} x {columns})"
-
-    def transitions(self, true: Ints) -> Transitions:
-        """The entries of these rows that are not zero."""
-        rows = np.asarray(true, dtype=np.int64) - self.first
-        if bool(((rows < 0) | (rows >= self.matrix.shape[0])).any()):
-            raise InputError("A true value is outside the rows of the transition matrix.")
-        origin, column = np.nonzero(self.matrix[rows])
-        return Transitions(
-            origin, column.astype(np.int64) + self.first, self.matrix[rows[origin], column]
-        )
-
-    def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """The first and the last row that can lead to each published value."""
-        columns = np.asarray(published, dtype=np.int64) - self.first
-        if bool(((columns < 0) | (columns >= self.matrix.shape[1])).any()):
-            raise InputError("A published value is outside the columns of the transition matrix.")
-        reach = self.matrix[:, columns] > 0
-        if not bool(reach.any(axis=0).all()):
-            raise InputError("A published value cannot come about by this transition matrix.")
-        last = self.matrix.shape[0] - 1 - reach[::-1].argmax(axis=0)
-        return reach.argmax(axis=0) + self.first, last + self.first
-
-    def stay(self, lowest: int, highest: int | None) -> float:
-        """The mean of the diagonal over that range."""
-        diagonal = np.diagonal(self.matrix)
-        end = None if highest is None else highest + 1 - self.first
-        part = diagonal[max(lowest - self.first, 0) : end]
-        if part.size == 0:
-            raise InputError("The transition matrix has no diagonal in that range.")
-        return float(part.mean())
 
 
 @dataclass(frozen=True)

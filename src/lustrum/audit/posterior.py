@@ -34,7 +34,7 @@ def posterior(
 
     ``support`` is the feasible range of each cell, by default what the channel alone leaves.
 
-    >>> from lustrum.audit.channels import MatrixChannel
+    >>> from lustrum.model import MatrixChannel
     >>> coarse = MatrixChannel(np.array([[1.0, 0.0], [0.5, 0.5]]))
     >>> belief = posterior(0, coarse)
     >>> belief.values.tolist(), belief.probabilities.round(6).tolist()

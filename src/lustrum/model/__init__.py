@@ -1,5 +1,6 @@
 """The words of the domain: variables, queries, tables, releases, decisions. Frozen, no input or output."""
 
+from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.model.dataset import Dataset, StructuralZero
 from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
 from lustrum.model.errors import (
@@ -20,6 +21,7 @@ from lustrum.model.table import Contributions, Table, TableAxis
 from lustrum.model.variable import Measure, Variable, Weight
 
 __all__ = [
+    "SHLOMO_2015",
     "Axis",
     "Category",
     "CellStatus",
@@ -37,6 +39,7 @@ __all__ = [
     "InternalError",
     "Level",
     "LustrumError",
+    "MatrixChannel",
     "Measure",
     "PolicyError",
     "QueryError",
@@ -51,4 +54,5 @@ __all__ = [
     "Variable",
     "Verdict",
     "Weight",
+    "swapping_channel",
 ]
