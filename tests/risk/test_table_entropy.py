@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lustrum.model import CellStatus, Channel, InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.protect import RoundingChannel
+from lustrum.risk.r1 import r1
 from lustrum.risk.table_entropy import (
     EntropyRisk,
     RiskTerms,
-    entropy_risk,
     entropy_term,
     expected_behind,
     size_term,
@@ -134,8 +134,8 @@ def test_the_risk_is_bounded_by_0_and_1_before_and_after(
     published = drawn(true, channel, seed)
     assert 0 <= risk_before(measure, true) <= 1 + 1e-12
     assert 0 <= risk_after(measure, true, published, channel) <= 1 + 1e-12
-    assert 0 <= entropy_risk(true) <= 1 + 1e-12
-    assert 0 <= entropy_risk(true, "l2") <= 1 + 1e-12
+    assert 0 <= r1(true) <= 1 + 1e-12
+    assert 0 <= r1(true, "l2") <= 1 + 1e-12
 
 
 @QUICK
@@ -143,13 +143,13 @@ def test_the_risk_is_bounded_by_0_and_1_before_and_after(
 def test_one_populated_cell_is_certain_in_its_part(count: int, cells: int) -> None:
     terms = EntropyRisk().terms_of_counts([count] + [0] * (cells - 1))
     assert (terms.small, terms.large) == ((1.0, 0.0) if count <= 6 else (0.0, 1.0))
-    assert entropy_risk([count] + [0] * (cells - 1)) >= 0.8
+    assert r1([count] + [0] * (cells - 1)) >= 0.8
 
 
 def test_a_large_count_alone_is_a_high_risk_only_without_the_split() -> None:
     alone = [1000] + [0] * 9
     assert risk_before(EntropyRisk(), [1] + [0] * 9) > 0.85
-    assert entropy_risk(alone) > 0.85
+    assert r1(alone) > 0.85
     assert risk_before(EntropyRisk(), alone) < 0.25
 
 
@@ -166,7 +166,7 @@ def test_equal_counts_have_size_as_their_only_risk(count: int, cells: int) -> No
 def test_without_a_split_small_counts_are_worse_than_large_ones(
     true: list[int], times: int
 ) -> None:
-    assert entropy_risk([times * c for c in true]) < entropy_risk(true)
+    assert r1([times * c for c in true]) < r1(true)
 
 
 @QUICK
@@ -183,7 +183,7 @@ def test_with_the_split_small_counts_are_worse_than_the_same_counts_times_100(
 def test_an_empty_cell_more_never_lowers_the_risk(true: list[int], weighted: Any) -> None:
     measure = EntropyRisk(weights=weighted)
     assert risk_before(measure, [*true, 0]) >= risk_before(measure, true) - 1e-12
-    assert entropy_risk([*true, 0]) >= entropy_risk(true) - 1e-12
+    assert r1([*true, 0]) >= r1(true) - 1e-12
 
 
 @QUICK
@@ -278,7 +278,7 @@ def test_the_l2_norm_is_over_the_root_of_the_number_of_terms() -> None:
     terms = RiskTerms(0.1, 0.2, 0.3, 0.4)
     assert EntropyRisk(weights="l2").combine(terms) == pytest.approx(math.sqrt(0.30) / 2)
     three = [(c == 0) for c in VILLAGE].count(True) / 10, entropy_term(VILLAGE), size_term(120)
-    assert entropy_risk(VILLAGE, "l2") == pytest.approx(math.sqrt(sum(t**2 for t in three) / 3))
+    assert r1(VILLAGE, "l2") == pytest.approx(math.sqrt(sum(t**2 for t in three) / 3))
 
 
 def test_structural_zeros_are_left_out_before_and_after() -> None:
@@ -316,15 +316,15 @@ def test_wrong_weights_are_one_sentence(wrong: Any) -> None:
     with pytest.raises(InputError, match="four numbers of 0 or more that add up to 1"):
         EntropyRisk(weights=wrong)
     with pytest.raises(InputError, match="three numbers"):
-        entropy_risk([1, 2], (0.5, 0.6, 0.1))
+        r1([1, 2], (0.5, 0.6, 0.1))
 
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ([], "without cells"),
-        ([5], "one cell"),
-        ([0, 0, 0], "without anybody"),
+        ([], "is empty"),
+        ([5], "fewer than two cells"),
+        ([0, 0, 0], "nobody in it"),
         ([1, -1], "negative"),
         ([1.5, 2], "whole numbers"),
         ([math.nan, 2], "whole numbers"),
@@ -332,7 +332,7 @@ def test_wrong_weights_are_one_sentence(wrong: Any) -> None:
     ],
 )
 def test_wrong_counts_are_one_sentence(wrong: Any, sentence: str) -> None:
-    for ask in (EntropyRisk().terms_of_counts, entropy_risk):
+    for ask in (EntropyRisk().terms_of_counts, r1):
         with pytest.raises(InputError, match=sentence):
             ask(wrong)
 

@@ -138,11 +138,19 @@ def study(
         str, typer.Argument(help="cell-entropy, sample-tables, markov or table-server.")
     ],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print it as Markdown.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw its figures into this folder, as SVG.")
+    ] = None,
 ) -> None:
     """Compute a paper's figures again and print them beside the printed ones."""
     from lustrum.cli.studies import as_markdown, show_study, with_progress
 
     result = with_progress(name, Console(stderr=True))
+    if figures is not None:
+        from lustrum.study.figures import write_figures
+
+        for path in write_figures(result, figures):
+            typer.echo(f"drew {path}", err=True)
     if markdown:
         sys.stdout.write(as_markdown(result))
     else:

@@ -12,7 +12,7 @@ from lustrum.model import Release
 
 __all__ = ["Csv"]
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class Csv:
@@ -29,7 +29,8 @@ class Csv:
         """The release as text."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
-        head = [name for axis in release.axes for name in (axis.name, f"{axis.name}_label")]
+        names = [_inert(axis.name) for axis in release.axes]
+        head = [column for name in names for column in (name, f"{name}_label")]
         writer.writerow([*head, "value", "status"])
         shown = release.shown
         for position in np.ndindex(*release.shape):

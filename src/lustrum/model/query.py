@@ -17,12 +17,9 @@ from typing import Any
 
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.hierarchy import Category
-from lustrum.model.variable import Variable
+from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable
 
 __all__ = ["Axis", "Filter", "Group", "TableQuery"]
-
-TOTAL_CODE = "_T"
-REST_CODE = "_REST"
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,20 @@ def _own_group(group: Group, number: int, variable: Variable) -> Category:
         raise QueryError(
             f"Variable {variable.name!r}: the group {group.label!r} is empty; name its members."
         )
-    return Category(group.code or f"G{number}", group.label, tuple(members))
+    code = group.code or _free_code(number, variable)
+    if variable.holds(code):
+        raise QueryError(
+            f"Variable {variable.name!r}: the group {group.label!r} has the code of a category, {code!r}; "
+            "give it another or none."
+        )
+    return Category(code, group.label, tuple(members))
+
+
+def _free_code(number: int, variable: Variable) -> str:
+    code = f"G{number}"
+    while variable.holds(code):
+        code = f"_{code}"
+    return code
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,10 @@ class TableQuery:
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> TableQuery:
         """Read a question from its JSON form; every mistake is one clear sentence."""
+        if not isinstance(raw, Mapping):
+            raise QueryError(
+                'A table query is an object, such as {"dataset": "demo", "by": ["sex"]}.'
+            )
         known = ("dataset", "by", "where", "measure", "weight", "totals")
         for key in raw:
             if key not in known:
@@ -188,7 +202,8 @@ class TableQuery:
         by = raw.get("by", ())
         if not isinstance(by, Sequence) or isinstance(by, str):
             raise QueryError('\'by\' must be a list of variables, such as ["age", "sex"].')
-        where = raw.get("where") or {}
+        where = raw.get("where", {})
+        where = {} if where is None else where
         if not isinstance(where, Mapping):
             raise QueryError('\'where\' must map variables to codes, such as {"region": ["1"]}.')
         totals = raw.get("totals", False)
@@ -251,7 +266,7 @@ def _group(raw: object, variable: str) -> Group:
     if not isinstance(raw, Mapping) or not isinstance(raw.get("label"), str):
         raise QueryError(f"Variable {variable!r}: each group needs a 'label' and its 'members'.")
     code = raw.get("code", "")
-    if not isinstance(code, str) or code in (TOTAL_CODE, REST_CODE):
+    if not isinstance(code, str) or code in RESERVED:
         raise QueryError(f"Variable {variable!r}: the code of a group must be a text of its own.")
     return Group(raw["label"], _codes(raw.get("members"), f"Variable {variable!r}, a group"), code)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.status import CellStatus
-from lustrum.model.table import Ints, Mask, TableAxis, _frozen, inner_cells
+from lustrum.model.table import Ints, Mask, TableAxis, _kept, inner_cells
 
 __all__ = ["Channel", "Release", "Transitions"]
 
@@ -70,7 +70,7 @@ class Release:
         for name in ("published", "status", "low", "high"):
             array = getattr(self, name)
             if array is not None:
-                object.__setattr__(self, name, _frozen(array))
+                object.__setattr__(self, name, _kept(array))
 
     def __repr__(self) -> str:
         names = " x ".join(a.name for a in self.axes) or "everybody"

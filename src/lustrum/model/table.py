@@ -49,28 +49,33 @@ class TableAxis:
         return tuple(c.label for c in self.categories)
 
     @cached_property
-    def inner(self) -> Mask:
-        """Which categories hold no other category of the axis: not totals, not subtotals.
-
-        Of several categories with the same members only the first is inner, so that nobody counts twice.
-        """
-        holders: dict[int, list[int]] = {}
-        for position, category in enumerate(self.categories):
+    def minimal(self) -> Mask:
+        """Which categories hold no smaller category of the axis: not totals, not subtotals."""
+        holders: dict[int, list[frozenset[int]]] = {}
+        for category in self.categories:
             for member in category.members:
-                holders.setdefault(member, []).append(position)
-
-        def outer(position: int) -> bool:
-            own = self.categories[position].member_set
+                holders.setdefault(member, []).append(category.member_set)
+        flags = [
             # Whatever lies inside shares a member, so only those who share one are compared.
-            return any(
-                other < own or (position > rival and other == own)
-                for member in own
-                for rival in holders[member]
-                if len(other := self.categories[rival].member_set) <= len(own)
+            not any(
+                len(other) < len(own.members) and other < own.member_set
+                for member in own.members
+                for other in holders[member]
             )
-
-        flags = [not outer(position) for position in range(len(self.categories))]
+            for own in self.categories
+        ]
         return _frozen(np.array(flags, dtype=np.bool_))
+
+    @cached_property
+    def inner(self) -> Mask:
+        """The minimal categories, those with the same members once, so that nobody counts twice."""
+        flags = self.minimal.copy()
+        seen: set[frozenset[int]] = set()
+        for position, category in enumerate(self.categories):
+            if category.member_set in seen:
+                flags[position] = False
+            seen.add(category.member_set)
+        return _frozen(flags)
 
     @classmethod
     def plain(
@@ -98,6 +103,12 @@ class Contributions:
     holding: Ints
     weight: npt.NDArray[np.float64] | None = None
     weight_decimals: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("value", "holding", "weight"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _kept(array))
 
     def __repr__(self) -> str:
         return f"Contributions(ranks={self.value.shape[-1]})"
@@ -143,7 +154,7 @@ class Table:
                     f"A table of {' x '.join(map(str, shape)) or '1'} cells got {name} of shape "
                     f"{array.shape}; the shapes must be equal."
                 )
-            object.__setattr__(self, name, _frozen(array))
+            object.__setattr__(self, name, _kept(array))
         if self.values.dtype != np.int64:
             raise InputError(
                 "The values of a table must be 64-bit integers; give fractions as integers with "
@@ -169,7 +180,7 @@ class Table:
 
     def take(self, picks: Sequence[npt.ArrayLike]) -> Table:
         """The sub-table of the given positions along each axis."""
-        indices = [np.asarray(p, dtype=np.intp) for p in picks]
+        indices = [_positions(p) for p in picks]
         grid = np.ix_(*indices) if indices else ()
         axes = tuple(
             replace(axis, categories=tuple(axis.categories[i] for i in index))
@@ -208,6 +219,8 @@ class Table:
             )
         if raw.dtype.kind not in "iuf":
             raise InputError("Counts must be an array of whole numbers.")
+        if raw.size and raw.max() >= 2**62:
+            raise InputError("Counts must be below 2**62; a larger number is among them.")
         array = raw.astype(np.int64)
         names = [f"v{i + 1}" for i in range(array.ndim)] if names is None else list(names)
         if len(names) != array.ndim:
@@ -234,6 +247,16 @@ def inner_cells(axes: Sequence[TableAxis]) -> Mask:
     for axis in axes:
         mask = mask[..., None] & axis.inner
     return _frozen(np.asarray(mask))
+
+
+def _positions(picks: npt.ArrayLike) -> npt.NDArray[np.intp]:
+    given = np.asarray(picks)
+    return np.flatnonzero(given) if given.dtype == np.bool_ else given.astype(np.intp)
+
+
+def _kept(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array if nobody can write to it, else a copy that nobody can write to."""
+    return _frozen(array.copy() if array.flags.writeable else array)
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

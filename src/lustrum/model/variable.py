@@ -10,6 +10,10 @@ from lustrum.model.hierarchy import Category, Hierarchy, Level
 
 __all__ = ["Measure", "Variable", "Weight"]
 
+TOTAL_CODE = "_T"
+REST_CODE = "_REST"
+RESERVED = frozenset({TOTAL_CODE, REST_CODE})
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -38,6 +42,10 @@ class Variable:
             )
         seen: set[str] = set()
         for code in (*self.codes, *(g.code for level in self.levels for g in level.groups)):
+            if code in RESERVED:
+                raise DescriptionError(
+                    f"Variable {self.name!r}: the code {code!r} is kept for totals; use another."
+                )
             if code in seen:
                 raise DescriptionError(
                     f"Variable {self.name!r} uses the code {code!r} twice; every finest code and "
@@ -89,6 +97,10 @@ class Variable:
             raise QueryError(
                 f"Variable {self.name!r} has no category {code!r}; {choices(code, self._nodes)}."
             ) from None
+
+    def holds(self, code: str) -> bool:
+        """Whether a code is one of the variable's own, finest or group."""
+        return code in self._nodes
 
     def level(self, name: str) -> Level:
         """The level of that name; a clear error where there is none."""

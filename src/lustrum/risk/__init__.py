@@ -1,5 +1,87 @@
-"""Risk measures, one a file: pure functions on arrays and small frozen specs."""
+"""Risk measures, one a file: pure functions on arrays and small frozen specs.
 
-from lustrum.risk.table_entropy import EntropyRisk, RiskTerms, entropy_term, size_term
+=====================  ==========================================================================
+a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what a snooper can believe
+a table                :class:`EntropyRisk`, :func:`r1`, :func:`r2` and their specs
+parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
+a table from a sample  :func:`estimate_risk`, :func:`choose_model`, models of the population
+what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :class:`SparseLines`
+=====================  ==========================================================================
+"""
 
-__all__ = ["EntropyRisk", "RiskTerms", "entropy_term", "size_term"]
+from lustrum.risk.cell_entropy import cell_entropy, expected_risk
+from lustrum.risk.choose import ModelChoice, choose_model
+from lustrum.risk.counts import NotMeasurableError
+from lustrum.risk.entropy import conditional_entropy, entropy
+from lustrum.risk.estimate import ModelRisk, RiskEstimate, estimate_risk
+from lustrum.risk.population import (
+    KnownPopulation,
+    KnownProbabilities,
+    LogLinear,
+    LogLinearFit,
+    PolyaUrn,
+    PopulationModel,
+    simple_random_samples,
+)
+from lustrum.risk.r1 import R1, r1
+from lustrum.risk.r2 import R2, r2
+from lustrum.risk.simple import (
+    SmallCells,
+    SparseLines,
+    Uniques,
+    Zeros,
+    share_of_small_cells,
+    share_of_sparse_lines,
+    share_of_uniques,
+    share_of_zeros,
+)
+from lustrum.risk.slices import SliceRisk, SliceRisks, slice_risks
+from lustrum.risk.table_entropy import (
+    EntropyRisk,
+    RiskTerms,
+    entropy_term,
+    expected_behind,
+    size_term,
+    zeros_term,
+)
+
+__all__ = [
+    "R1",
+    "R2",
+    "EntropyRisk",
+    "KnownPopulation",
+    "KnownProbabilities",
+    "LogLinear",
+    "LogLinearFit",
+    "ModelChoice",
+    "ModelRisk",
+    "NotMeasurableError",
+    "PolyaUrn",
+    "PopulationModel",
+    "RiskEstimate",
+    "RiskTerms",
+    "SliceRisk",
+    "SliceRisks",
+    "SmallCells",
+    "SparseLines",
+    "Uniques",
+    "Zeros",
+    "cell_entropy",
+    "choose_model",
+    "conditional_entropy",
+    "entropy",
+    "entropy_term",
+    "estimate_risk",
+    "expected_behind",
+    "expected_risk",
+    "r1",
+    "r2",
+    "share_of_small_cells",
+    "share_of_sparse_lines",
+    "share_of_uniques",
+    "share_of_zeros",
+    "simple_random_samples",
+    "size_term",
+    "slice_risks",
+    "zeros_term",
+]

@@ -18,7 +18,7 @@ What holds of it. It lies between 0 and 1. An empty cell more never lowers it. E
 risk, and the larger they are, the lower the size term. One populated cell makes the entropy term of its part
 1. If its count is small, that is nearly the whole risk; but a large count has only the weight of
 the large part, so that a thousand people who all share one cell are *not* reported as a high risk. The
-measure without a split, :func:`entropy_risk`, does report them.
+measure without a split, :func:`~lustrum.risk.r1.r1`, does report them.
 
 The paper also asks (property e) that protection always lowers the risk. **It does not always.** The
 zeros term cannot rise and the size term does not move, but an entropy term can:
@@ -45,11 +45,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.risk.counts import as_counts, check_scale
+from lustrum.risk.entropy import size_of
 
 __all__ = [
     "EntropyRisk",
     "RiskTerms",
-    "entropy_risk",
     "entropy_term",
     "expected_behind",
     "size_term",
@@ -113,7 +114,7 @@ class EntropyRisk:
             raise InputError(
                 f"People are shared by 'observed' or 'expected' cells, not {self.shared!r}."
             )
-        if self.weights != "l2" and not _are_weights(self.weights, 4):
+        if self.weights != "l2" and not _are_weights(self.weights):
             raise InputError(
                 "The weights of the entropy risk must be four numbers of 0 or more that add up to 1 "
                 "(zeros, small, large, size)."
@@ -198,28 +199,6 @@ class EntropyRisk:
         return words
 
 
-def entropy_risk(
-    counts: npt.ArrayLike, weights: tuple[float, float, float] | Literal["l2"] = (0.1, 0.8, 0.1)
-) -> float:
-    """Equation 3 itself, without a split: weights for zeros, entropy and size, or the L2 norm.
-
-    From 0 to 1; higher is riskier.
-
-    >>> round(entropy_risk([0, 0, 0, 1000]), 3), round(entropy_risk([250, 250, 250, 250]), 3)
-    (0.889, 0.014)
-    """
-    if weights != "l2" and not _are_weights(weights, 3):
-        raise InputError(
-            "The weights of the entropy risk without a split must be three numbers of 0 or more that "
-            "add up to 1 (zeros, entropy, size)."
-        )
-    F = whole_counts(counts)
-    terms = np.array([(F == 0).mean(), entropy_term(F), size_term(int(F.sum()))])
-    if weights == "l2":
-        return float(np.sqrt((terms**2).sum() / terms.size))
-    return float(terms @ np.array(weights))
-
-
 def entropy_term(values: npt.ArrayLike) -> float:
     """``1 - H / log K`` of a part of a table (equation 2).
 
@@ -250,8 +229,7 @@ def size_term(people: int) -> float:
         raise InputError(
             "A table without anybody in it has no entropy; it needs at least one person."
         )
-    root = float(np.sqrt(people))
-    return (1.0 + float(np.log(root))) / root
+    return float(size_of(people))
 
 
 def zeros_term(before: Mask, after: Mask) -> float:
@@ -293,29 +271,16 @@ def expected_behind(
 
 
 def whole_counts(counts: npt.ArrayLike) -> Ints:
-    """Counts as a flat array of integers, or one sentence about what is wrong with them."""
-    array = np.asarray(counts).ravel()
-    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array) & (array == np.floor(array))):
-        raise InputError(
-            "Counts must be whole numbers; a fraction, infinity, NaN or text is among them."
-        )
-    if array.size and array.min() < 0:
-        raise InputError("Counts are 0 or more; a negative one is among them.")
-    if array.size == 0:
-        raise InputError("A table without cells has no entropy; it needs two cells or more.")
-    if array.size == 1:
-        raise InputError("A table of one cell has no entropy scale; it needs two cells or more.")
-    if not array.any():
-        raise InputError(
-            "A table without anybody in it has no entropy; it needs at least one person."
-        )
-    return array.astype(np.int64)
+    """Counts as a flat array of integers with an entropy scale, or one sentence about why not."""
+    flat = as_counts(counts).ravel()
+    check_scale(flat)
+    return flat
 
 
-def _are_weights(weights: tuple[float, ...], number: int) -> bool:
+def _are_weights(weights: tuple[float, ...]) -> bool:
     array = np.asarray(weights, dtype=np.float64)
     return (
-        array.shape == (number,)
+        array.shape == (4,)
         and bool(np.isfinite(array).all())
         and bool((array >= 0).all())
         and abs(float(array.sum()) - 1.0) <= 1e-9

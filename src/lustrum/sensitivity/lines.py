@@ -43,11 +43,11 @@ def families(axis: TableAxis) -> list[Family]:
     """Every total and subtotal of an axis with what it holds; the line itself if it has no total."""
     sets = [c.member_set for c in axis.categories]
     found = []
-    for place in np.flatnonzero(~axis.inner):
+    for place in np.flatnonzero(~axis.minimal):
         whole = sets[place]
         held = [i for i, s in enumerate(sets) if s and s < whole]
         found.append(_family(axis, [int(place)], whole, held))
-    holders = [sets[i] for i in np.flatnonzero(~axis.inner)]
+    holders = [sets[i] for i in np.flatnonzero(~axis.minimal)]
     tops = [i for i, s in enumerate(sets) if s and not any(s < other for other in holders)]
     tops = _first_of_each(tops, sets)
     everything = frozenset[int]().union(*sets)
@@ -59,11 +59,12 @@ def families(axis: TableAxis) -> list[Family]:
 
 def _family(axis: TableAxis, total: list[int], whole: frozenset[int], held: list[int]) -> Family:
     sets = [c.member_set for c in axis.categories]
-    own = [i for i in held if axis.inner[i]]
+    own = [i for i in held if axis.minimal[i]]
     once = _first_of_each(own, sets)
     first = {sets[i]: i for i in once}
     within = (
-        [first[sets[c]]] if axis.inner[c] else [i for i in once if sets[i] < sets[c]] for c in held
+        [first[sets[c]]] if axis.minimal[c] else [i for i in once if sets[i] < sets[c]]
+        for c in held
     )
     covered = frozenset[int]().union(*(sets[i] for i in once))
     return Family(
@@ -93,7 +94,7 @@ def distinct(axis: TableAxis) -> Mask:
     """The inner categories of an axis, each set of codes once."""
     sets = [c.member_set for c in axis.categories]
     flags = np.zeros(len(axis), dtype=np.bool_)
-    flags[_first_of_each([i for i in range(len(axis)) if sets[i] and axis.inner[i]], sets)] = True
+    flags[_first_of_each([i for i in range(len(axis)) if sets[i] and axis.minimal[i]], sets)] = True
     return flags
 
 
@@ -101,7 +102,7 @@ def spread(table: Table, lines: Sequence[Ints]) -> Ints:
     """Numbers of the lines along each axis, given to the populated inner cells on them: the largest."""
     out = np.zeros(table.shape, dtype=np.int64)
     for axis, numbers in enumerate(lines):
-        out = np.maximum(out, np.where(along(table, axis, table.axes[axis].inner), numbers, 0))
+        out = np.maximum(out, np.where(along(table, axis, table.axes[axis].minimal), numbers, 0))
     return np.where(table.values > 0, out, 0)
 
 

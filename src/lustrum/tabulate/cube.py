@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import Category, Contributions, Dataset, Table
 from lustrum.structure import Atoms
 from lustrum.tabulate.plan import Plan
+from lustrum.tabulate.structural import impossible
 
 __all__ = ["Cube"]
 
@@ -35,26 +36,36 @@ class Cube:
             return table
         return replace(table, contributors=self.contributors, contributions=self.contributions)
 
-    def widened(self) -> Table:
-        """The table of the filtered population with every choice along an axis undone."""
-        return self._table(self._wide, filtered=True)
+    def widened(self, *, structural: bool = True) -> Table:
+        """The table of the filtered population with every choice along an axis undone.
 
-    def unfiltered(self) -> Table:
+        Without ``structural`` it does not say which cells cannot hold anybody, which takes time.
+        """
+        return self._table(self._wide, filtered=True, structural=structural)
+
+    def unfiltered(self, *, structural: bool = True) -> Table:
         """The table of everybody, with neither choice nor filter."""
-        return self._table(self._wide, filtered=False)
+        return self._table(self._wide, filtered=False, structural=structural)
 
     @property
     def _wide(self) -> list[tuple[tuple[Category, ...], Atoms]]:
         return [(axis.wide, axis.wide_atoms) for axis in self.plan.axes]
 
-    def _table(self, axes: list[tuple[tuple[Category, ...], Atoms]], filtered: bool) -> Table:
+    def _table(
+        self,
+        axes: list[tuple[tuple[Category, ...], Atoms]],
+        filtered: bool,
+        structural: bool = True,
+    ) -> Table:
         layers = slice(0, 1) if filtered else slice(None)
 
         def rolled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            out = array[layers].sum(axis=0, dtype=array.dtype)
-            for position, (_, atoms) in enumerate(axes):
+            out = array[layers].sum(axis=0, dtype=array.dtype, keepdims=True)
+            for position, (_, atoms) in enumerate(axes, start=1):
                 out = atoms.roll_up(out, position)
-            return np.ascontiguousarray(out)
+            one = np.array(out[0], order="C")  # keeps the shape of a table without variables
+            one.setflags(write=False)
+            return one
 
         counts = rolled(self.counts)
         measure = self.plan.query.measure and self.dataset.measure(self.plan.query.measure)
@@ -70,35 +81,17 @@ class Cube:
             kind="magnitude" if measure else "count",
             decimals=decimals,
             unit=measure.unit if measure else self.dataset.units,
-            contributors=counts,
+            # Records; how many holdings they belong to is only known for what is shown.
+            contributors=None if measure and measure.holding else counts,
             keys=None if self.keys is None else rolled(self.keys),
-            structural=self._structural([c for c, _ in axes], filtered),
+            structural=self._structural([c for c, _ in axes], filtered) if structural else None,
             provenance={"dataset": self.dataset.name, "query": self.plan.query.to_mapping()},
         )
 
     def _structural(
         self, axes: list[tuple[Category, ...]], filtered: bool
     ) -> npt.NDArray[np.bool_]:
-        """The cells all of whose people would be of a combination that cannot exist."""
-        shape = tuple(len(categories) for categories in axes)
-        mask = np.zeros(shape, dtype=np.bool_)
-        position = {axis.variable.name: i for i, axis in enumerate(self.plan.axes)}
-        allowed = {f.variable.name: f.passing for f in self.plan.filters} if filtered else {}
-        for zero in self.dataset.structural_zeros:
-            if not all(name in position or name in allowed for name in zero.where):
-                continue
-            hit = np.ones(shape, dtype=np.bool_)
-            for name, members in zero.where.items():
-                passing = allowed.get(name)
-                if name not in position:
-                    hit &= passing is not None and passing <= members
-                    continue
-                flags = np.array(
-                    [
-                        (c.member_set if passing is None else c.member_set & passing) <= members
-                        for c in axes[position[name]]
-                    ]
-                )
-                hit &= flags.reshape(-1, *[1] * (len(shape) - position[name] - 1))
-            mask |= hit
-        return mask
+        """The cells that cannot hold anybody."""
+        names = [axis.variable.name for axis in self.plan.axes]
+        passing = {f.variable.name: f.passing for f in self.plan.filters} if filtered else {}
+        return impossible(self.dataset, list(zip(names, axes, strict=True)), passing)

@@ -15,7 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.model import Dataset, IngestError, Measure, StructuralZero, Variable, Weight
+from lustrum.model import (
+    Dataset,
+    DescriptionError,
+    IngestError,
+    Measure,
+    StructuralZero,
+    Variable,
+    Weight,
+)
 from lustrum.model.errors import choices
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
@@ -24,7 +32,7 @@ __all__ = ["Chunk", "code_type", "encode"]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chunk:
     """Some records (or cells of a hypercube, with ``counts``), column by column."""
 
@@ -131,10 +139,11 @@ def _as_text(column: pa.Array, name: str, place: _Place) -> pa.Array:
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    if pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
+    bytes_ = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind) or bytes_:
         raise IngestError(
-            f"{place.source}, column {name!r}: codes must be texts or whole numbers, but the column "
-            f"is of type {kind}."
+            f"{place.source}, column {name!r}: codes and identifiers must be texts or whole numbers, "
+            f"but the column is of type {kind}; store it as text."
         )
     return column.cast(pa.string())
 
@@ -146,25 +155,37 @@ def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDA
         missing = getattr(spec, "missing", None)
         if missing is None:
             position = int(np.argmax(np.asarray(pc.is_null(column))))
-            raise IngestError(
-                f"{place.at(spec.name, position)}: the value is missing; fill it, or say what a missing "
-                "value stands for ('missing' in the description)."
+            way_out = (
+                ""
+                if isinstance(spec, Weight)
+                else (", or say what a missing value stands for ('missing' in the description)")
             )
+            raise IngestError(
+                f"{place.at(spec.name, position)}: the value is missing; fill it{way_out}."
+            )
+        if np.isnan(_scaled(pa.array([missing]), spec.decimals)).any():
+            raise DescriptionError(
+                f"Measure {spec.name!r}: 'missing' must be a number with at most {spec.decimals} "
+                "decimals."
+            )
+        if not pa.types.is_floating(column.type):
+            column = column.cast(pa.string())  # where any number of decimals fits
         column = pc.fill_null(column, pa.scalar(missing).cast(column.type))
     scaled = _scaled(column, spec.decimals)
-    bad = np.isnan(scaled) if scaled.dtype.kind == "f" else np.zeros(scaled.size, dtype=np.bool_)
+    bad = ~np.isfinite(scaled)
     if scaled.dtype.kind == "f":
+        scaled = np.where(bad, 0, scaled)
         nearest = np.rint(scaled)
         # A float carries about 15 digits: what is further off than that is a real decimal too many.
-        bad |= ~(np.abs(scaled - nearest) <= 1e-6 + 1e-12 * np.abs(scaled)) | (
-            np.abs(scaled) > 2**53
-        )
+        bad |= np.abs(scaled - nearest) > 1e-6 + 1e-12 * np.abs(scaled)
+        bad |= np.abs(scaled) > 2**53
         scaled = np.where(bad, 0, nearest).astype(np.int64)
     if isinstance(spec, Weight) and not bad.any():
         negative = scaled < 0
         if negative.any():
             raise IngestError(
-                f"{place.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative."
+                f"{place.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative; "
+                "mend it."
             )
     if bad.any():
         raise IngestError(
@@ -179,11 +200,13 @@ def _scaled(column: pa.Array, decimals: int) -> Array:
     kind = column.type
     factor = 10**decimals
     if pa.types.is_integer(kind):
-        whole = _numpy(column.cast(pa.int64(), safe=False))
-        if whole.size and np.abs(whole).max() > (2**63 - 1) // factor:
-            return np.where(np.abs(whole) > (2**63 - 1) // factor, np.nan, 0.0)
-        return np.asarray(whole * factor)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
+        whole = _numpy(column)
+        most = (2**63 - 1) // factor
+        wide = whole > most if whole.dtype.kind == "u" else (whole > most) | (whole < -most)
+        if wide.any():
+            return np.where(wide, np.nan, 0.0)
+        return np.asarray(whole.astype(np.int64) * factor)
+    if _is_text(kind) or pa.types.is_decimal(kind):
         try:
             return _decimal_words(column.cast(pa.decimal128(18, decimals)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -191,6 +214,12 @@ def _scaled(column: pa.Array, decimals: int) -> Array:
     if pa.types.is_floating(kind):
         return np.asarray(_numpy(column.cast(pa.float64())) * factor)
     return np.full(len(column), np.nan)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
@@ -221,13 +250,14 @@ def _ids(column: pa.Array, name: str, place: _Place) -> npt.NDArray[np.int64]:
             f"{place.at(name, position)}: an identifier is missing; every record needs one."
         )
     if pa.types.is_integer(column.type):
-        whole = _numpy(column.cast(pa.int64()))
-        if whole.size and whole.min() < 0:
-            position = int(np.argmax(whole < 0))
+        whole = _numpy(column)
+        outside = (whole < 0) | (whole > 2**63 - 1)
+        if outside.any():
             raise IngestError(
-                f"{place.at(name, position)}: an identifier is negative; use 0 or more."
+                f"{place.at(name, int(np.argmax(outside)))}: an identifier is negative or has more "
+                "than 63 bits; use smaller numbers, or texts."
             )
-        return whole
+        return whole.astype(np.int64)
     texts = _as_text(column, name, place)
     entries = texts.dictionary_encode()
     hashed = np.array([text_identity(t) for t in entries.dictionary.to_pylist()], dtype=np.int64)

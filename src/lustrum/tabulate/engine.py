@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Dataset, QueryError, Table, TableQuery
+from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
 from lustrum.tabulate.contributions import rank_contributions
 from lustrum.tabulate.cube import Cube
@@ -55,7 +55,7 @@ class KernelEngine:
     ) -> None:
         self._dataset = dataset
         self._chunks = tuple(chunks)
-        self._workers = workers or len(os.sched_getaffinity(0))
+        self._workers = workers or available()
         self._stopped = stopped or (lambda: False)
         self._largest: dict[tuple[str | None, str | None], float] = {}
 
@@ -124,9 +124,10 @@ class KernelEngine:
     def _tally(
         self, plan: Plan, total: int, work: Sequence[tuple[Chunk, int, int]]
     ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
-        cells = np.zeros((total, 2), dtype=np.uint64)
+        # One cell more than there are, for records that belong to none.
+        cells = np.zeros((total + 1, 2), dtype=np.uint64)
         measured = plan.query.measure is not None or plan.query.weight is not None
-        sums = np.zeros(total, dtype=np.int64) if measured else None
+        sums = np.zeros(total + 1, dtype=np.int64) if measured else None
         entries = plan.entries()
         space = np.empty(kernel.BLOCK, dtype=np.int64)
         no_keys = np.zeros(kernel.BLOCK, dtype=np.uint64)
@@ -143,7 +144,7 @@ class KernelEngine:
             if sums is not None:
                 values, weights = self._amounts(plan.query, chunk, start, stop)
                 kernel.tally_numbers(index, values, weights, sums)
-        return cells, sums
+        return cells[:-1], None if sums is None else sums[:-1]
 
     def _amounts(self, query: TableQuery, chunk: Chunk, start: int, stop: int) -> tuple[Ints, Ints]:
         ones = np.ones(stop - start, dtype=np.int64)
@@ -192,6 +193,7 @@ class KernelEngine:
             joined(value),
             joined(weight) if query.weight is not None else None,
             max(ranks, 1),
+            self._dataset.weight(query.weight).decimals if query.weight else 0,
         )
 
 

@@ -99,9 +99,16 @@ def _describe(table: pa.Table, name: str) -> Variable:
         raise IngestError(f"The frame has no column {name!r}; {choices(name, table.schema.names)}.")
     column = table.column(name)
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        chunks = column.chunks or [pa.array([], column.type)]
+        column = pa.chunked_array([_sortable(c.dictionary).take(c.indices) for c in chunks])
+    column = _sortable(column)
     found: Any = pc.drop_null(pc.unique(column))
     codes = found.take(pc.sort_indices(found)).cast(pa.string()).to_pylist()
     if not codes:
         raise IngestError(f"The frame, column {name!r}: there is no value; it needs at least one.")
     return Variable(name, name, tuple(codes), tuple(codes))
+
+
+def _sortable(column: Any) -> Any:
+    """Polars' texts are of a type that Arrow neither sorts nor takes from."""
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import glob
+import gzip
+import itertools
 import re
 import tomllib
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lustrum.model import Dataset, DescriptionError, IngestError
 from lustrum.model.errors import choices
@@ -24,6 +30,8 @@ from lustrum.tabulate.store import Store
 __all__ = ["FileSource", "FrameSource", "QuerySource", "Source", "ingest", "read_description"]
 
 BATCH = 1 << 20
+LONGEST_HEADER = 1 << 20
+_DELIMITERS = (",", ";", "\t", "|")
 Progress = Callable[[int, int | None], None]
 
 
@@ -48,22 +56,48 @@ class FileSource:
                 f"{self.path}: files ending in {kind or 'nothing'!r} cannot be read; give .csv, .tsv "
                 "or .parquet, or a query for DuckDB."
             )
+        failed = ""
         with closing(duckdb.connect()) as connection:
             try:
-                if kind == ".parquet":
-                    relation = connection.read_parquet(str(self.path))
-                else:
-                    relation = connection.read_csv(str(self.path), header=True, all_varchar=True)
-                _check_columns(self.name, relation.columns, columns)
+                relation, names = self._open(connection, kind)
+                picks = _positions(self.name, names, columns)
                 rows = None
                 if kind == ".parquet":
                     rows = int(relation.aggregate("count(*)").fetchall()[0][0])
-                for table in _stream(relation, columns):
+                for table in _stream(relation, [relation.columns[i] for i in picks], columns):
                     yield table, rows
-            except duckdb.Error as error:
-                self._check_unchanged(before)
-                raise IngestError(f"{self.name} cannot be read: {_plain(error)}") from None
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                failed = _csv_problem(error) or (
+                    f"{_first_line(error)}; make sure that the file is complete and may be read"
+                )
         self._check_unchanged(before)
+        if failed:
+            raise IngestError(f"{self.name} cannot be read: {failed}.")
+
+    def _open(
+        self, connection: duckdb.DuckDBPyConnection, kind: str
+    ) -> tuple[duckdb.DuckDBPyRelation, list[str]]:
+        """The file as a relation, and its columns as the file itself calls them.
+
+        Nothing is left to DuckDB's guesses, which skip lines, rename columns of the same name, take
+        a folder ``sex=1`` for a column and a ``*`` in a file's name for many files.
+        """
+        path = glob.escape(str(self.path))
+        if kind == ".parquet":
+            relation = connection.read_parquet(path, hive_partitioning=False)
+            return relation, pq.read_schema(self.path).names
+        names, delimiter = _header(self.path)
+        relation = connection.read_csv(
+            path,
+            header=True,
+            auto_detect=False,
+            delimiter=delimiter,
+            quotechar='"',
+            escapechar='"',
+            columns={f"c{i}": "VARCHAR" for i in range(len(names))},
+            hive_partitioning=False,
+        )
+        return relation, names
 
     def _size(self) -> tuple[int, int]:
         try:
@@ -77,7 +111,11 @@ class FileSource:
         return status.st_size, status.st_mtime_ns
 
     def _check_unchanged(self, before: tuple[int, int]) -> None:
-        now = self._size()
+        try:
+            status = self.path.stat()
+            now = (status.st_size, status.st_mtime_ns)
+        except OSError:
+            now = (0, 0)
         if now != before:
             raise IngestError(
                 f"{self.path} changed while it was read (it had {before[0]:,} bytes and has {now[0]:,}); "
@@ -101,31 +139,33 @@ class QuerySource:
         """The wanted columns in the order of the query, some rows at a time."""
         if self.database is not None and not self.database.is_file():
             raise IngestError(f"There is no DuckDB file {self.database}.")
+        failed = ""
         try:
             target = ":memory:" if self.database is None else str(self.database)
             with closing(duckdb.connect(target, read_only=self.database is not None)) as connection:
                 relation = connection.sql(self.query)
                 if relation is None:
                     raise IngestError(f"{self.name} gives no rows; write a SELECT.")
-                _check_columns(self.name, relation.columns, columns)
-                for table in _stream(relation, columns):
+                _positions(self.name, relation.columns, columns, any_case=True)
+                for table in _stream(relation, columns, columns):
                     yield table, None
-        except duckdb.Error as error:
-            raise IngestError(f"{self.name} failed: {_plain(error)}") from None
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            failed = _query_problem(error)
+        if failed:
+            raise IngestError(f"{self.name} failed: {failed}.")
 
 
 @dataclass(frozen=True)
 class FrameSource:
     """A pandas, polars or Arrow table in memory."""
 
-    frame: object
+    frame: object = field(repr=False)
     name: str = "The frame"
 
     def batches(self, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
         """The wanted columns, some rows at a time."""
         table = as_arrow(self.frame)
-        _check_columns(self.name, table.schema.names, columns)
-        table = table.select(columns)
+        table = table.select(_positions(self.name, table.schema.names, columns))
         for start in range(0, table.num_rows, BATCH):
             yield table.slice(start, BATCH), table.num_rows
 
@@ -195,26 +235,84 @@ def _check_unique(ids: np.ndarray[Any, np.dtype[np.int64]], name: str, source: s
         )
 
 
-def _check_columns(source: str, found: list[str], wanted: list[str]) -> None:
+def _positions(
+    source: str, found: list[str], wanted: list[str], any_case: bool = False
+) -> list[int]:
+    """Where each wanted column stands; with ``any_case``, as in SQL, ``Sex`` and ``sex`` are the same."""
+    same = str.lower if any_case else str
     for name in wanted:
         if name not in found:
             raise IngestError(
                 f"{source} has no column {name!r}, which the description asks for; "
                 f"{choices(name, found)}."
             )
+        times = sum(same(other) == same(name) for other in found)
+        if times > 1:
+            raise IngestError(f"{source} has {times} columns named {name!r}; one is right.")
+    return [found.index(name) for name in wanted]
 
 
-def _stream(relation: duckdb.DuckDBPyRelation, columns: list[str]) -> Iterator[pa.Table]:
-    picked = relation.project(", ".join(f'"{name}"' for name in columns))
+def _header(path: Path) -> tuple[list[str], str]:
+    """The columns that a text file names in its first line, and what stands between them."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            first = file.readline(LONGEST_HEADER)
+            delimiter = max(_DELIMITERS, key=first.count)
+            names = next(csv.reader(itertools.chain([first], file), delimiter=delimiter), [])
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise IngestError(
+            f"{path} cannot be read: it is not a complete gzip file; write it again."
+        ) from None
+    except csv.Error:
+        names = []
+    if not any(names):
+        raise IngestError(f"{path} has no header; its first line must name the columns.")
+    if any("\udc80" <= char <= "\udcff" for name in names for char in name):
+        raise IngestError(f"{path} cannot be read: line 1 {_NOT_UTF8}.")
+    return names, delimiter
+
+
+def _stream(
+    relation: duckdb.DuckDBPyRelation, columns: list[str], names: list[str]
+) -> Iterator[pa.Table]:
+    quoted = ['"' + column.replace('"', '""') + '"' for column in columns]
+    picked = relation.project(", ".join(f"{q} AS c{i}" for i, q in enumerate(quoted)))
     for batch in picked.to_arrow_reader(BATCH):
         if batch.num_rows:
-            yield pa.Table.from_batches([batch])
+            yield pa.Table.from_batches([batch]).rename_columns(names)
 
 
-def _plain(error: duckdb.Error) -> str:
-    """The first sentence of DuckDB's message, without the rows that it may quote."""
+_NOT_UTF8 = "is not UTF-8; save the file in that encoding"
+_CSV_PROBLEMS = {
+    "Expected Number of Columns": "does not have as many fields as the header; mend it",
+    "Value with unterminated quote": "has a quote that is not closed, or text after it; mend it",
+    "Invalid unicode": _NOT_UTF8,
+    "Maximum line size": "is too long; a quote before it may not be closed",
+}
+
+
+def _csv_problem(error: Exception) -> str:
+    """What is wrong in which line; DuckDB's own message would quote the record."""
     text = str(error)
-    line = re.search(r"Line: (\d+)", text) or re.search(r"[Ll]ine (\d+)", text)
-    head = re.sub(r"^\w[\w ]* Error: ", "", text.split("\n", 1)[0]).strip().rstrip(".")
-    where = f" (line {line.group(1)})" if line and "Line" not in head else ""
-    return f"{head}{where}."
+    line = re.search(r"CSV Error on Line: (\d+)", text)
+    if line is None:
+        mixed = "it is not valid CSV; make its line ends all of one kind"
+        return mixed if "CSV Parser state machine" in text else ""
+    for start, problem in _CSV_PROBLEMS.items():
+        if re.search(f"^{start}", text, re.MULTILINE):
+            return f"line {line.group(1)} {problem}"
+    return f"line {line.group(1)} is not valid CSV; mend it"
+
+
+def _query_problem(error: Exception) -> str:
+    """DuckDB's words about the query itself; about the data they would quote somebody's value."""
+    kind = str(error).partition(" Error:")[0]
+    if kind in ("Binder", "Catalog", "IO", "Parser", "Permission"):
+        return _first_line(error)
+    return f"a value does not fit what the query does with it ({kind[:30].lower()} error)"
+
+
+def _first_line(error: Exception) -> str:
+    head = str(error).split("\n", 1)[0]
+    return re.sub(r"^\w[\w ]* Error: ", "", head).strip().rstrip(".")

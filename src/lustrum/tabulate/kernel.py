@@ -39,27 +39,32 @@ def add_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no c
 
 @_compile
 def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
-    """Count records and sum their keys, side by side in memory, modulo 2**64."""
+    """Count records and sum their keys, side by side in memory, modulo 2**64.
+
+    The last row takes those who are outside: a store more is cheaper than a jump guessed wrong.
+    """
+    outside = cells.shape[0] - 1
     for i in range(index.size):
-        cell = index[i]
-        if cell >= 0:
-            cells[cell, 0] += np.uint64(1)
-            cells[cell, 1] += keys[i]
+        cell = index[i] if index[i] >= 0 else outside
+        cells[cell, 0] += np.uint64(1)
+        cells[cell, 1] += keys[i]
 
 
 @_compile
 def tally_counts(index: Array, counts: Array, cells: Array) -> None:  # pragma: no cover
-    """Add given counts."""
+    """Add given counts, the last cell taking those outside."""
+    outside = cells.size - 1
     for i in range(index.size):
-        if index[i] >= 0:
-            cells[index[i]] += counts[i]
+        cell = index[i] if index[i] >= 0 else outside
+        cells[cell] += counts[i]
 
 
 @_compile
 def tally_numbers(
     index: Array, values: Array, weights: Array, cells: Array
 ) -> None:  # pragma: no cover
-    """Add values times weights, both exact integers."""
+    """Add values times weights, both exact integers, the last cell taking those outside."""
+    outside = cells.size - 1
     for i in range(index.size):
-        if index[i] >= 0:
-            cells[index[i]] += values[i] * weights[i]
+        cell = index[i] if index[i] >= 0 else outside
+        cells[cell] += values[i] * weights[i]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = ["KEY_VERSION", "Secret", "record_keys", "text_identity"]
 
 KEY_VERSION = 1
 _BYTES = 32
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,16 +51,19 @@ class Secret:
     def load_or_create(cls, path: Path) -> Secret:
         """Read the secret from a file, or make the file (readable by its owner only) if there is none."""
         try:
-            text = path.read_text(encoding="ascii").strip()
+            text = path.read_bytes().strip()
         except FileNotFoundError:
             return cls._create(path)
-        try:
-            return cls(bytes.fromhex(text))
-        except ValueError:
+        except OSError as error:
+            raise DatasetError(
+                f"The secret file {path} cannot be read: {error.strerror}."
+            ) from None
+        if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * _BYTES), text):
             raise DatasetError(
                 f"The secret file {path} is damaged; it must hold 64 hexadecimal digits. Restore it "
                 "from a backup: with another secret every table would be perturbed anew."
-            ) from None
+            )
+        return cls(bytes.fromhex(text.decode("ascii")))
 
     @classmethod
     def _create(cls, path: Path) -> Secret:
@@ -102,6 +107,15 @@ def record_keys(
 
 
 def text_identity(text: str) -> int:
-    """The 63-bit identity of a record or holding whose id is a text."""
+    """The 63-bit identity of a record or holding whose id is a text.
+
+    A plain whole number is its own, so that a CSV file, where all is text, and a Parquet file of the
+    same records give the same keys.
+
+    >>> text_identity("17"), text_identity("017") == 17
+    (17, False)
+    """
+    if _WHOLE.fullmatch(text) and int(text) < 1 << 63:
+        return int(text)
     digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

@@ -5,12 +5,14 @@ It is also the second opinion that the kernel is tested against: it shares no lo
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lustrum.model import Contributions, Dataset, Table, TableQuery
+from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
 from lustrum.tabulate.contributions import rank_contributions
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.encode import Chunk
@@ -30,18 +32,23 @@ class SqlEngine:
         self._connection = duckdb.connect()
         keyed = all(chunk.keys is not None for chunk in chunks)
         columns: dict[str, pa.ChunkedArray] = {}
+        # Columns go by number: SQL does not tell "Sex" from "sex".
+        self._column: dict[str, str] = {}
         for v in dataset.variables:
-            columns[f"code_{v.name}"] = pa.chunked_array([c.codes[v.name] for c in chunks])
+            self._column[v.name] = f"code_{len(columns)}"
+            columns[self._column[v.name]] = pa.chunked_array([c.codes[v.name] for c in chunks])
         for name in (*(m.name for m in dataset.measures), *(w.name for w in dataset.weights)):
-            columns[f"number_{name}"] = pa.chunked_array([c.numbers[name] for c in chunks])
+            self._column[name] = f"number_{len(columns)}"
+            columns[self._column[name]] = pa.chunked_array([c.numbers[name] for c in chunks])
         for name in dataset.id_columns:
-            columns[f"id_{name}"] = pa.chunked_array([c.ids[name] for c in chunks])
+            self._column[name] = f"id_{len(columns)}"
+            columns[self._column[name]] = pa.chunked_array([c.ids[name] for c in chunks])
         if keyed:
             columns["record_key"] = pa.chunked_array([c.keys for c in chunks])
         rows = sum(c.rows for c in chunks)
         columns["row_number"] = pa.chunked_array([np.arange(rows, dtype=np.int64)])
         self._keyed = keyed
-        self._connection.register(_RECORDS, pa.table(columns))
+        self._records = pa.table(columns)
 
     def __repr__(self) -> str:
         return f"SqlEngine({self._dataset.name!r})"
@@ -58,11 +65,18 @@ class SqlEngine:
     def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
         """Count by atoms with one GROUP BY."""
         plan = Plan.of(query, self._dataset, unfiltered)
+        # A connection of its own: another thread's question would replace the lookups of this one.
+        with closing(self._connection.cursor()) as connection:
+            connection.register(_RECORDS, self._records)
+            return self._count(connection, plan, ranks)
+
+    def _count(self, connection: duckdb.DuckDBPyConnection, plan: Plan, ranks: int) -> Cube:
+        query = plan.query
         total = plan.size * plan.layers
-        joins, terms = self._index_terms(plan)
-        amount = self._amount(query)
+        joins, terms = self._index_terms(connection, plan)
+        amount = self._amount(connection, query)
         key = "(sum(record_key) % 18446744073709551616)::UBIGINT" if self._keyed else "0::UBIGINT"
-        rows = self._connection.sql(
+        rows = connection.sql(
             f"SELECT {terms} AS cell, count(*) AS n, {key} AS k, sum({amount})::BIGINT AS s "
             f"FROM {_RECORDS} {joins} GROUP BY cell HAVING cell >= 0"
         ).fetchnumpy()
@@ -76,7 +90,7 @@ class SqlEngine:
         measured = query.measure is not None or query.weight is not None
         contributors = contributions = None
         if query.measure is not None:
-            contributors, contributions = self._contributions(plan, joins, terms, ranks)
+            contributors, contributions = self._contributions(connection, plan, joins, terms, ranks)
         return Cube(
             plan,
             self._dataset,
@@ -87,31 +101,46 @@ class SqlEngine:
             contributions=contributions if ranks else None,
         )
 
-    def _amount(self, query: TableQuery) -> str:
-        value = f'"number_{query.measure}"' if query.measure else "1"
-        weight = f'"number_{query.weight}"' if query.weight else "1"
-        return f"{value}::HUGEINT * {weight}::HUGEINT"
+    def _amount(self, connection: duckdb.DuckDBPyConnection, query: TableQuery) -> str:
+        value = self._column[query.measure] if query.measure else "1"
+        weight = self._column[query.weight] if query.weight else "1"
+        amount = f"{value}::HUGEINT * {weight}::HUGEINT"
+        if not (query.measure or query.weight):
+            return amount
+        largest = connection.sql(f"SELECT sum(abs({amount})) FROM {_RECORDS}").fetchall()[0][0]
+        if (largest or 0) >= 1 << 62:
+            raise QueryError(
+                f"The sums of {query.measure or query.weight!r} do not fit 64 bits at their decimals; "
+                "describe the column with fewer decimals, or ask without weights."
+            )
+        return amount
 
-    def _index_terms(self, plan: Plan) -> tuple[str, str]:
+    def _index_terms(self, connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[str, str]:
         joins, terms = [], []
         for number, (name, entry) in enumerate(plan.entries()):
             lookup = f"lustrum_entry_{number}"
             codes = np.arange(entry.size, dtype=np.int64)
-            self._connection.register(lookup, pa.table({"code": codes, "entry": entry}))
-            joins.append(f'JOIN {lookup} e{number} ON e{number}.code = "code_{name}"')
+            connection.register(lookup, pa.table({"code": codes, "entry": entry}))
+            joins.append(f"JOIN {lookup} e{number} ON e{number}.code = {self._column[name]}")
             terms.append(f"e{number}.entry")
         return " ".join(joins), " + ".join(terms) or "0::BIGINT"
 
     def _contributions(
-        self, plan: Plan, joins: str, terms: str, ranks: int
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        plan: Plan,
+        joins: str,
+        terms: str,
+        ranks: int,
     ) -> tuple[npt.NDArray[np.int64], Contributions]:
         query = plan.query
         assert query.measure is not None
         holding = self._dataset.measure(query.measure).holding
-        owner = "row_number" if holding is None else f'"id_{holding}"'
-        weight = f'"number_{query.weight}"' if query.weight else "1::BIGINT"
-        rows = self._connection.sql(
-            f'SELECT {terms} AS cell, {owner} AS owner, "number_{query.measure}" AS v, {weight} AS w '
+        owner = "row_number" if holding is None else self._column[holding]
+        value = self._column[query.measure]
+        weight = self._column[query.weight] if query.weight else "1::BIGINT"
+        rows = connection.sql(
+            f"SELECT {terms} AS cell, {owner} AS owner, {value} AS v, {weight} AS w "
             f"FROM {_RECORDS} {joins}"
         ).fetchnumpy()
         cell = np.asarray(rows["cell"], dtype=np.int64)
@@ -123,4 +152,5 @@ class SqlEngine:
             np.asarray(rows["v"], dtype=np.int64),
             np.asarray(rows["w"], dtype=np.int64) if query.weight else None,
             max(ranks, 1),
+            self._dataset.weight(query.weight).decimals if query.weight else 0,
         )

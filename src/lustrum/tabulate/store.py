@@ -15,8 +15,10 @@ leaves the old dataset or the new one, never half of either.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import Dataset, DatasetError
+from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.engine import KernelEngine
@@ -40,6 +42,8 @@ _RECORDS = "records.arrow"
 _KEYS = "keys.arrow"
 _MANIFEST = "dataset.json"
 _CURRENT = "current"
+_LOCK = ".lock"
+_OWN = re.compile(r"v[0-9a-f]{16}(\.part)?|\.current\.v[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,17 @@ class Store:
     def open(self, name: str, workers: int | None = None) -> EmbeddedEngine:
         """Open the version in force."""
         version = self.version(name)
-        return EmbeddedEngine(self.root / name / version, version, workers)
+        try:
+            return EmbeddedEngine(self.root / name / version, version, workers)
+        except DatasetError:
+            if self.version(name) == version:
+                raise
+            return self.open(name, workers)  # it was replaced between the two looks
 
     @contextlib.contextmanager
     def replace(self, dataset: Dataset) -> Iterator[Writer]:
         """Write a new version and put it in force at the end; an exception leaves the old one."""
+        _check_described(dataset)
         home = self.root / dataset.name
         try:
             home.mkdir(parents=True, exist_ok=True)
@@ -83,30 +93,34 @@ class Store:
             raise DatasetError(f"{home} cannot be made: {error.strerror}.") from None
         version = f"v{secrets.token_hex(8)}"
         folder = home / f"{version}.part"
-        try:
-            folder.mkdir()
-            writer = Writer(folder, dataset)
-            yield writer
-            writer.close()
-            final = home / version
-            folder.rename(final)
-            _sync(home)
-            draft = home / f".{_CURRENT}.{version}"
-            draft.write_text(version + "\n", encoding="ascii")
-            _sync(draft)
-            draft.replace(home / _CURRENT)
-            _sync(home)
-        except OSError as error:
-            raise DatasetError(
-                f"Dataset {dataset.name!r} could not be written to {home}: "
-                f"{error.strerror or error}; the earlier data, if any, are as they were."
-            ) from None
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        for old in home.iterdir():
-            if old.name not in (version, _CURRENT):
-                # Whoever still has the old version mapped keeps it until they close it.
-                shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink()
+        with _alone(home):
+            try:
+                folder.mkdir(mode=0o700)  # microdata are for their keeper only
+                with contextlib.closing(Writer(folder, dataset)) as writer:
+                    yield writer
+                    writer.finish()
+                folder.rename(home / version)
+                _sync(home)
+                draft = home / f".{_CURRENT}.{version}"
+                draft.write_text(version + "\n", encoding="ascii")
+                _sync(draft)
+                draft.replace(home / _CURRENT)
+                _sync(home)
+            except OSError as error:
+                raise DatasetError(
+                    f"Dataset {dataset.name!r} could not be written to {home}: "
+                    f"{error.strerror or error}; the earlier data, if any, are as they were."
+                ) from None
+            finally:
+                self._clean(home)
+
+    def _clean(self, home: Path) -> None:
+        """Remove all versions but the one in force; who has an old one mapped keeps it until they close."""
+        current = home / _CURRENT
+        kept = current.read_text(encoding="ascii").strip() if current.exists() else ""
+        for path in home.iterdir():
+            if _OWN.fullmatch(path.name) and path.name != kept:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
 
 
 class Writer:
@@ -117,7 +131,8 @@ class Writer:
         self._dataset = dataset
         self._rows = 0
         self._schema = _record_schema(dataset)
-        self._records = pa.ipc.new_file(folder / _RECORDS, self._schema)
+        self._record_file = pa.OSFile(str(folder / _RECORDS), "wb")
+        self._records = pa.ipc.new_file(self._record_file, self._schema)
         handle = os.open(folder / _KEYS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._key_file = os.fdopen(handle, "wb")
         self._keys = pa.ipc.new_file(self._key_file, pa.schema([("key", pa.uint64())]))
@@ -144,10 +159,15 @@ class Writer:
         self._rows += chunk.rows
 
     def close(self) -> None:
+        """Let go of the files, finished or not."""
+        self._record_file.close()
+        self._key_file.close()
+
+    def finish(self) -> None:
         """Finish the files and write the manifest last."""
         self._records.close()
         self._keys.close()
-        self._key_file.close()
+        self.close()
         manifest = {
             "format": FORMAT,
             "key_version": KEY_VERSION,
@@ -171,11 +191,16 @@ class EmbeddedEngine(KernelEngine):
         self.rows = int(manifest["rows"])
         # Both maps stay open as long as the engine: its arrays are views into them.
         self._maps = [pa.memory_map(str(folder / name)) for name in (_RECORDS, _KEYS)]
-        records, keys = (pa.ipc.open_file(m) for m in self._maps)
-        chunks = [
-            _chunk(dataset, records.get_batch(i), keys.get_batch(i))
-            for i in range(records.num_record_batches)
-        ]
+        try:
+            records, keys = (pa.ipc.open_file(m) for m in self._maps)
+            chunks = [
+                _chunk(dataset, records.get_batch(i), keys.get_batch(i))
+                for i in range(records.num_record_batches)
+            ]
+        except (pa.ArrowException, OSError):
+            raise DatasetError(
+                f"The dataset in {folder} is damaged: its records cannot be read; ingest it again."
+            ) from None
         super().__init__(dataset, chunks, workers)
 
     @property
@@ -193,8 +218,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
     damaged = f"The dataset in {folder} is damaged"
     try:
         manifest: dict[str, Any] = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{damaged}: {_MANIFEST} cannot be read; ingest it again.") from error
+        if not isinstance(manifest, dict):
+            raise ValueError("not a manifest")
+    except (OSError, ValueError):
+        raise DatasetError(f"{damaged}: {_MANIFEST} cannot be read; ingest it again.") from None
     if manifest.get("format") != FORMAT:
         raise DatasetError(
             f"The dataset in {folder} was written by another version of Lustrum; ingest it again."
@@ -226,7 +253,12 @@ def _record_schema(dataset: Dataset) -> pa.Schema:
 def _chunk(dataset: Dataset, records: pa.RecordBatch, keys: pa.RecordBatch) -> Chunk:
     def array(name: str) -> np.ndarray[Any, Any]:
         column = records.column(records.schema.get_field_index(name))
-        source = column.indices if pa.types.is_dictionary(column.type) else column
+        source = column
+        if pa.types.is_dictionary(column.type):
+            # The kernel checks no bounds: these codes must be those of the description.
+            if tuple(column.dictionary.to_pylist()) != dataset.variable(name).codes:
+                raise pa.ArrowInvalid(f"other codes of {name}")
+            source = column.indices
         out: np.ndarray[Any, Any] = source.to_numpy(zero_copy_only=True)
         return out
 
@@ -238,6 +270,36 @@ def _chunk(dataset: Dataset, records: pa.RecordBatch, keys: pa.RecordBatch) -> C
         ids={name: array(name) for name in dataset.id_columns},
         keys=keys.column(0).to_numpy(zero_copy_only=True),
     )
+
+
+def _check_described(dataset: Dataset) -> None:
+    try:
+        kept = Dataset.from_mapping(dataset.source)
+    except DescriptionError:
+        kept = None
+    if kept != dataset:
+        raise DescriptionError(
+            f"Dataset {dataset.name!r} does not come from its description, which is kept beside the "
+            "records; make it with Dataset.from_mapping or read_description."
+        )
+
+
+@contextlib.contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Keep other writers away from a dataset; a crash lets go too."""
+    try:
+        handle = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DatasetError(f"{home} cannot be written to: {error.strerror}.") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise DatasetError(
+            f"Another process is writing to {home}; wait until it is done."
+        ) from None
+    finally:
+        os.close(handle)
 
 
 def _sync(path: Path) -> None:

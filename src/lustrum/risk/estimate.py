@@ -1,0 +1,199 @@
+"""The risk of a sample when the population behind it is unknown (Antal, Shlomo and Elliot 2015).
+
+Populations are drawn from a model of what may lie behind the sample, and the risk is averaged over
+them; section 6.2 of the paper. Several models side by side show how much hangs on the choice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lustrum._version import __version__
+from lustrum.model import InputError
+from lustrum.risk.batch import risks_of_many
+from lustrum.risk.counts import (
+    Cells,
+    CountsLike,
+    Floats,
+    cells_of,
+    check_draws,
+    check_scale,
+    check_size,
+)
+from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
+from lustrum.risk.r1 import R1
+from lustrum.risk.r2 import R2
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ModelRisk", "RiskEstimate", "draw_risks", "estimate_risk"]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_CELLS_AT_ONCE = 1 << 22
+"""Draws are made in portions of so many cells, which bounds the memory."""
+
+
+@dataclass(frozen=True)
+class ModelRisk:
+    """The risk under one model: over its draws, the mean, the spread and some quantiles."""
+
+    model: str
+    mean: float
+    sd: float
+    quantiles: tuple[tuple[float, float], ...]
+    draws: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def standard_error(self) -> float:
+        """The Monte Carlo error of the mean; the model's own error is not in it."""
+        return float(self.sd / np.sqrt(self.draws))
+
+
+@dataclass(frozen=True)
+class RiskEstimate:
+    """The risk under each model, with what it was computed from."""
+
+    measure: str
+    people: int
+    sampled: int
+    models: tuple[ModelRisk, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, model: str) -> ModelRisk:
+        for found in self.models:
+            if found.model == model:
+                return found
+        raise KeyError(model)
+
+    def __str__(self) -> str:
+        width = max(len(m.model) for m in self.models)
+        lines = [f"{self.measure} of a sample of {self.sampled} from {self.people} people"]
+        lines += [f"{m.model:{width}}  {m.mean:.4f} (sd {m.sd:.4f})" for m in self.models]
+        return "\n".join(lines)
+
+    @property
+    def fraction(self) -> float:
+        """The sampling fraction."""
+        return self.sampled / self.people
+
+    @property
+    def spread(self) -> float:
+        """How far the models' means lie apart: what the choice of a model is worth."""
+        means = [m.mean for m in self.models]
+        return max(means) - min(means)
+
+    def comparison(self) -> tuple[Mapping[str, Any], ...]:
+        """One row for each model: mean, sd, standard error and quantiles."""
+        return tuple(
+            {
+                "model": m.model,
+                "mean": m.mean,
+                "sd": m.sd,
+                "standard_error": m.standard_error,
+                **{f"q{level:g}": value for level, value in m.quantiles},
+            }
+            for m in self.models
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """The comparison as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([dict(row) for row in self.comparison()])
+
+
+def estimate_risk(
+    sample: CountsLike,
+    N: int,
+    models: Sequence[PopulationModel] | None = None,
+    measure: R1 | R2 | None = None,
+    draws: int = 1000,
+    rng: np.random.Generator | int | None = None,
+) -> RiskEstimate:
+    """The risk of a sample from a population of ``N``, under one model or several.
+
+    By default these are the independence model and the Pólya urn, and the measure is ``R2``. With
+    ``R1`` the figure is the risk of the population's table itself. Each model has a random stream
+    of its own, so that leaving out a later one changes nothing.
+
+    >>> estimate = estimate_risk([[20, 3], [11, 0]], N=340, draws=500, rng=1)
+    >>> [m.model for m in estimate.models]
+    ['log-linear, independence', 'Pólya urn']
+    >>> all(0 < m.mean < 1 for m in estimate.models)
+    True
+    """
+    cells = cells_of(sample, "sample")
+    check_scale(cells.measured, "sample")
+    people, count = check_size(cells, N), check_draws(draws)
+    chosen = (LogLinear(), PolyaUrn()) if models is None else tuple(models)
+    if not chosen:
+        raise InputError("There is no model to estimate the risk with; give one or more.")
+    how = R2() if measure is None else measure
+    if not isinstance(how, R1 | R2):
+        raise InputError("The measure must be R1 or R2.")
+    streams = np.random.default_rng(rng).spawn(len(chosen))
+    found = tuple(
+        _model_risk(model, sample, cells, people, how, count, stream)
+        for model, stream in zip(chosen, streams, strict=True)
+    )
+    digest = hashlib.sha256(repr(cells.counts.shape).encode() + cells.counts.tobytes())
+    provenance = {
+        "lustrum": __version__,
+        "numpy": np.__version__,
+        "measure": how.to_mapping(),
+        "models": [model.label for model in chosen],
+        "draws": count,
+        "seed": rng if isinstance(rng, int) else None,
+        "sample_sha256": digest.hexdigest(),
+    }
+    return RiskEstimate(how.name.upper(), people, cells.total, found, provenance)
+
+
+def draw_risks(
+    model: PopulationModel,
+    sample: CountsLike,
+    N: int,
+    measure: R1 | R2,
+    draws: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """The risk of each of many populations drawn from a model, unchecked."""
+    cells = cells_of(sample, "sample")
+    portion = max(1, _CELLS_AT_ONCE // cells.counts.size)
+    which = 0 if isinstance(measure, R1) else 1
+    if measure.weights == "l2":
+        raise InputError("The risk of a sample is estimated with three weights, not the L2 norm.")
+    risks = []
+    for start in range(0, draws, portion):
+        populations = model.draw(sample, N, rng, min(portion, draws - start))
+        rows = populations[:, cells.possible]
+        risks.append(risks_of_many(rows, cells.measured, measure.weights)[which])
+    return np.concatenate(risks)
+
+
+def _model_risk(
+    model: PopulationModel,
+    sample: CountsLike,
+    cells: Cells,
+    N: int,
+    measure: R1 | R2,
+    draws: int,
+    rng: np.random.Generator,
+) -> ModelRisk:
+    risks = draw_risks(model, sample, N, measure, draws, rng)
+    levels = np.quantile(risks, QUANTILES)
+    return ModelRisk(
+        model=model.label,
+        mean=float(risks.mean()),
+        sd=float(risks.std(ddof=1)) if draws > 1 else 0.0,
+        quantiles=tuple(zip(QUANTILES, levels.tolist(), strict=True)),
+        draws=draws,
+        details=model.details(sample, N),
+    )

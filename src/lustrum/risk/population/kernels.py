@@ -1,0 +1,251 @@
+"""Many random populations at once, compiled: multinomial draws and Pólya urns.
+
+One idea carries both. Independent counts from a family of distributions that is closed under sums,
+given their sum, are exactly what is wanted: Poisson counts are multinomial, negative binomial counts
+are Dirichlet-multinomial, which is an urn. So each cell's count is drawn on its own from a table made
+beforehand (one random word and one comparison, by the alias method of Walker 1977 and Vose 1991), with
+means that make the sum fall a little short of what is needed; a sum that overshoots is drawn anew,
+which depends on the sum alone and so leaves the distribution given the sum as it was. What lacks is
+added person by person. A step of this kind needs no logarithm, and there are far fewer than people.
+
+The random words come from SplitMix64 (Steele, Lea and Flood 2014), a mixed counter that starts at a
+word of the caller's generator: same generator, same tables. A counter stays in a register, which the
+state of a larger generator does not, and a table takes a few hundred words only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.risk.compiled import compiled
+from lustrum.risk.counts import Floats, Ints
+from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
+
+__all__ = ["draw_multinomials", "draw_urns"]
+
+Words = npt.NDArray[np.uint64]
+
+_U = np.uint64
+_LOW = _U(0xFFFF)
+_64, _30, _27, _31, _11 = _U(64), _U(30), _U(27), _U(31), _U(11)
+_STEP, _FIRST, _SECOND = _U(0x9E3779B97F4A7C15), _U(0xBF58476D1CE4E5B9), _U(0x94D049BB133111EB)
+
+_ENOUGH_DRAWS = 64
+"""Fewer draws than this are not worth the tables."""
+
+
+def draw_multinomials(
+    sample: Ints, probabilities: Floats, people: int, draws: int, rng: np.random.Generator
+) -> Ints:
+    """``draws`` rows of a sample plus a multinomial of that many people.
+
+    >>> sample, p = np.array([2, 0, 1]), np.array([0.5, 0.5, 0.0])
+    >>> rows = draw_multinomials(sample, p, 10, 100, np.random.default_rng(1))
+    >>> set(rows.sum(axis=1).tolist()), int(rows[:, 0].min()) >= 2, set(rows[:, 2].tolist())
+    ({13}, True, {1})
+    """
+    cells = np.flatnonzero(probabilities > 0)
+    p = probabilities[cells] / probabilities[cells].sum()
+    # The sum of Poisson counts of mean m has the standard deviation sqrt m: aim two of them below.
+    mean = _short_of(people, np.inf, 2.0)
+    width = 20.0 + 20.0 * np.sqrt(mean * p)
+    if not _worthwhile(width, cells.size, draws) or cells.size >= LARGEST:
+        rows = rng.multinomial(people, probabilities / probabilities.sum(), size=draws)
+        return np.asarray(rows + sample)
+    tables = count_tables(0.0, mean * p, people)
+    out = np.empty((draws, probabilities.size), dtype=np.int64)
+    _multinomials(_seed(rng), sample, people, tables, alias_table(p), bits_of(p.size), cells, out)
+    return out
+
+
+def draw_urns(
+    sample: Ints, unseen: Ints, theta: float, people: int, draws: int, rng: np.random.Generator
+) -> Ints:
+    """``draws`` urns that start with the sample and ``theta`` black balls and grow by that many people.
+
+    A drawn colour gains a ball; a black ball brings a new colour, which takes a cell from ``unseen``
+    that no colour has yet, at random. When all of them are taken, a further new colour shares one of
+    them, at random.
+
+    >>> rows = draw_urns(np.array([3, 1, 0]), np.array([2]), 0.5, 16, 100, np.random.default_rng(1))
+    >>> set(rows.sum(axis=1).tolist()), int(rows[:, 0].min()) >= 3
+    ({20}, True)
+    """
+    seen = np.flatnonzero(sample)
+    start = sample[seen]
+    shapes, kind = np.unique(start.astype(np.float64), return_inverse=True)
+    if theta > 0:
+        shapes, kind = np.append(shapes, theta), np.append(kind, shapes.size)
+    else:
+        kind = np.append(kind, -1)
+    total = float(start.sum()) + theta
+    # The sum of negative binomial counts spreads far more than a Poisson one; half is enough.
+    mean = _short_of(people, total, 0.5)
+    ratio = mean / (mean + total)
+    # Generously: the mean, nine standard deviations, and the geometric tail down to the negligible.
+    width = np.minimum((shapes * ratio + 9.0 * np.sqrt(shapes) + 40.0) / (1.0 - ratio), people)
+    if not _worthwhile(width, seen.size, draws):
+        kind = np.full_like(kind, -1)  # no table: every person one by one
+        shapes = shapes[:0]
+    tables = count_tables(ratio, ratio * shapes, people)
+    out = np.empty((draws, sample.size), dtype=np.int64)
+    _urns(
+        _seed(rng),
+        start,
+        seen,
+        np.array(unseen, dtype=np.int64),
+        float(theta),
+        people,
+        tables,
+        kind.astype(np.int64),
+        out,
+    )
+    return out
+
+
+def _seed(rng: np.random.Generator) -> np.uint64:
+    return rng.integers(0, 2**64, dtype=np.uint64)
+
+
+def _worthwhile(width: Floats, cells: int, draws: int) -> bool:
+    """Whether tables of these widths fit their entries and cost less than they save."""
+    if width.max() >= LARGEST // 2:
+        return False
+    return draws >= _ENOUGH_DRAWS and float(width.sum()) <= 4.0 * draws * cells
+
+
+def _short_of(people: int, shape: float, deviations: float) -> float:
+    """The mean that lies so many standard deviations below ``people``.
+
+    With variance ``m (1 + m / shape)`` that is the smaller root of a quadratic equation.
+    """
+    c = deviations * deviations
+    b = 2.0 * people + c
+    return 2.0 * people**2 / (b + np.sqrt(b * b - 4.0 * (1.0 - c / shape) * people**2))  # type: ignore[no-any-return]
+
+
+@compiled
+def _mixed(x: Any) -> Any:  # pragma: no cover
+    """The random word at a place of the counter."""
+    x = (x ^ (x >> _30)) * _FIRST
+    x = (x ^ (x >> _27)) * _SECOND
+    return x ^ (x >> _31)
+
+
+@compiled
+def _uniform(word: Any) -> Any:  # pragma: no cover
+    """From 0 up to, not including, 1."""
+    return np.float64(word >> _11) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _pick(word: Any, offset: Any, bits: Any, entries: Any) -> Any:  # pragma: no cover
+    """The upper bits of a word choose an entry, the lower ones whether to stay with it."""
+    own = word >> (_64 - bits)
+    entry = entries[offset + own]
+    return own if (word << bits) < (entry & ~_LOW) else entry & _LOW
+
+
+@compiled
+def _multinomials(
+    counter: Any,
+    sample: Any,
+    people: int,
+    tables: Any,
+    single: Any,
+    single_bits: Any,
+    cells: Any,
+    out: Any,
+) -> None:  # pragma: no cover
+    entries, offset, bits, lowest = tables
+    gained = np.empty(cells.size, dtype=np.int64)
+    row = sample.copy()
+    for d in range(out.shape[0]):
+        total = people + 1
+        while total > people:
+            total = 0
+            for k in range(cells.size):
+                counter += _STEP
+                count = lowest[k] + np.int64(_pick(_mixed(counter), offset[k], bits[k], entries))
+                gained[k] = count
+                total += count
+        for _ in range(people - total):
+            counter += _STEP
+            gained[_pick(_mixed(counter), _U(0), single_bits, single)] += 1
+        for k in range(cells.size):
+            row[cells[k]] = sample[cells[k]] + gained[k]
+        for i in range(row.size):
+            out[d, i] = row[i]
+
+
+@compiled
+def _new_cell(word: Any, unseen: Any, colours: int) -> Any:  # pragma: no cover
+    """The cell of a new colour: the next of a shuffle made on the way, or any when all are taken."""
+    u = _uniform(word)
+    if colours >= unseen.size:
+        return unseen[int(u * unseen.size)]
+    at = colours + int(u * (unseen.size - colours))
+    cell = unseen[at]
+    unseen[at] = unseen[colours]
+    unseen[colours] = cell
+    return cell
+
+
+@compiled
+def _urns(
+    counter: Any,
+    start: Any,
+    seen: Any,
+    unseen: Any,
+    theta: float,
+    people: int,
+    tables: Any,
+    kind: Any,
+    out: Any,
+) -> None:  # pragma: no cover
+    entries, offset, bits, lowest = tables
+    balls = np.empty(start.sum() + people, dtype=np.int32)
+    gained = np.zeros(kind.size, dtype=np.int64)
+    row = np.empty(out.shape[1], dtype=np.int64)
+    for d in range(out.shape[0]):
+        total = people + 1
+        while total > people:
+            total = 0
+            for k in range(kind.size):
+                t = kind[k]
+                if t >= 0:
+                    counter += _STEP
+                    count = _pick(_mixed(counter), offset[t], bits[t], entries)
+                    gained[k] = lowest[t] + np.int64(count)
+                    total += gained[k]
+        row[:] = 0
+        filled = 0
+        for k in range(seen.size):
+            height, colour = start[k] + gained[k], np.int32(seen[k])
+            row[colour] = height
+            for ball in range(_U(filled), _U(filled + height)):
+                balls[ball] = colour
+            filled += height
+        # Those who came by a black ball are an urn of their own that starts with black balls only;
+        # then everybody who is still to come draws from the whole urn.
+        own = filled + gained[seen.size]
+        first, colours = filled, 0
+        for place in range(filled, balls.size):
+            begin = first if place < own else 0
+            inside = place - begin
+            counter += _STEP
+            u = _uniform(_mixed(counter)) * (theta + inside)
+            if u < theta:
+                counter += _STEP
+                cell = _new_cell(_mixed(counter), unseen, colours)
+                colours += 1
+            else:
+                # The lesser one is for a rounded sum that would reach one ball too far.
+                cell = balls[_U(begin + min(int(u - theta), inside - 1))]
+            balls[_U(place)] = cell
+            row[_U(cell)] += 1
+        for k in range(row.size):
+            out[d, k] = row[k]
