@@ -14,9 +14,12 @@ from pydantic import BaseModel
 
 import lustrum
 from lustrum.cli import app
+from lustrum.cli.studies import as_markdown
 from lustrum.model import Dataset
 from lustrum.model.plugins import GROUPS, load, names
 from lustrum.policy import Policy
+from lustrum.study import run_study
+from lustrum.study.figures import CAPTIONS, write_figures
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -100,6 +103,24 @@ def test_the_tour_of_the_readme_runs() -> None:
     before, after = map(float, re.findall(r"risk (\S+) before, (\S+) after", printed.getvalue())[0])
     assert 0 < after < before < 1
     assert "utility 0.9" in printed.getvalue()
+
+
+@pytest.mark.parametrize("page", ["cell-risk", "samples", "sensitivity"])
+def test_the_examples_of_the_explanations_run(page: str) -> None:
+    (example,) = code_blocks(DOCS / "explanation" / f"{page}.md", "python")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(example, page, "exec"), {})
+    assert printed.getvalue().strip()
+
+
+@pytest.mark.parametrize("name", ["cell-entropy", "markov"])
+def test_the_page_of_a_study_is_what_the_study_prints(name: str, tmp_path: Path) -> None:
+    study = run_study(name)
+    assert study.reproduced
+    drawn = {f"img/{path.name}": CAPTIONS[path.stem] for path in write_figures(study, tmp_path)}
+    assert as_markdown(study, drawn) == (DOCS / "studies" / f"{name}.md").read_text()
+    assert all((DOCS / "studies" / address).is_file() for address in drawn)
 
 
 def test_the_description_in_the_guide_is_valid() -> None:

@@ -146,13 +146,15 @@ def study(
     from lustrum.cli.studies import as_markdown, show_study, with_progress
 
     result = with_progress(name, Console(stderr=True))
+    pictures = {}
     if figures is not None:
-        from lustrum.study.figures import write_figures
+        from lustrum.study.figures import CAPTIONS, write_figures
 
         for path in write_figures(result, figures):
             typer.echo(f"drew {path}", err=True)
+            pictures[f"{figures.name}/{path.name}"] = CAPTIONS[path.stem]
     if markdown:
-        sys.stdout.write(as_markdown(result))
+        sys.stdout.write(as_markdown(result, pictures))
     else:
         show_study(result, Console())
     if not result.reproduced:

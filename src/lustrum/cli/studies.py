@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
@@ -41,9 +43,11 @@ def show_study(study: Study, console: Console) -> None:
     console.print(Text(_verdict(study)))
 
 
-def as_markdown(study: Study) -> str:
-    """The same as Markdown, for the documentation."""
+def as_markdown(study: Study, pictures: Mapping[str, str] | None = None) -> str:
+    """The same as Markdown, for the documentation; ``pictures`` are captions by address."""
     out = [f"# {study.title}", "", study.source, ""]
+    for address, caption in (pictures or {}).items():
+        out += [f"![{caption}]({address})", "", f"*{caption}.*", ""]
     for panel in study.panels:
         out += [
             f"## {panel.title}",
@@ -65,7 +69,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         _number(line.paper),
         _number(line.expected),
         _number(line.ours),
-        "" if difference is None else f"{difference:+.4g}",
+        "" if difference is None else f"{round(difference, 9):+.4g}",
         note,
     )
 

@@ -15,8 +15,13 @@ from lustrum.study.result import Study
 if TYPE_CHECKING:
     import altair
 
-__all__ = ["components_figure", "figures_of", "map_figure", "write_figures"]
+__all__ = ["CAPTIONS", "components_figure", "figures_of", "map_figure", "write_figures"]
 
+CAPTIONS = {
+    "components": "The three terms of the risk: share of empty cells, entropy, and number of people",
+    "table-server-map": "Risk against utility of each method on the four tables, ours and as printed",
+    "markov-map": "Risk against utility of each method, ours and as printed",
+}
 _RISK = ": risk"
 _UTILITY = ": utility"
 
