@@ -243,3 +243,20 @@ def test_the_risk_told_is_the_measure_within_one_step(engine: EmbeddedEngine, po
     decision = answer(query, engine, policy())
     assert decision.risk_before is not None
     assert abs(decision.risk_before - EntropyRisk().before(engine.tabulate(query))) < 0.05
+
+
+def test_no_table_above_the_limit_is_ever_released(engine: EmbeddedEngine, policy: Any) -> None:
+    """Whatever the told figure is rounded to, the measure itself decides too."""
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "job", "area"]})
+    table = engine.tabulate(query)
+    release = policy().protect.spec().apply(table)
+    risk = EntropyRisk().after(table, release)
+    for step in (0.001, 0.05, 0.5, 1.0):
+        for limit in (risk - 0.001, risk + 0.001):
+            told_in = {"risk": {"limit": limit}, "report": {"risk_step": step}}
+            decision = answer(query, engine, policy(**told_in))
+            if limit < risk:
+                assert rules(decision) == ["risk"]
+            if decision.released:
+                assert decision.risk_after is not None
+                assert decision.risk_after <= limit

@@ -100,13 +100,17 @@ def protect(case: Case) -> Case:
 
 
 def measure_after(case: Case) -> Case:
-    """Step 4: is the protected table safe enough? Decided by the figure that is told."""
+    """Step 4: is the protected table safe enough?
+
+    Neither its risk nor the figure that is told may be above the limit. The first keeps the agency's word; the
+    second blurs what a refusal tells about the true counts.
+    """
     assert case.table is not None
     assert case.release is not None
     risk = case.policy.risk.spec().after(case.table, case.release)
     shown = told(risk, case.policy.report.risk_step, case.table, "risk after")
     limit = case.policy.risk.limit
-    if shown > limit:
+    if max(risk, shown) > limit:
         reason = Reason(
             "risk",
             f"The protected table would still be riskier than the limit of {limit:g}.",
