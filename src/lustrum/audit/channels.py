@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from lustrum.model import InputError, Transitions
 
@@ -62,6 +61,8 @@ class MarkovSquare:
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``; a row of zeros where theta rules w out."""
+        from scipy import stats  # takes a second to import, and few need it
+
         size = self.most - self.least + 1
         out = np.zeros((size, size))
         for stay in range(size):

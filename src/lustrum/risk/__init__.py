@@ -9,20 +9,14 @@ what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :c
 =====================  ==========================================================================
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from lustrum.risk.cell_entropy import cell_entropy, expected_risk
-from lustrum.risk.choose import ModelChoice, choose_model
 from lustrum.risk.counts import NotMeasurableError
 from lustrum.risk.entropy import conditional_entropy, entropy
-from lustrum.risk.estimate import ModelRisk, RiskEstimate, estimate_risk
-from lustrum.risk.population import (
-    KnownPopulation,
-    KnownProbabilities,
-    LogLinear,
-    LogLinearFit,
-    PolyaUrn,
-    PopulationModel,
-    simple_random_samples,
-)
 from lustrum.risk.r1 import R1, r1
 from lustrum.risk.r2 import R2, r2
 from lustrum.risk.simple import (
@@ -44,6 +38,19 @@ from lustrum.risk.table_entropy import (
     size_term,
     zeros_term,
 )
+
+if TYPE_CHECKING:
+    from lustrum.risk.choose import ModelChoice, choose_model
+    from lustrum.risk.estimate import ModelRisk, RiskEstimate, estimate_risk
+    from lustrum.risk.population import (
+        KnownPopulation,
+        KnownProbabilities,
+        LogLinear,
+        LogLinearFit,
+        PolyaUrn,
+        PopulationModel,
+        simple_random_samples,
+    )
 
 __all__ = [
     "R1",
@@ -85,3 +92,25 @@ __all__ = [
     "slice_risks",
     "zeros_term",
 ]
+
+# Models of a population bring compiled kernels along; they are imported when first asked for.
+_LATER = {
+    "choose": ("ModelChoice", "choose_model"),
+    "estimate": ("ModelRisk", "RiskEstimate", "estimate_risk"),
+    "population": (
+        "KnownPopulation",
+        "KnownProbabilities",
+        "LogLinear",
+        "LogLinearFit",
+        "PolyaUrn",
+        "PopulationModel",
+        "simple_random_samples",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(importlib.import_module(f"lustrum.risk.{module}"), name)
+    raise AttributeError(f"module 'lustrum.risk' has no attribute {name!r}")

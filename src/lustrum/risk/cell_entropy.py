@@ -9,12 +9,15 @@ nats. Their general model of risk is ``sum_k r(k) p(k)`` (section 2).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit import Belief
 from lustrum.model import InputError
+
+if TYPE_CHECKING:
+    from lustrum.audit import Belief
 
 __all__ = ["cell_entropy", "expected_risk"]
 
@@ -25,6 +28,7 @@ Floats = npt.NDArray[np.float64]
 def cell_entropy(belief: Belief, base: float = 2.0) -> Floats:
     """The risk of each cell: 0 where anything is possible, infinite where one value is left.
 
+    >>> from lustrum.audit import Belief
     >>> cell_entropy(Belief.uniform([0, 5, 0], [406, 5, 2])).round(4).tolist()
     [0.1154, inf, 0.6309]
     >>> fair = Belief.explicit([([0, 1, 2], [0.25, 0.5, 0.25])])
@@ -43,6 +47,7 @@ def expected_risk(belief: Belief, harm: Callable[[Ints], npt.ArrayLike]) -> Floa
     The function takes an array of values, in units of the belief's last decimal, and gives one number
     of 0 or more for each.
 
+    >>> from lustrum.audit import Belief
     >>> published_3 = Belief.uniform([1], [5])
     >>> expected_risk(published_3, lambda k: 1 / k).round(4).tolist()
     [0.4567]
