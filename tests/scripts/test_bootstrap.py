@@ -1,0 +1,106 @@
+"""Setting up: too old a Python, a shim that fails and a broken lock each end in one sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAKE = """#!/bin/sh
+{body}
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of what setting up reads, with an empty folder for commands."""
+    home = tmp_path / "house"
+    home.mkdir()
+    shutil.copytree(ROOT / "scripts", home / "scripts")
+    shutil.copy(ROOT / "Makefile", home)
+    (home / "bin").mkdir()
+    return home
+
+
+def command(house: Path, name: str, body: str) -> None:
+    path = house / "bin" / name
+    path.write_text(FAKE.format(body=body))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def old_python(house: Path, name: str = "python3") -> None:
+    """A Python that runs our scripts but says that it is 3.8."""
+    probe = 'case "$*" in *lustrum-probe*) echo "lustrum-probe 3.8.18 1"; exit 0;; esac'
+    command(house, name, f'{probe}\nexec "{sys.executable}" "$@"')
+
+
+def make(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    tools = f"{house / 'bin'}:/usr/bin:/bin"
+    hidden = house / "hidden"
+    hidden.mkdir(exist_ok=True)
+    make_path = shutil.which("make")
+    assert make_path is not None
+    return subprocess.run(
+        [make_path, *words],
+        cwd=house,
+        env={**os.environ, "PATH": tools, "HOME": str(hidden)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_too_old_a_python_is_one_sentence(house: Path) -> None:
+    old_python(house)
+    for newer in ("python3.14", "python3.13", "python3.12", "python3.11"):
+        command(house, newer, "exit 127")
+    done = make(house, "serve")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert done.returncode != 0
+    assert said == [
+        "Lustrum needs Python 3.11 or newer; `python3` here is 3.8.18. Install a newer one or say "
+        "which to use: make serve PYTHON=python3.12"
+    ]
+    assert not (house / ".venv").exists()
+
+
+def test_a_newer_python_is_found_behind_an_old_one(house: Path) -> None:
+    old_python(house)
+    command(house, "python3.14", "exit 127")
+    command(house, "python3.13", f'echo chosen >> "{house}/log"; exec "{sys.executable}" "$@"')
+    (house / "requirements").mkdir()
+    done = make(house, "serve")
+    assert (house / "log").read_text().startswith("chosen")
+    assert "needs Python" not in done.stderr
+
+
+def test_a_python_that_does_not_run_is_one_sentence(house: Path) -> None:
+    done = make(house, "test", "PYTHON=python9")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert done.returncode != 0
+    assert len(said) == 1
+    assert "`python9` cannot be run" in said[0]
+
+
+def test_setting_up_parses_with_words_that_python_2_knows() -> None:
+    """No annotations, no f-strings: an old interpreter must get as far as the sentence."""
+    source = (ROOT / "scripts" / "bootstrap.py").read_text()
+    assert "->" not in source
+    assert 'f"' not in source
+    assert "from __future__ import print_function" in source
+
+
+def test_the_lock_files_name_no_host_and_hash_everything() -> None:
+    for name in ("run", "dev"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        assert "://" not in text
+        assert "index-url" not in text
+        pinned = [line for line in text.splitlines() if line and line[0].isalpha()]
+        assert pinned
+        assert all("==" in line and line.endswith("\\") for line in pinned)
