@@ -3,29 +3,32 @@
 Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation
 by linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan,
 Padman and Roehrig 2001, section 4). A table of whole numbers that a solver meets on its way settles
-every cell that reaches its bound there, so most questions need not be asked.
+every cell that reaches its bound there, so most questions need not be asked; see
+:mod:`lustrum.audit.sweep`.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.infeasible import ConflictError, conflict
 from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
-from lustrum.audit.reduce import CONTRADICTION, Piece, as_floats, narrowed, pieces
+from lustrum.audit.reduce import CONTRADICTION, as_floats, narrowed, pieces
+from lustrum.audit.sweep import Impossible, Progress, Sweep, Watch
 from lustrum.model import InputError
-from lustrum.solve import Loaded, Outcome, ScipyHighs, Solver
+from lustrum.model.workers import workers as processors
+from lustrum.solve import Highs, Solver
 
 __all__ = ["Bounds", "bounds"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-
-_NEAR = 1e-6  # as far from a whole number as a solver may leave one
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,7 @@ class Bounds:
 
     They always hold. Where ``sharp`` is set both are reached, for whole numbers by tables that were
     checked in whole numbers; elsewhere the true range may be narrower. Infinite where nothing bounds.
+    ``programs`` linear programs and ``searches`` among whole tables were needed.
     """
 
     cells: npt.NDArray[np.intp]
@@ -42,6 +46,8 @@ class Bounds:
     sharp: Mask
     decimals: int = 0
     whole: bool = True
+    programs: int = 0
+    searches: int = 0
 
     def __post_init__(self) -> None:
         for name in ("cells", "low", "high", "sharp"):
@@ -54,6 +60,13 @@ class Bounds:
 
     def __len__(self) -> int:
         return int(self.low.size)
+
+    def of(self, known: Knowledge, cells: Iterable[CellRef] | slice | None = None) -> Bounds:
+        """The bounds of some cells, out of those of all."""
+        picks = _picked(known, cells)
+        return replace(
+            self, cells=picks, low=self.low[picks], high=self.high[picks], sharp=self.sharp[picks]
+        )
 
     @property
     def exact(self) -> Mask:
@@ -75,12 +88,17 @@ def bounds(
     integer: bool = False,
     seconds: float | None = None,
     solver: Solver | None = None,
+    workers: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Bounds:
     """Bound the given cells, or all.
 
     Linear bounds of whole cells are drawn in to whole numbers; where these are not known to be reached,
-    ``integer`` lets integer programming find those that are. After so many ``seconds`` the cells not
-    yet done keep wider bounds that still hold, and are not ``sharp``.
+    ``integer`` lets integer programming find those that are. After so many ``seconds``, or once
+    ``stop`` says so, the cells not yet done keep wider bounds that still hold, and are not ``sharp``.
+    ``progress`` is told after each program, and may raise to end it all. The result is the same for
+    any number of ``workers``, of which there are as many as processors unless told otherwise.
 
     >>> known = Knowledge.of(["x1", "x2", "x3", "x4"])
     >>> for row, total in ((("x1", "x2"), 1537), (("x3", "x4"), 1251), (("x1", "x3"), 406)):
@@ -92,104 +110,69 @@ def bounds(
     picks = _picked(known, cells)
     asked = np.zeros(len(known), dtype=np.bool_)
     asked[picks] = True
-    low, high = narrowed(known)
+    try:
+        low, high = narrowed(known)
+        found = list(pieces(known, low, high, asked))
+        watch = Watch(2 * int(sum(asked[p.cells].sum() for p in found)), seconds, stop, progress)
+        sweeps = [
+            Sweep(p, known, np.flatnonzero(asked[p.cells]), solver or Highs(), watch) for p in found
+        ]
+        _run(sweeps, watch, workers or processors(), integer and known.whole)
+    except (ContradictionError, Impossible) as nothing:
+        raise _explained(known, nothing) from None
     lows, highs = as_floats(low), as_floats(high)
     sharp = np.ones(len(known), dtype=np.bool_)
-    clock = _Clock.start(seconds)
-    for piece in pieces(known, low, high, asked):
-        search = _Search(piece, known, (solver or ScipyHighs()).load(piece.problem), clock)
-        search.run(np.flatnonzero(asked[piece.cells]), integer=integer)
-        lows[piece.cells], highs[piece.cells] = search.low, search.high
-        sharp[piece.cells] = search.sharp
-    return Bounds(picks, lows[picks], highs[picks], sharp[picks], known.decimals, known.whole)
+    for sweep in sweeps:
+        cells_of = sweep.piece.cells
+        lows[cells_of], highs[cells_of] = sweep.low, sweep.high
+        sharp[cells_of] = sweep.sharp
+    return Bounds(
+        picks,
+        lows[picks],
+        highs[picks],
+        sharp[picks],
+        known.decimals,
+        known.whole,
+        watch.programs,
+        watch.searches,
+    )
+
+
+def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
+    """All questions about all pieces: sums, then single cells, then whole tables."""
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        try:
+            for _ in pool.map(Sweep.harvest, sweeps):
+                pass
+            for hard in (False, True) if integer else (False,):
+                parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
+                answers = pool.map(partial(_answer, hard=hard), parts)
+                for (sweep, _), answer in zip(parts, answers, strict=True):
+                    sweep.take(answer)
+        except BaseException:
+            # Whatever ends the audit, an interrupt too, ends the work that still runs.
+            watch.halt()
+            raise
+
+
+def _answer(part: tuple[Sweep, npt.NDArray[np.intp]], *, hard: bool) -> Sweep:
+    sweep, block = part
+    return sweep.answer(block, hard=hard)
+
+
+def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> ContradictionError:
+    """A few facts that contradict each other, or at least what was noticed first."""
+    found = conflict(known)
+    if found is not None:
+        return ConflictError(found)
+    if isinstance(nothing, ContradictionError):
+        return nothing
+    kind = "of whole numbers " if nothing.whole else ""
+    name = known.names[nothing.cell]
+    return ContradictionError(f"{CONTRADICTION}no table {kind}fits all that is known about {name}.")
 
 
 def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> npt.NDArray[np.intp]:
     if cells is None or isinstance(cells, slice):
         return np.arange(len(known), dtype=np.intp)[cells if cells is not None else slice(None)]
     return np.array([known.cell(c) for c in cells], dtype=np.intp)
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """When the time is over, if ever."""
-
-    end: float | None
-
-    @classmethod
-    def start(cls, seconds: float | None) -> _Clock:
-        return cls(None if seconds is None else time.monotonic() + seconds)
-
-    @property
-    def left(self) -> float | None:
-        return None if self.end is None else self.end - time.monotonic()
-
-
-class _Search:
-    """The questions put to a solver about one piece, and what is known after each answer."""
-
-    def __init__(self, piece: Piece, known: Knowledge, loaded: Loaded, clock: _Clock) -> None:
-        self.piece, self.known, self.loaded, self.clock = piece, known, loaded, clock
-        self.low, self.high = as_floats(piece.low), as_floats(piece.high)
-        # The least and the most that some table, seen on the way, is known to have.
-        self.least = np.full(self.low.size, np.inf)
-        self.most = np.full(self.low.size, -np.inf)
-
-    @property
-    def sharp(self) -> Mask:
-        return np.asarray((self.least <= self.low) & (self.most >= self.high))
-
-    def run(self, asked: npt.NDArray[np.intp], *, integer: bool) -> None:
-        """Linear programs for all cells asked, then integer ones where these are not enough."""
-        for whole in (False, True) if integer and self.known.whole else (False,):
-            for cell in asked.tolist():
-                if self.least[cell] > self.low[cell]:
-                    self._ask(cell, 1.0, whole)
-                if self.most[cell] < self.high[cell]:
-                    self._ask(cell, -1.0, whole)
-
-    def _ask(self, cell: int, sign: float, whole: bool) -> None:
-        """Minimise (sign 1) or maximise (sign -1) one cell."""
-        left = self.clock.left
-        if left is not None and left <= 0:
-            return
-        cost = np.zeros(self.low.size)
-        cost[cell] = sign
-        found = self.loaded.minimise(cost, whole=whole, seconds=left)
-        if found.outcome is Outcome.INFEASIBLE:
-            names = self.known.names[int(self.piece.cells[cell])]
-            kind = "of whole numbers " if whole else ""
-            raise ContradictionError(
-                f"{CONTRADICTION}no table {kind}fits all that is known about {names}."
-            )
-        if found.point is not None:
-            self._meet(found.point)
-        if found.outcome is Outcome.UNBOUNDED:
-            reached = self.least if sign > 0 else self.most
-            reached[cell] = -np.inf if sign > 0 else np.inf
-        self._narrow(cell, sign, found.bound)
-        if found.outcome is Outcome.OPTIMAL and not self.known.whole:
-            # Real cells have no exact check: the optimum is reached as far as floats can tell.
-            self.least[cell] = self.low[cell] if sign > 0 else self.least[cell]
-            self.most[cell] = self.high[cell] if sign < 0 else self.most[cell]
-
-    def _narrow(self, cell: int, sign: float, proven: float) -> None:
-        if not np.isfinite(proven):
-            return
-        if self.known.whole:
-            proven = float(np.ceil(proven - _NEAR))
-        if sign > 0:
-            self.low[cell] = max(self.low[cell], proven)
-        else:
-            self.high[cell] = min(self.high[cell], -proven)
-
-    def _meet(self, point: Floats) -> None:
-        """Remember what a table found on the way reaches, if it is one."""
-        if not self.known.whole:
-            return
-        near = np.round(point)
-        if bool((np.abs(point - near) > _NEAR * (1.0 + np.abs(near))).any()):
-            return
-        if self.piece.holds(near.astype(np.int64)):
-            np.minimum(self.least, near, out=self.least)
-            np.maximum(self.most, near, out=self.most)

@@ -3,20 +3,25 @@
 =============================  ====================================================================
 :class:`LinearProblem`         rows and columns with their bounds
 :class:`Solver`                whoever can load a problem and minimise over it, again and again
-:class:`ScipyHighs`            HiGHS as scipy ships it
+:class:`Highs`                 HiGHS kept warm from one question to the next
+:class:`ScipyHighs`            HiGHS as scipy ships it, from scratch each time
 :func:`lower_bound`            what multipliers prove about a minimum, whoever found them
+:class:`Prover`                the same for one problem and many questions
 =============================  ====================================================================
 """
 
-from lustrum.solve.duality import lower_bound
+from lustrum.solve.duality import Prover, lower_bound
+from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Loaded, Optimum, Outcome, Solver
 from lustrum.solve.scipy_highs import ScipyHighs
 
 __all__ = [
+    "Highs",
     "LinearProblem",
     "Loaded",
     "Optimum",
     "Outcome",
+    "Prover",
     "ScipyHighs",
     "Solver",
     "lower_bound",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lustrum.solve.problem import LinearProblem, Sparse
 
-__all__ = ["lower_bound"]
+__all__ = ["Prover", "drawn_back", "lower_bound"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,17 +35,55 @@ def lower_bound(problem: LinearProblem, cost: Floats, multipliers: Floats) -> fl
     >>> round(lower_bound(problem, np.array([0.0, 1.0]), np.array([1.0])), 9)
     1.0
     """
-    y = _settled(problem, multipliers)
-    matrix = problem.matrix
-    reduced = cost - matrix.T @ y
-    blur = np.zeros_like(reduced) if _adds_up(matrix, cost, y) else _blur(matrix, cost, y)
-    by_row = _least(y, y, problem.row_low, problem.row_high)
-    by_column = _least(reduced - blur, reduced + blur, problem.low, problem.high)
-    if not (np.isfinite(by_row).all() and np.isfinite(by_column).all()):
-        return -np.inf
-    size = float(np.abs(by_row).sum() + np.abs(by_column).sum())
-    count = by_row.size + by_column.size
-    return float(by_row.sum() + by_column.sum()) - _EPS * count * size
+    return Prover(problem)(cost, multipliers)
+
+
+class Prover:
+    """:func:`lower_bound` for one problem and many costs; what they share is computed once."""
+
+    def __init__(self, problem: LinearProblem) -> None:
+        self.problem = problem
+        self._columns = problem.matrix.T.tocsr().astype(np.float64)
+        self._terms = np.diff(self._columns.indptr) + 2.0
+        self._whole = _countable(self._columns.data)
+        self._sizes: Sparse = None
+
+    def __call__(self, cost: Floats, multipliers: Floats) -> float:
+        """A number that ``cost @ x`` is never below."""
+        problem = self.problem
+        y = _settled(problem, multipliers)
+        reduced = cost - self._columns @ y
+        by_row = y * np.where(y > 0, problem.row_low, np.where(y < 0, problem.row_high, 0.0))
+        if self._whole and _countable(y * _GRID) and _countable(cost):
+            # The reduced costs come out without any rounding error.
+            rising, falling = reduced > 0, reduced < 0
+            by_column = reduced * np.where(
+                rising, problem.low, np.where(falling, problem.high, 0.0)
+            )
+        else:
+            blur = self._blur(cost, y)
+            by_column = _least(reduced - blur, reduced + blur, problem.low, problem.high)
+        if not (np.isfinite(by_row).all() and np.isfinite(by_column).all()):
+            return -np.inf
+        size = float(np.abs(by_row).sum() + np.abs(by_column).sum())
+        count = by_row.size + by_column.size
+        return float(by_row.sum() + by_column.sum() - _EPS * count * size)
+
+    def _blur(self, cost: Floats, y: Floats) -> Floats:
+        """How far each reduced cost may be off: a sum's error is at most its terms times its size."""
+        if self._sizes is None:
+            self._sizes = abs(self._columns)
+        return np.asarray(2.0 * _EPS * self._terms * (np.abs(cost) + self._sizes @ np.abs(y)))
+
+
+def drawn_back(value: float) -> float:
+    """A bound that only a search in floating point vouches for, a little lower."""
+    return value - 1e-6 - 1e-9 * abs(value) if np.isfinite(value) else value
+
+
+def _countable(numbers: Floats) -> bool:
+    """Whether all are whole and small, so that their products add up exactly."""
+    return bool(np.all((numbers == np.round(numbers)) & (np.abs(numbers) < 2**20)))
 
 
 def _settled(problem: LinearProblem, multipliers: Floats) -> Floats:
@@ -54,19 +92,6 @@ def _settled(problem: LinearProblem, multipliers: Floats) -> Floats:
     y = np.where(np.abs(near - multipliers) < _NOISE, near, multipliers)
     end = np.where(y > 0, problem.row_low, problem.row_high)
     return np.where(np.isfinite(end), y, 0.0)
-
-
-def _adds_up(matrix: Sparse, cost: Floats, y: Floats) -> bool:
-    """Whether the reduced costs come out without any rounding error."""
-    parts = (y * _GRID, cost, matrix.data)
-    return all(bool(np.all((p == np.round(p)) & (np.abs(p) < 2**20))) for p in parts)
-
-
-def _blur(matrix: Sparse, cost: Floats, y: Floats) -> Floats:
-    """How far each reduced cost may be off: a sum's error is at most its terms times its size."""
-    columns = abs(matrix).tocsc()
-    terms = np.diff(columns.indptr) + 2.0
-    return np.asarray(2.0 * _EPS * terms * (np.abs(cost) + columns.T @ np.abs(y)))
 
 
 def _least(factor_low: Floats, factor_high: Floats, low: Floats, high: Floats) -> Floats:

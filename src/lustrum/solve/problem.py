@@ -64,21 +64,37 @@ class Optimum:
     """The end of a minimisation.
 
     No feasible x is below ``bound``, however the search ended; it is minus infinity where nothing
-    is proven. ``point`` is the best x found, within the solver's tolerances, or None.
+    is proven. ``point`` is the best x found, within the solver's tolerances, or None. The
+    ``multipliers`` of the rows, where there are any, are the solver's reason for the bound; where
+    nothing is feasible, they are its reason for that. ``steps`` is how many vertices it went through.
     """
 
     outcome: Outcome
     bound: float
     point: Floats | None = None
+    multipliers: Floats | None = None
+    steps: int = 0
 
 
 class Loaded(Protocol):
     """A problem inside a solver, which may keep what it learnt from one question to the next."""
 
     def minimise(
-        self, cost: Floats, *, whole: bool = False, seconds: float | None = None
+        self,
+        cost: Floats,
+        *,
+        whole: bool = False,
+        seconds: float | None = None,
+        target: float | None = None,
     ) -> Optimum:
-        """The least ``cost @ x``, over all x or over whole ones, within so many seconds."""
+        """The least ``cost @ x``, over all x or over whole ones, within so many seconds.
+
+        A search for whole ones may end at the first that costs no more than the ``target``.
+        """
+        ...
+
+    def again(self) -> Loaded:
+        """The same problem once more, to be asked at the same time, with what was learnt so far."""
         ...
 
 

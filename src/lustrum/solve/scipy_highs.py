@@ -1,4 +1,4 @@
-"""HiGHS as scipy ships it: every question is solved from scratch."""
+"""HiGHS as scipy ships it: every question is solved from scratch, the plain reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from lustrum.solve.duality import lower_bound
+from lustrum.solve.duality import drawn_back, lower_bound
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
 __all__ = ["ScipyHighs"]
@@ -25,11 +25,6 @@ _OUTCOMES = {
     3: Outcome.UNBOUNDED,
     4: Outcome.CUT_SHORT,
 }
-
-
-def _drawn_back(value: float) -> float:
-    """A bound that only a search in floating point vouches for, a little lower."""
-    return value - 1e-6 - 1e-9 * abs(value) if np.isfinite(value) else value
 
 
 @dataclass(frozen=True)
@@ -60,12 +55,21 @@ class _Loaded:
     above: npt.NDArray[np.intp]
 
     def minimise(
-        self, cost: Floats, *, whole: bool = False, seconds: float | None = None
+        self,
+        cost: Floats,
+        *,
+        whole: bool = False,
+        seconds: float | None = None,
+        target: float | None = None,
     ) -> Optimum:
-        """The least ``cost @ x``; for whole x by branch and bound."""
+        """The least ``cost @ x``; for whole x by branch and bound, which never ends early."""
         if bool((self.problem.low > self.problem.high).any()):
             return Optimum(Outcome.INFEASIBLE, np.inf)
         return self._whole(cost, seconds) if whole else self._linear(cost, seconds)
+
+    def again(self) -> _Loaded:
+        """Itself, since it keeps nothing."""
+        return self
 
     def _linear(self, cost: Floats, seconds: float | None) -> Optimum:
         problem, matrix = self.problem, self.matrix
@@ -93,8 +97,8 @@ class _Loaded:
             y[self.above] -= marginals[self.below.size :]
         proven = lower_bound(problem, cost, y)
         if proven == -np.inf:
-            proven = _drawn_back(float(found.fun))
-        return Optimum(outcome, proven, np.asarray(found.x))
+            proven = drawn_back(float(found.fun))
+        return Optimum(outcome, proven, np.asarray(found.x), y, int(found.nit))
 
     def _whole(self, cost: Floats, seconds: float | None) -> Optimum:
         problem = self.problem
@@ -115,4 +119,4 @@ class _Loaded:
         reported = found.mip_dual_bound
         proven = -np.inf if reported is None or np.isnan(reported) else float(reported)
         point = None if found.x is None else np.asarray(found.x)
-        return Optimum(outcome, _drawn_back(proven), point)
+        return Optimum(outcome, drawn_back(proven), point)

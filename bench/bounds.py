@@ -1,0 +1,228 @@
+"""How fast all suppressed cells are bounded, beside one pair of cold linear programs a cell.
+
+Run it from the root of the project: ``python bench/bounds.py``; with ``--data FOLDER`` the problems
+of a folder of CSPLIB files (``*.json.gz``) too. The cold programs are measured on a sample of cells and
+scaled up to all; on the sample both must give the same bounds to 1e-6. It prints markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from lustrum.audit import Knowledge, Seen, bounds, from_margins, from_tables
+from lustrum.audit.elimination import exactly_disclosed
+from lustrum.audit.reduce import as_floats
+from lustrum.model import Category, InputError, TableAxis
+
+PROBLEMS = ("hier13", "two5in6", "ninenew")
+
+
+def with_total(name: str, size: int) -> TableAxis:
+    """Single codes and their total."""
+    codes = [Category(str(i), str(i), (i,)) for i in range(size)]
+    return TableAxis(name, name, (*codes, Category("T", "Total", tuple(range(size)))))
+
+
+def suppressed_table(shape: Sequence[int], share: float, seed: int) -> Knowledge:
+    """Magnitudes with all totals shown, a share of the inner cells suppressed at random."""
+    rng = np.random.default_rng(seed)
+    values = np.floor(rng.lognormal(4.0, 1.2, shape)).astype(np.int64)
+    mask = rng.random(shape) < share
+    for place in range(len(shape)):
+        values = np.concatenate([values, values.sum(axis=place, keepdims=True)], axis=place)
+        mask = np.concatenate(
+            [mask, np.zeros_like(mask[(slice(None),) * place + (slice(1),)])], place
+        )
+    axes = [with_total(n, s) for n, s in zip("ABCDEF", shape, strict=False)]
+    return from_tables([Seen.exact(axes, np.where(mask, 0, values), mask)])
+
+
+def csplib(path: Path, share: float, seed: int) -> tuple[Knowledge, Any]:
+    """A problem with its primaries and a random share of the cells suppressed, and the truth."""
+    with gzip.open(path, "rt") as file:
+        data = json.load(file)
+    value = np.array(data["value"], dtype=np.int64)
+    hidden = np.random.default_rng(seed).random(value.size) < share
+    hidden[np.array(data["primary"], dtype=np.int64)] = True
+    rows = [[total, *parts] for total, parts in data["relations"]]
+    signs = [[-1] + [1] * len(parts) for _, parts in data["relations"]]
+    indptr = np.cumsum([0] + [len(r) for r in rows])
+    matrix = sparse.csr_array(
+        (np.concatenate(signs), np.concatenate(rows), indptr), shape=(len(rows), value.size)
+    )
+    zeros = np.zeros(len(rows), dtype=np.int64)
+    known = Knowledge(
+        names=[f"cell {i}" for i in range(value.size)],
+        low=np.where(hidden, 0, value),
+        high=np.where(hidden, int(np.max(data["total_bound"])), value),
+        matrix=matrix,
+        fact_low=zeros,
+        fact_high=zeros,
+    )
+    return known, value
+
+
+class Cold:
+    """HiGHS with its own defaults on all suppressed cells; forgets everything between questions."""
+
+    def __init__(self, known: Knowledge) -> None:
+        self.cells = np.flatnonzero(known.low < known.high)
+        matrix = known.matrix.tocsr().astype(np.float64)
+        shown = np.where(known.low == known.high, known.low, 0).astype(np.float64)
+        part = matrix[:, self.cells]
+        rows = np.flatnonzero(np.diff(part.indptr))
+        part, settled = part[rows].tocsc(), (matrix @ shown)[rows]
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = part.shape
+        lp.col_cost_ = np.zeros(part.shape[1])
+        lp.col_lower_ = as_floats(known.low[self.cells])
+        lp.col_upper_ = as_floats(known.high[self.cells])
+        lp.row_lower_ = known.fact_low[rows] - settled
+        lp.row_upper_ = known.fact_high[rows] - settled
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = part.indptr, part.indices
+        lp.a_matrix_.value_ = part.data
+        self.model = highspy.Highs()
+        self.model.setOptionValue("output_flag", False)
+        self.model.passModel(lp)
+
+    def pair(self, column: int) -> tuple[float, float]:
+        """The least and the most of one cell."""
+        ends = []
+        for sign in (1.0, -1.0):
+            self.model.changeColCost(column, sign)
+            self.model.clearSolver()
+            self.model.run()
+            assert self.model.getModelStatus() == highspy.HighsModelStatus.kOptimal
+            ends.append(sign * self.model.getObjectiveValue())
+        self.model.changeColCost(column, 0.0)
+        return ends[0], ends[1]
+
+
+def against_cold(label: str, known: Knowledge, sample: int, workers: int | None) -> str:
+    """One line of the first table."""
+    cold = Cold(known)
+    picks = np.random.default_rng(1).choice(cold.cells.size, min(sample, cold.cells.size), False)
+    start = time.perf_counter()
+    pairs = np.array([cold.pair(int(p)) for p in picks])
+    slow = (time.perf_counter() - start) / picks.size * cold.cells.size
+    best, found = timed(known, cold.cells, workers)
+    real = bounds(known.relaxed(), cold.cells, workers=workers)
+    off = max(
+        np.abs(real.low[picks] - pairs[:, 0]).max(), np.abs(real.high[picks] - pairs[:, 1]).max()
+    )
+    assert off <= 1e-6 * (1 + np.abs(pairs).max() * 1e-3), off
+    return row(
+        label,
+        cold.cells.size,
+        f"{slow:.1f} s",
+        f"{best:.3f} s",
+        f"{slow / best:.0f}",
+        found.programs,
+        int(found.sharp.sum()),
+        int(found.exact.sum()),
+        f"{off:.0e}",
+    )
+
+
+def timed(known: Knowledge, cells: Any, workers: int | None, **options: Any) -> tuple[float, Any]:
+    """The best of three, or the first where one takes seconds."""
+    best, found = np.inf, None
+    for _ in range(3):
+        start = time.perf_counter()
+        found = bounds(known, cells, workers=workers, **options)
+        best = min(best, time.perf_counter() - start)
+        if best > 2.0:
+            break
+    return best, found
+
+
+def all_two_way(shape: Sequence[int], seed: int) -> Knowledge:
+    """All two-way margins of a random sparse cube."""
+    cube = np.random.default_rng(seed).poisson(2.0, shape)
+    names = "ABCDEFG"[: len(shape)]
+    margins = {
+        "".join(pair): cube.sum(axis=tuple(i for i, n in enumerate(names) if n not in pair))
+        for pair in combinations(names, 2)
+    }
+    return from_margins(dict(zip(names, shape, strict=True)), margins)
+
+
+def row(*cells: object) -> str:
+    """A line of a markdown table."""
+    return "| " + " | ".join(str(c) for c in cells) + " |"
+
+
+def header(*names: str) -> str:
+    """The head of a markdown table."""
+    return row(*names) + "\n" + row(*["---"] * len(names))
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="a folder of CSPLIB problems, *.json.gz")
+    parser.add_argument("--sample", type=int, default=40, help="cells solved cold")
+    parser.add_argument(
+        "--workers", type=int, default=None, help="threads; all processors if absent"
+    )
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.1], help="shares suppressed")
+    given = parser.parse_args()
+    bounds(suppressed_table((5, 5), 0.5, 0))  # the first run compiles a kernel
+    print("Linear bounds of all suppressed cells; the cold pairs are a sample scaled up.\n")
+    print(header("table", "cells", "cold", "ours", "ratio", "LPs", "sharp", "exact", "differ by"))
+    for shape in ((100, 100), (20, 20, 20)):
+        for share in (0.1, 0.2):
+            label = f"{' x '.join(map(str, shape))}, {share:.0%}"
+            known = suppressed_table(shape, share, 7)
+            print(against_cold(label, known, given.sample, given.workers), flush=True)
+    print("\nSharp bounds of whole numbers, all two-way margins known.\n")
+    print(header("table", "cells", "time", "LPs", "searches", "sharp"))
+    for shape in ((2,) * 6, (4, 4, 3)):
+        known = all_two_way(shape, 3)
+        took, found = timed(known, known.table(0), given.workers, integer=True)
+        label = " x ".join(map(str, shape))
+        figures = (found.programs, found.searches, int(found.sharp.sum()))
+        print(row(label, len(found), f"{took:.3f} s", *figures), flush=True)
+    if given.data is not None:
+        print("\nPrimaries and a random share of all cells suppressed.\n")
+        names = ("problem", "cells", "share", "suppressed", "time", "LPs", "sharp", "exact")
+        print(header(*names, "by elimination"))
+        for name in PROBLEMS:
+            for share in given.shares:
+                print(real(given.data / f"{name}.json.gz", share, given.workers), flush=True)
+
+
+def real(path: Path, share: float, workers: int | None) -> str:
+    """One line of the last table."""
+    known, value = csplib(path, share, 7)
+    cells = np.flatnonzero(known.low < known.high)
+    start = time.perf_counter()
+    found = bounds(known, cells, workers=workers)
+    took = time.perf_counter() - start
+    assert ((found.low <= value[cells]) & (value[cells] <= found.high)).all()
+    start = time.perf_counter()
+    try:
+        disclosed = exactly_disclosed(known)[cells]
+        assert found.exact[disclosed].all()
+        eliminated = f"{int(disclosed.sum())} in {time.perf_counter() - start:.2f} s"
+    except InputError:
+        eliminated = "too large"
+    figures = (found.programs, int(found.sharp.sum()), int(found.exact.sum()), eliminated)
+    label = (path.name.split(".")[0], len(known), f"{share:.0%}", cells.size)
+    return row(*label, f"{took:.2f} s", *figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""HiGHS kept warm: one model, and each question goes on from where the last one ended.
+
+Only the costs differ between questions, so the vertex reached last is feasible for the next one, and
+the primal simplex method needs a handful of steps from there. Nothing is presolved in between, which
+would forget that vertex. One thread and a fixed order of questions always give the same answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.solve.duality import Prover, drawn_back
+from lustrum.solve.problem import LinearProblem, Optimum, Outcome
+
+__all__ = ["Highs"]
+
+Floats = npt.NDArray[np.float64]
+
+_ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
+_LOOSE = 1e-6  # a proof that falls short of the point by more is tried again
+_PRIMAL, _DUAL = 4, 1
+_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
+# Small problems are asked by the hundred; these heuristics take longer than the search itself.
+_PLAIN = {
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
+_STATUS = highspy.HighsModelStatus
+_OUTCOMES = {
+    _STATUS.kOptimal: Outcome.OPTIMAL,
+    _STATUS.kInfeasible: Outcome.INFEASIBLE,
+    _STATUS.kUnbounded: Outcome.UNBOUNDED,
+    _STATUS.kObjectiveTarget: Outcome.OPTIMAL,
+}
+
+
+@dataclass(frozen=True)
+class Highs:
+    """Linear and integer programs by HiGHS, hot-started from one question to the next.
+
+    Every linear bound is proven again by weak duality from the multipliers alone, so an error of
+    the solver can make a bound weaker but never wrong.
+
+    >>> from scipy import sparse
+    >>> problem = LinearProblem(sparse.csr_array([[1.0, 1.0]]), [3.0], [3.0], [0.0] * 2, [2.0] * 2)
+    >>> loaded = Highs().load(problem)
+    >>> [round(loaded.minimise(np.array(cost)).bound, 9) for cost in ([1.0, 0.0], [-1.0, 0.0])]
+    [1.0, -2.0]
+    """
+
+    def load(self, problem: LinearProblem) -> _Loaded:
+        """Hand over the problem once, with numbers scaled to what the solver can tell apart."""
+        return _Loaded(problem)
+
+
+class _Loaded:
+    def __init__(self, problem: LinearProblem) -> None:
+        self.problem = problem
+        self._crossed = _crossed(problem)
+        self._scale = _scale(problem)
+        self._prove = Prover(problem)
+        self._cost = np.zeros(problem.low.size)
+        self._linear: Any = None
+        self._integer: Any = None
+
+    def minimise(
+        self,
+        cost: Floats,
+        *,
+        whole: bool = False,
+        seconds: float | None = None,
+        target: float | None = None,
+    ) -> Optimum:
+        """The least ``cost @ x``; for whole x by branch and bound, down to the target if there is one."""
+        if self._crossed:
+            return Optimum(Outcome.INFEASIBLE, np.inf)
+        if cost.size == 0:
+            return Optimum(Outcome.OPTIMAL, 0.0, np.zeros(0))
+        return self._branch(cost, seconds, target) if whole else self._slide(cost, seconds)
+
+    def again(self) -> _Loaded:
+        """The same problem at the same vertex."""
+        twin = _Loaded(self.problem)
+        if self._linear is not None:
+            twin._open()
+            twin._linear.setBasis(self._linear.getBasis())
+        return twin
+
+    def _open(self) -> None:
+        self._linear = _model(self.problem, self._scale)
+        _set(self._linear, presolve="off", solver="simplex")
+
+    def _slide(self, cost: Floats, seconds: float | None) -> Optimum:
+        """From the last vertex to the best one; from scratch where that leads nowhere."""
+        fresh = self._linear is None
+        if fresh:
+            self._open()
+        model = self._linear
+        changed = np.flatnonzero(self._cost != cost).astype(np.int32)
+        model.changeColsCost(changed.size, changed, cost[changed])
+        self._cost = cost.copy()
+        # Without a vertex to start from the dual method is quicker, and says why nothing is feasible.
+        found = self._run(cost, _DUAL if fresh else _PRIMAL, seconds)
+        if found.outcome is Outcome.UNBOUNDED or self._good(cost, found):
+            return found
+        if model.getModelStatus() == _STATUS.kTimeLimit:
+            return found
+        if fresh and found.outcome is Outcome.INFEASIBLE:
+            return found
+        model.clearSolver()
+        again = self._run(cost, _DUAL, seconds)
+        if again.outcome is Outcome.INFEASIBLE or again.bound > found.bound:
+            return again
+        return found
+
+    def _run(self, cost: Floats, strategy: int, seconds: float | None) -> Optimum:
+        _set(self._linear, simplex_strategy=strategy)
+        _limit(self._linear, seconds)
+        self._linear.run()
+        return self._read(cost)
+
+    def _good(self, cost: Floats, found: Optimum) -> bool:
+        """Whether the proof reaches the point, as it does but for numerical trouble."""
+        if found.outcome is not Outcome.OPTIMAL or found.point is None:
+            return False
+        value = float(cost @ found.point)
+        return value - found.bound <= _LOOSE * (1.0 + 1e-3 * abs(value))
+
+    def _read(self, cost: Floats) -> Optimum:
+        model = self._linear
+        outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
+        steps = max(int(model.getInfo().simplex_iteration_count), 0)
+        if outcome is Outcome.INFEASIBLE:
+            return Optimum(outcome, np.inf, None, self._ray(), steps)
+        solution = model.getSolution()
+        if outcome is Outcome.UNBOUNDED or not solution.dual_valid:
+            return Optimum(outcome, -np.inf, None, None, steps)
+        y = np.array(solution.row_dual)
+        proven = self._prove(cost, y)
+        point = None
+        if outcome is Outcome.OPTIMAL:
+            point = np.array(solution.col_value) * self._scale
+            if proven == -np.inf:
+                proven = drawn_back(float(cost @ point))
+        return Optimum(outcome, proven, point, y, steps)
+
+    def _ray(self) -> Floats | None:
+        """Multipliers that prove that nothing is feasible (Farkas), if the solver has them."""
+        _, has, ray = self._linear.getDualRay()
+        if not has:
+            return None
+        zero = np.zeros(self._cost.size)
+        signed = [np.array(ray), -np.array(ray)]
+        proofs = [self._prove(zero, y) for y in signed]
+        best = int(np.argmax(proofs))
+        return signed[best] if proofs[best] > 0 else None
+
+    def _branch(self, cost: Floats, seconds: float | None, target: float | None) -> Optimum:
+        if self._integer is None:
+            self._integer = _model(self.problem, 1.0)
+            every = np.arange(cost.size, dtype=np.int32)
+            kinds = np.full(cost.size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+            self._integer.changeColsIntegrality(cost.size, every, kinds)
+            _set(self._integer, **_PLAIN)
+        model = self._integer
+        model.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
+        _set(model, objective_target=-highspy.kHighsInf if target is None else target + 1e-6)
+        _limit(model, seconds)
+        model.run()
+        outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
+        if outcome is Outcome.INFEASIBLE:
+            return Optimum(outcome, np.inf)
+        info, solution = model.getInfo(), model.getSolution()
+        point = np.array(solution.col_value) if solution.value_valid else None
+        bound = float(info.mip_dual_bound)
+        proven = drawn_back(bound) if np.isfinite(bound) else -np.inf
+        return Optimum(outcome, proven, point, None, max(int(info.simplex_iteration_count), 0))
+
+
+def _crossed(problem: LinearProblem) -> bool:
+    """Whether some ends cross, or a row without entries asks for more than nothing."""
+    empty = np.asarray(abs(problem.matrix).sum(axis=1)).ravel() == 0
+    return bool(
+        (problem.low > problem.high).any()
+        or (problem.row_low > problem.row_high).any()
+        or (empty & ((problem.row_low > 0) | (problem.row_high < 0))).any()
+    )
+
+
+def _scale(problem: LinearProblem) -> float:
+    """A power of two, so that scaling by it is exact."""
+    ends = np.concatenate([problem.row_low, problem.row_high, problem.low, problem.high])
+    largest = float(np.abs(ends[np.isfinite(ends)]).max(initial=1.0))
+    return float(2.0 ** max(0, int(np.ceil(np.log2(max(largest, 1.0)))) - _ROOM))
+
+
+def _model(problem: LinearProblem, scale: float) -> Any:
+    columns = problem.matrix.tocsc().astype(np.float64)
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = columns.shape
+    lp.col_cost_ = np.zeros(columns.shape[1])
+    lp.col_lower_, lp.col_upper_ = problem.low / scale, problem.high / scale
+    lp.row_lower_, lp.row_upper_ = problem.row_low / scale, problem.row_high / scale
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = columns.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = columns.indices.astype(np.int32)
+    lp.a_matrix_.value_ = columns.data
+    model = highspy.Highs()  # type: ignore[no-untyped-call]
+    _set(model, **_QUIET)
+    model.passModel(lp)
+    return model
+
+
+def _set(model: Any, **options: object) -> None:
+    for name, value in options.items():
+        model.setOptionValue(name, value)
+
+
+def _limit(model: Any, seconds: float | None) -> None:
+    # The solver's clock goes on from one question to the next.
+    left = highspy.kHighsInf if seconds is None else model.getRunTime() + max(seconds, 1e-3)
+    model.setOptionValue("time_limit", left)
