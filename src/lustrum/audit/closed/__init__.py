@@ -1,0 +1,55 @@
+"""Bounds of the cells of a hidden cube that can be read off its released margins.
+
+===========================  ======================================================================
+:class:`Margins`             released margins of a hidden cube, checked
+:func:`applicable`           which closed form is sharp for them
+:func:`closed_bounds`        bounds by the best closed form
+:func:`knowledge_bounds`     the same for knowledge that consists of margins
+:func:`frechet`              any margins; sharp for one-way and for decomposable ones
+:func:`bonferroni`           tighter from two-way margins
+:func:`decomposable`         sharp, for the cliques of a chordal graph
+:func:`dichotomous`          sharp, for two categories a variable and all margins of one less
+:func:`reducible`            the bounds of parts put together
+:func:`project`              bounds of a hidden margin; :func:`operator` for two matrices
+===========================  ======================================================================
+"""
+
+from lustrum.audit.closed.bonferroni import bonferroni
+from lustrum.audit.closed.choose import (
+    Choice,
+    Form,
+    applicable,
+    closed_bounds,
+    knowledge_bounds,
+    margins_of,
+)
+from lustrum.audit.closed.decomposable import decomposable, is_decomposable
+from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
+from lustrum.audit.closed.frechet import frechet
+from lustrum.audit.closed.graphs import Part, Step, parts, perfect_sequence
+from lustrum.audit.closed.margins import Margins
+from lustrum.audit.closed.reducible import reducible
+from lustrum.audit.closed.two_way import operator, project
+
+__all__ = [
+    "Choice",
+    "Form",
+    "Margins",
+    "Part",
+    "Step",
+    "applicable",
+    "bonferroni",
+    "closed_bounds",
+    "decomposable",
+    "dichotomous",
+    "frechet",
+    "is_decomposable",
+    "is_dichotomous",
+    "knowledge_bounds",
+    "margins_of",
+    "operator",
+    "parts",
+    "perfect_sequence",
+    "project",
+    "reducible",
+]

@@ -1,0 +1,191 @@
+"""Which closed form is sharp for released margins, and the bounds it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds import Bounds
+from lustrum.audit.closed.bonferroni import bonferroni
+from lustrum.audit.closed.decomposable import decomposable
+from lustrum.audit.closed.dichotomous import is_dichotomous
+from lustrum.audit.closed.graphs import Part, parts, perfect_sequence
+from lustrum.audit.closed.margins import Margins
+from lustrum.audit.closed.reducible import reducible
+from lustrum.audit.closed.two_way import project
+from lustrum.audit.knowledge import Knowledge
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED, complete_relations
+
+__all__ = ["Choice", "Form", "applicable", "closed_bounds", "knowledge_bounds", "margins_of"]
+
+
+class Form(StrEnum):
+    """The cheapest formula that is sharp for some margins."""
+
+    FRECHET = "frechet"
+    DECOMPOSABLE = "decomposable"
+    DICHOTOMOUS = "dichotomous"
+    REDUCIBLE = "reducible"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What can be said in closed form: the formula, and the parts that have none."""
+
+    form: Form
+    parts: tuple[Part, ...]
+    unsolved: tuple[Part, ...]
+
+    @property
+    def sharp(self) -> bool:
+        """Whether the closed form reaches every bound."""
+        return self.form is not Form.NONE
+
+
+def applicable(margins: Margins | Knowledge) -> Choice:
+    """Which closed form is sharp.
+
+    Fréchet for one-way margins, Dobra and Fienberg's for decomposable ones, the dichotomous one for
+    two categories a variable and all margins of one variable less, and their combination over the parts
+    of a reducible graph. NONE otherwise; then ``unsolved`` are the parts to search, and the others
+    need no search. Knowledge that holds more than margins of a cube has no closed form here.
+
+    >>> pairs = [[0, 1], [0, 2], [1, 2]]
+    >>> [applicable(Margins.of_table(np.ones(s), pairs)).form.value for s in ((2, 2, 2), (3, 2, 2))]
+    ['dichotomous', 'none']
+    >>> applicable(Margins.of_table(np.ones((3, 2, 2)), pairs[:2])).form.value
+    'decomposable'
+    """
+    if isinstance(margins, Knowledge):
+        found = margins_of(margins)
+        if found is None:
+            return Choice(Form.NONE, (), ())
+        margins = found
+    generators = margins.generators
+    pieces = parts(generators)
+    unsolved = tuple(
+        p for p in pieces if not p.closed and not is_dichotomous(margins.part(p.axes, p.generators))
+    )
+    if perfect_sequence(generators) is not None:
+        form = Form.FRECHET if all(len(g) <= 1 for g in generators) else Form.DECOMPOSABLE
+    elif unsolved:
+        form = Form.NONE
+    else:
+        form = Form.DICHOTOMOUS if len(pieces) == 1 else Form.REDUCIBLE
+    return Choice(form, pieces, unsolved)
+
+
+def closed_bounds(margins: Margins) -> Bounds:
+    """Bounds by the best formula there is: sharp where :func:`applicable` says so.
+
+    Elsewhere the parts without a formula get Fréchet and Bonferroni bounds, which hold but may be
+    wide, and no cell is called sharp.
+
+    >>> closed_bounds(Margins.of_table(np.ones((3, 2, 2)), [[0, 1], [0, 2], [1, 2]]))
+    Bounds(12 cells, 0 sharp, 0 exact)
+    """
+    choice = applicable(margins)
+    if choice.form in (Form.FRECHET, Form.DECOMPOSABLE):
+        return decomposable(margins)
+    return reducible(margins, bonferroni)
+
+
+def margins_of(known: Knowledge) -> Margins | None:
+    """The margins that knowledge consists of, or None if it holds anything else.
+
+    The cube must be one of its tables and wholly hidden, without bounds of its own; every other table
+    is shown exactly or hidden wholly, and there are no facts but that tables add up.
+
+    >>> from lustrum.audit import from_margins
+    >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
+    >>> margins_of(known), margins_of(known.bound(0, high=2))
+    (Margins(A 2 x S 2; A, S), None)
+    """
+    structure = known.structure
+    if structure is None or structure.columns is not None:
+        return None
+    names = tuple(v.name for v in structure.variables)
+    cube = {v.name: v.count for v in structure.variables}
+    released: dict[str | tuple[str, ...], npt.ArrayLike] = {}
+    held = False
+    for index, layout in enumerate(structure.tables):
+        where = known.table(index)
+        low, high = known.low[where], known.high[where]
+        mine = tuple(axis.name for axis in layout.axes)
+        atoms = structure.memberships(index)
+        if layout.filters or not all(
+            _in_order(atoms[names.index(n)].items, atoms[names.index(n)].indptr, cube[n])
+            for n in mine
+        ):
+            return None
+        if bool((low == 0).all()) and bool((high >= UNBOUNDED).all()):
+            held = held or set(mine) == set(names)
+        elif np.array_equal(low, high) and bool((low >= 0).all()):
+            if mine in released and not np.array_equal(released[mine], low.reshape(layout.shape)):
+                return None  # a contradiction, which narrowing puts into words
+            released[mine] = low.reshape(layout.shape)
+        else:
+            return None
+    if not held or not released or not _only_sums(known):
+        return None
+    # Two tables over the same variables are one margin; if they differ, the check there says so.
+    return Margins.of(cube, released, decimals=known.decimals, whole=known.whole)
+
+
+def knowledge_bounds(known: Knowledge) -> Bounds | None:
+    """Bounds of all cells of knowledge by formula, hidden margins too; None if no formula fits.
+
+    >>> from lustrum.audit import from_margins
+    >>> shown = {"IJ": [[3, 1], [2, 4]], "JK": [[5, 0], [2, 3]]}
+    >>> known = from_margins({"I": 2, "J": 2, "K": 2}, shown, hidden=["IK"])
+    >>> knowledge_bounds(known).high[8:12].tolist()
+    [4.0, 1.0, 4.0, 3.0]
+    """
+    margins = margins_of(known)
+    if margins is None or known.structure is None:
+        return None
+    low, high = known.low.astype(np.float64), known.high.astype(np.float64)
+    sharp = np.ones(len(known), dtype=np.bool_)
+    for index, layout in enumerate(known.structure.tables):
+        where = known.table(index)
+        if np.array_equal(known.low[where], known.high[where]):
+            continue
+        mine = tuple(axis.name for axis in layout.axes)
+        if set(mine) == set(margins.names):
+            found = closed_bounds(margins)
+        else:
+            try:
+                found = project(margins, mine)
+            except InputError:
+                return None
+        # Formulas answer in the order of the cube; a table may show its variables in another.
+        order = sorted(range(len(mine)), key=lambda i: margins.names.index(mine[i]))
+        back = np.argsort(order)
+        shape = [layout.shape[i] for i in order]
+        low[where], high[where], sharp[where] = (
+            np.transpose(a.reshape(shape), back).ravel()
+            for a in (found.low, found.high, found.sharp)
+        )
+    cells = np.arange(len(known), dtype=np.intp)
+    return Bounds(cells, low, high, sharp, known.decimals, known.whole)
+
+
+def _in_order(items: object, indptr: object, count: int) -> bool:
+    """Whether the categories of an axis are the single atoms of its variable, each at its place."""
+    return np.array_equal(np.asarray(items), np.arange(count)) and np.array_equal(
+        np.asarray(indptr), np.arange(count + 1)
+    )
+
+
+def _only_sums(known: Knowledge) -> bool:
+    """Whether the facts are those of the structure and no more."""
+    assert known.structure is not None
+    if bool(known.fact_low.any()) or bool(known.fact_high.any()):
+        return False
+    plain = complete_relations(known.structure).matrix
+    return bool(plain.shape == known.matrix.shape) and (plain != known.matrix).nnz == 0

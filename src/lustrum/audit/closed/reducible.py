@@ -1,0 +1,76 @@
+"""Bounds of a whole from bounds of its parts, where margins let the parts be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds import Bounds
+from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
+from lustrum.audit.closed.graphs import Part, parts
+from lustrum.audit.closed.margins import Margins
+from lustrum.model import InputError
+
+__all__ = ["PartSolver", "reducible"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+PartSolver: TypeAlias = Callable[[Margins], Bounds]
+"""Whoever bounds the cells of a part for which there is no formula."""
+
+
+def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
+    """Bounds of every cell from those of the irreducible parts (Dobra and Fienberg 2000).
+
+    With lower bounds L and upper bounds U of the parts, and the known margins S that separate them::
+
+        max(0, sum of L - sum of S)  <=  n  <=  min of U
+
+    Sharp wherever the bounds of all parts are: tables of the parts that share S can be joined, and
+    the parts are free of each other otherwise. Parts that one margin shows, and dichotomous ones, are
+    done by formula; ``solve`` does the others.
+
+    >>> table = np.arange(16).reshape(2, 2, 2, 2)
+    >>> found = reducible(Margins.of_table(table, [[0, 1], [1, 2], [1, 3], [2, 3]]))
+    >>> found
+    Bounds(16 cells, 16 sharp, 0 exact)
+    >>> found.high[:4].astype(int).tolist()
+    [6, 6, 6, 6]
+    """
+    lows: list[Ints] = []
+    highs: list[Ints] = []
+    sharp: Mask = np.ones((), dtype=np.bool_)
+    for part in parts(margins.generators):
+        low, high, reached = _part_bounds(margins, part, solve)
+        sharp = sharp & reached
+        if part.separator is not None:
+            low = low - margins.margin(part.separator)
+        lows.append(low)
+        highs.append(high)
+    low, high = lows[0], highs[0]
+    for more, cap in zip(lows[1:], highs[1:], strict=True):
+        low, high = low + more, np.minimum(high, cap)
+    return margins.bounds(*margins.spread(np.maximum(low, 0), high), sharp)
+
+
+def _part_bounds(margins: Margins, part: Part, solve: PartSolver | None) -> tuple[Ints, Ints, Mask]:
+    if part.closed:
+        shown = margins.margin(part.axes)
+        return shown, shown, np.ones((), dtype=np.bool_)
+    inner = margins.part(part.axes, part.generators)
+    if is_dichotomous(inner):
+        found = dichotomous(inner)
+    elif solve is not None:
+        found = solve(inner)
+    else:
+        raise InputError(
+            f"The part {margins.label(part.axes)} has no closed form; say how to solve it, for "
+            "instance by the shuttle."
+        )
+    shape = [margins.shape[a] if a in part.axes else 1 for a in range(len(margins.shape))]
+    low, high = (a.astype(np.int64).reshape(shape) for a in (found.low, found.high))
+    return low, high, found.sharp.reshape(shape)

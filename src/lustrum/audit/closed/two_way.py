@@ -1,0 +1,120 @@
+"""Bounds of a hidden margin from margins that share variables with it: the matrix operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds import Bounds
+from lustrum.audit.closed.decomposable import decomposable_arrays, sequence
+from lustrum.audit.closed.graphs import perfect_sequence
+from lustrum.audit.closed.margins import Axes, Margins
+from lustrum.model import InputError
+
+__all__ = ["operator", "project"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
+    """Sharp bounds of the hidden table I+K from IJ+ and +JK, as two matrices, low and high.
+
+    A matrix product with other operations in place of the product (Chowdhury, Duncan, Krishnan and
+    Roehrig 1999, as told by Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4)::
+
+        sum over j of max(0, a_ij + b_jk - n_j)  <=  n_ik  <=  sum over j of min(a_ij, b_jk)
+
+    Given j, the two margins are the rows and columns of a two-way table of its own, so that all j
+    can reach their ends at once.
+
+    >>> low, high = operator([[3, 1], [2, 4]], [[5, 0], [2, 3]])
+    >>> low.tolist(), high.tolist()
+    ([[3, 0], [3, 2]], [[4, 1], [4, 3]])
+    """
+    a, b = np.asarray(left), np.asarray(right)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise InputError(
+            f"The operator takes tables I x J and J x K, not shapes {a.shape} and {b.shape}."
+        )
+    cube = {"I": a.shape[0], "J": a.shape[1], "K": b.shape[1]}
+    found = project(Margins.of(cube, {"IJ": a, "JK": b}), "IK")
+    low, high = (
+        e.astype(np.int64).reshape(a.shape[0], b.shape[1]) for e in (found.low, found.high)
+    )
+    return low, high
+
+
+def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
+    """Bounds of a margin that stays hidden, from decomposable released margins of any dimension.
+
+    Variables that are neither asked for nor shared are summed out, and margins that say nothing more
+    about the rest are dropped, neither of which loses anything. If those variables that are left but
+    not asked for lie in every margin left, the table falls apart into one table for each combination of
+    their categories, and the bounds are the sums of the cells' bounds, sharp; one hidden margin
+    between two released ones is always of this kind. Otherwise the same sums hold without being sharp.
+    The cells come in the order of the variables in the cube, whatever the order they are asked in.
+
+    >>> seen = Margins.of(
+    ...     {"I": 2, "J": 2, "K": 2}, {"IJ": [[3, 1], [2, 4]], "JK": [[5, 0], [2, 3]]}
+    ... )
+    >>> project(seen, "IK").high.tolist(), project(seen, "I")
+    ([4.0, 1.0, 4.0, 3.0], Bounds(2 cells, 2 sharp, 2 exact))
+    """
+    wanted = margins.axes(target)
+    hidden = wanted - margins.covered
+    if hidden:
+        raise InputError(f"No released margin shows {margins.label(hidden)}; leave it out.")
+    sequence(margins)  # says so where the margins are not decomposable
+    kept = _relevant(margins.generators, wanted)
+    left = Margins(
+        margins.names,
+        margins.shape,
+        {g: margins.margin(g) for g in kept},
+        margins.decimals,
+        margins.whole,
+    )
+    steps = perfect_sequence(kept)
+    assert steps is not None
+    low, high = decomposable_arrays(left, steps)
+    summed = left.covered - wanted
+    sharp = all(summed <= g for g in kept)
+    low, high = (a.sum(axis=tuple(summed), keepdims=True) for a in (low, high))
+    if not sharp:
+        shown = Margins(
+            left.names,
+            left.shape,
+            {g & wanted: margins.margin(g & wanted) for g in kept},
+            left.decimals,
+            left.whole,
+        )
+        # What is asked for has margins of its own, which may say more than the sums do.
+        high = np.minimum.reduce(
+            [high, *(np.broadcast_to(t, high.shape) for t in shown.tables.values())]
+        )
+    place = sorted(wanted)
+    other = tuple(a for a in range(len(margins.names)) if a not in wanted)
+    part = Margins(
+        tuple(margins.names[a] for a in place),
+        tuple(margins.shape[a] for a in place),
+        {},
+        margins.decimals,
+        margins.whole,
+    )
+    return part.bounds(np.squeeze(low, axis=other), np.squeeze(high, axis=other), sharp)
+
+
+def _relevant(generators: Iterable[Axes], wanted: Axes) -> tuple[Axes, ...]:
+    """The margins that bear on some variables (the reduction of Graham and of Yu and Özsoyoğlu 1979)."""
+    kept = set(generators)
+    while True:
+        count: dict[int, int] = {}
+        for generator in kept:
+            for a in generator:
+                count[a] = count.get(a, 0) + 1
+        smaller = {frozenset(a for a in g if a in wanted or count[a] > 1) for g in kept}
+        smaller = {g for g in smaller if not any(g < h for h in smaller)}
+        if smaller == kept:
+            return tuple(sorted(kept, key=sorted))
+        kept = smaller

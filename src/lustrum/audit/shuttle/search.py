@@ -1,0 +1,328 @@
+"""The generalised shuttle, and the search that makes its bounds sharp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.bounds import Bounds
+from lustrum.audit.closed.margins import Margins
+from lustrum.audit.closed.reducible import reducible
+from lustrum.audit.knowledge import ContradictionError
+from lustrum.audit.shuttle.effort import Clock, Effort
+from lustrum.audit.shuttle.kernels import FOUND, NO_TABLE, dive, narrow
+from lustrum.audit.shuttle.lattice import Detail, Lattice
+from lustrum.audit.shuttle.lines import CONTRADICTION
+from lustrum.model import InputError
+from lustrum.solve import LinearProblem, Loaded, Optimum, Outcome, Solver
+
+__all__ = ["generalised", "sharp_bounds"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Box = tuple[npt.ArrayLike, npt.ArrayLike]
+
+_SHAKES = 12  # vertices looked at where an end is reached
+_NEAR = 1e-6  # as far from a whole number as a solver may leave one
+_ROOM = 2**23  # bounds that may be kept on the way down
+_CREEP = 6  # how often, on average, a sum may be visited again in one narrowing
+
+
+def generalised(
+    margins: Margins, within: Box | None = None, *, detail: Detail = Detail.ALL
+) -> Bounds:
+    """Bounds by the generalised shuttle (Dobra 2002), without search.
+
+    Bounds of all collapsed cells are passed on along all sums of two of them until nothing changes.
+    They hold; they are known to be sharp for decomposable margins and for dichotomous tables with all
+    margins of one variable less, but are marked so only where one value is left. ``within`` bounds
+    cells beforehand, structural zeros for example.
+
+    >>> table = [[[1, 2], [3, 0]], [[2, 2], [0, 4]]]
+    >>> found = generalised(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))
+    >>> found.low.astype(int).tolist(), found.high.astype(int).tolist()
+    ([1, 0, 1, 0, 0, 2, 0, 2], [3, 2, 3, 2, 2, 4, 2, 4])
+    """
+    lattice = Lattice.of(margins, _box(margins, within), detail=detail)
+    low, high = (a[lattice.inner].reshape(margins.shape) for a in (lattice.low, lattice.high))
+    return margins.bounds(low, high, low == high)
+
+
+def sharp_bounds(
+    margins: Margins, within: Box | None = None, *, effort: Effort | None = None
+) -> Bounds:
+    """Sharp bounds of whole cells for any margins: shuttle, then search (Dobra 2002).
+
+    A bound is sharp once a table has been met that reaches it; that table settles every other cell
+    whose bound it reaches too. The shuttle's own search fixes the cell at its bound, passes that on, and
+    fixes cell after cell, going back where no value is left. If there is no such table the bound
+    moves, and what follows from that too. Before it dives, a solver draws the bounds in by linear
+    programs and looks at vertices with the cell fixed, many of which are whole tables; integer
+    programs come last, for the ends that nothing else settles. Parts that margins separate are
+    searched apart, and those with a closed form are not searched. When the effort is spent, the bounds
+    still hold but are not marked sharp.
+
+    >>> table = np.arange(12).reshape(2, 3, 2) % 5
+    >>> found = sharp_bounds(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))
+    >>> found
+    Bounds(12 cells, 12 sharp, 0 exact)
+    >>> found.low.astype(int).tolist()
+    [0, 0, 1, 2, 3, 0, 0, 2, 2, 3, 0, 0]
+    """
+    if not margins.whole:
+        raise InputError("The shuttle searches whole numbers; bound real cells by linear programs.")
+    spent = effort or Effort()
+    clock = Clock.start(spent)
+    box = _box(margins, within)
+    if box is not None:
+        return _Search(margins, box, spent, clock).run()
+    return reducible(margins, lambda part: _Search(part, None, spent, clock).run())
+
+
+def _box(margins: Margins, within: Box | None) -> tuple[Ints, Ints] | None:
+    if within is None:
+        return None
+    ends = []
+    for end, cut, limit in zip(within, (np.maximum, np.minimum), (0, margins.total), strict=True):
+        array = np.asarray(end)
+        if array.size == margins.size:
+            array = array.reshape(margins.shape)
+        elif array.size != 1:
+            raise InputError(f"Bounds of cells must have the shape {margins.shape} of the cube.")
+        ends.append(np.broadcast_to(cut(array, limit), margins.shape))
+    return ends[0].astype(np.int64), ends[1].astype(np.int64)
+
+
+class _Search:
+    """The search inside one cube: bounds that hold, and the ends that tables seen so far reach."""
+
+    def __init__(
+        self, margins: Margins, box: tuple[Ints, Ints] | None, effort: Effort, clock: Clock
+    ) -> None:
+        self.margins, self.effort, self.clock = margins, effort, clock
+        self.lattice = Lattice.of(margins, box)
+        self.box = box
+        self.cells = self.lattice.inner
+        self.least = np.full(self.cells.size, np.iinfo(np.int64).max)
+        self.most = np.full(self.cells.size, -1, dtype=np.int64)
+        rows, width = self.lattice.indptr.size - 1, self.lattice.low.size
+        self.queue = np.zeros(max(rows, 1), dtype=np.int64)
+        self.queued = np.zeros(max(rows, 1), dtype=np.bool_)
+        self.visits = _CREEP * max(rows, 1)
+        # Deeper dives than there is room for count as cut short.
+        depth = max(64, min(2 * self.cells.size + 64, _ROOM // width))
+        self.saved_low = np.empty((depth, width), dtype=np.int64)
+        self.saved_high = np.empty((depth, width), dtype=np.int64)
+        self.saved = np.empty((depth, 3), dtype=np.int64)
+        self.problem = self._problem()
+        rows = self.problem.matrix
+        self.released = (
+            rows.indptr.astype(np.int64),
+            rows.indices.astype(np.int64),
+            self.problem.row_low,
+        )
+
+    @property
+    def low(self) -> Ints:
+        return np.asarray(self.lattice.low[self.cells])
+
+    @property
+    def high(self) -> Ints:
+        return np.asarray(self.lattice.high[self.cells])
+
+    def run(self) -> Bounds:
+        solver = self.effort.solver
+        if solver is not None:
+            loaded = solver.load(self.problem)
+            self._ask_all(loaded)
+            self._shake(solver)
+            self._dive_all(self.effort.dive)
+            self._ask_all(loaded, whole=True)
+        else:
+            nodes = self.effort.dive
+            while any(True for _ in self._open()):
+                self._dive_all(nodes)
+                nodes *= 4
+        low, high = self.low, self.high
+        reached = (self.least <= low) & (self.most >= high)
+        shape = self.margins.shape
+        return self.margins.bounds(low.reshape(shape), high.reshape(shape), reached.reshape(shape))
+
+    def _open(self) -> Iterator[tuple[int, int]]:
+        """Ends that no table reaches yet, as (cell, 1) for the lower and (cell, -1) for the upper."""
+        for cell in range(self.cells.size):
+            for sign in (1, -1):
+                if self.clock.over:
+                    return
+                if self._is_open(cell, sign):
+                    yield cell, sign
+
+    def _is_open(self, cell: int, sign: int) -> bool:
+        if sign > 0:
+            return bool(self.least[cell] > self.lattice.low[self.cells[cell]])
+        return bool(self.most[cell] < self.lattice.high[self.cells[cell]])
+
+    def _ask_all(self, loaded: Loaded, *, whole: bool = False) -> None:
+        """Put every open end to the solver."""
+        for cell, sign in self._open():
+            cost = np.zeros(self.cells.size)
+            cost[cell] = sign
+            near = float(sign * (self.low if sign > 0 else self.high)[cell])
+            left = self.clock.seconds
+            found = loaded.minimise(cost, whole=whole, seconds=left, target=near if whole else None)
+            self._learn(cell, sign, found)
+
+    def _shake(self, solver: Solver) -> None:
+        """Look at some vertices where a cell is fixed at its end; often one is a whole table.
+
+        The costs are drawn, and pull other cells to their own open ends, which such a table may settle
+        at the same time.
+        """
+        rng = np.random.default_rng(0)
+        for cell, sign in self._open():
+            low, high = self.lattice.low.copy(), self.lattice.high.copy()
+            at = int(self.cells[cell])
+            end = int(low[at] if sign > 0 else high[at])
+            if not self._narrow(low, high, at, end, end):
+                self._move(cell, sign, end + sign)
+                continue
+            ends = (a[self.cells].astype(np.float64) for a in (low, high))
+            loaded = solver.load(replace(self.problem, low=next(ends), high=next(ends)))
+            for _ in range(_SHAKES):
+                if self.clock.over or not self._is_open(cell, sign):
+                    break
+                pull = 1.0 * (self.least > self.low) - 1.0 * (self.most < self.high)
+                cost = rng.integers(-4, 5, self.cells.size) + 4.0 * pull
+                found = loaded.minimise(cost, seconds=self.clock.seconds)
+                if found.outcome is Outcome.INFEASIBLE:
+                    self._move(cell, sign, end + sign)
+                    break
+                if found.point is not None:
+                    self._meet_point(found.point)
+
+    def _dive_all(self, nodes: int) -> None:
+        """Dive for a table at every open end, each time from the middle of things."""
+        guide = _fitted(self.margins, self.high)
+        for cell, sign in self._open():
+            self._reach(cell, sign, guide, nodes)
+
+    def _reach(self, cell: int, sign: int, guide: Floats, nodes: int) -> bool:
+        """Move an end until a table reaches it; False if that was cut short."""
+        at, step = int(self.cells[cell]), 0
+        while self._is_open(cell, sign):
+            if self.clock.over:
+                return False
+            low, high = self.lattice.low.copy(), self.lattice.high.copy()
+            near = int(low[at] if sign > 0 else high[at])
+            far = near + sign * step
+            outcome = NO_TABLE
+            if self._narrow(low, high, at, min(near, far), max(near, far)):
+                outcome, used = dive(
+                    *self.lattice.sums,
+                    low,
+                    high,
+                    self.queue,
+                    self.queued,
+                    self.visits,
+                    *self.released,
+                    self.cells,
+                    guide.copy(),
+                    min(nodes, self.clock.nodes),
+                    self.saved_low,
+                    self.saved_high,
+                    self.saved,
+                )
+                self.clock.nodes -= used
+            if outcome == FOUND:
+                self._meet(low[self.cells])
+                step = 0
+            elif outcome == NO_TABLE:
+                # None so near, so look at twice as many values at once.
+                self._move(cell, sign, far + sign)
+                step = 2 * step + 1
+            elif step:
+                step = 0
+            else:
+                return False
+        return True
+
+    def _narrow(self, low: Ints, high: Ints, at: int, least: int, most: int) -> bool:
+        fine: bool = narrow(
+            *self.lattice.sums,
+            low,
+            high,
+            self.queue,
+            self.queued,
+            self.visits,
+            at,
+            least,
+            most,
+        )
+        return fine
+
+    def _move(self, cell: int, sign: int, end: int) -> None:
+        """Set a bound that is proven, and pass it on."""
+        at, (low, high) = int(self.cells[cell]), (self.lattice.low, self.lattice.high)
+        ends = (max(end, int(low[at])), int(high[at])) if sign > 0 else (int(low[at]), end)
+        if not self._narrow(low, high, at, *ends):
+            raise ContradictionError(CONTRADICTION)
+
+    def _learn(self, cell: int, sign: int, found: Optimum) -> None:
+        """What a solver's answer proves, and where its point leads."""
+        if found.outcome is Outcome.INFEASIBLE:
+            raise ContradictionError(CONTRADICTION)
+        if found.point is not None:
+            self._meet_point(found.point)
+        if np.isfinite(found.bound):
+            self._move(cell, sign, sign * int(np.ceil(found.bound - _NEAR)))
+
+    def _meet_point(self, point: Floats) -> None:
+        near = np.round(point).astype(np.int64)
+        if bool((np.abs(point - near) <= _NEAR * (1 + np.abs(near))).all()):
+            self._meet(near)
+
+    def _meet(self, values: Ints) -> None:
+        """Remember what a table reaches, if it is one, checked in whole numbers."""
+        table = values.reshape(self.margins.shape)
+        rest = range(table.ndim)
+        if self.box is not None and bool(((table < self.box[0]) | (table > self.box[1])).any()):
+            return
+        if bool((table < 0).any()) or not all(
+            np.array_equal(
+                table.sum(axis=tuple(a for a in rest if a not in g), keepdims=True),
+                self.margins.margin(g),
+            )
+            for g in self.margins.generators
+        ):
+            return
+        np.minimum(self.least, values, out=self.least)
+        np.maximum(self.most, values, out=self.most)
+
+    def _problem(self) -> LinearProblem:
+        """One row for each released sum."""
+        shape, rows, ends = self.margins.shape, [], []
+        for generator in self.margins.generators:
+            known = self.margins.margin(generator)
+            row = np.broadcast_to(np.arange(known.size).reshape(known.shape), shape).ravel()
+            data = np.ones(row.size), (row, np.arange(row.size))
+            rows.append(sparse.csr_array(data, shape=(known.size, row.size)))
+            ends.append(known.ravel().astype(np.float64))
+        sums = np.concatenate(ends)
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        return LinearProblem(sparse.vstack(rows, format="csr"), sums, sums, low, high)
+
+
+def _fitted(margins: Margins, high: Ints, rounds: int = 20) -> Floats:
+    """A table of real numbers in the middle of things, by iterative proportional fitting."""
+    table = (high > 0).astype(np.float64).reshape(margins.shape)
+    for _ in range(rounds):
+        for generator in margins.generators:
+            rest = tuple(a for a in range(table.ndim) if a not in generator)
+            sums = table.sum(axis=rest, keepdims=True)
+            table = table * (margins.margin(generator) / np.where(sums > 0, sums, 1.0))
+    return np.asarray(table.ravel())
