@@ -1,0 +1,38 @@
+"""How probable each value of a hidden cell is, given linear knowledge: the fibre, whole or sampled.
+
+A fibre is the set of all tables of whole numbers that fit what is known.
+
+======================================  ===========================================================
+:class:`Margins`                        sums of a hidden table over some of its axes
+:func:`distribution`                    the probability of each value of each cell
+:class:`CellDistributions`              what comes out, and how far it can be trusted
+:func:`sample_fibre`                    tables of the fibre, by several chains
+:func:`enumerate_fibre`                 all tables of a small fibre
+:func:`count_tables`                    how many two-way tables have given sums
+:func:`unimodal`, :class:`Unimodal`     a peak between the bounds, without looking at any table
+:func:`split_rhat`                      whether chains agree
+:func:`effective_size`                  how many independent draws they are worth
+======================================  ===========================================================
+"""
+
+from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
+from lustrum.audit.fibre.distribution import CellDistributions, distribution
+from lustrum.audit.fibre.enumerate import Fibre, enumerate_fibre
+from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.sampler import sample_fibre
+from lustrum.audit.fibre.two_way import count_tables
+from lustrum.audit.fibre.unimodal import Unimodal, unimodal
+
+__all__ = [
+    "CellDistributions",
+    "Fibre",
+    "Margins",
+    "Unimodal",
+    "count_tables",
+    "distribution",
+    "effective_size",
+    "enumerate_fibre",
+    "sample_fibre",
+    "split_rhat",
+    "unimodal",
+]

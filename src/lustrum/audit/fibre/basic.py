@@ -1,0 +1,151 @@
+"""Short moves known by heart, for fibres too large to look for them.
+
+They need not connect the fibre, which a lattice basis beside them does; they make chains mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.fibre.margins import Axes, Margins
+from lustrum.audit.fibre.two_way import TwoWay
+
+__all__ = ["MovesList", "cycle_moves", "free_sets", "tensor_moves"]
+
+Ints = npt.NDArray[np.int64]
+MovesList = tuple[Ints, Ints]
+"""One move a row: the cells it touches, and by how much."""
+
+_SEED = 20010101  # which moves are picked where there are too many changes nothing but speed
+
+
+def free_sets(margins: Margins) -> list[Axes]:
+    """The smallest sets of axes that no margin holds together.
+
+    >>> free_sets(Margins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
+    [(0, 1, 2)]
+    """
+    found: list[Axes] = []
+    for size in range(1, len(margins.shape) + 1):
+        for axes in combinations(range(len(margins.shape)), size):
+            held = any(set(axes) <= set(c) for c in margins.cliques)
+            if not held and not any(set(f) <= set(axes) for f in found):
+                found.append(axes)
+    return found
+
+
+def tensor_moves(margins: Margins, most: int = 100_000) -> list[MovesList]:
+    """Corners of boxes over axes that no margin holds together, up and down in turn.
+
+    Over two axes they are the squares, over three the basic moves of a cube of which all pairs of axes
+    are known (Diaconis and Sturmfels 1998, section 4). Each is zero in every margin, as summing over one
+    of its axes leaves nothing. At most so many are made, at random where there would be more.
+
+    >>> [(cells, steps)] = tensor_moves(Margins.of(np.ones((2, 2), int), [(0,), (1,)]))
+    >>> cells.tolist(), steps.tolist()
+    ([[0, 1, 2, 3]], [[1, -1, -1, 1]])
+    """
+    rng = np.random.default_rng(_SEED)
+    sets = free_sets(margins)
+    out = []
+    for axes in sets:
+        sizes = [margins.shape[a] for a in axes]
+        if min(sizes) < 2:
+            continue
+        rest = [a for a in range(len(margins.shape)) if a not in axes]
+        ways = [comb(s, 2) for s in sizes] + [margins.shape[a] for a in rest]
+        total, room = prod(ways), max(1, most // len(sets))
+        picks = np.arange(total) if total <= room else rng.integers(total, size=room)
+        places = np.unravel_index(picks, ways)
+        cells, steps = np.zeros((picks.size, 1), np.int64), np.ones(1, np.int64)
+        for axis, place in zip((*axes, *rest), places, strict=True):
+            stride = prod(margins.shape[axis + 1 :])
+            if axis in axes:
+                pairs = np.array(list(combinations(range(margins.shape[axis]), 2)))[place]
+                cells = (cells[:, :, None] + stride * pairs[:, None, :]).reshape(picks.size, -1)
+                steps = np.outer(steps, [1, -1]).ravel()
+            else:
+                cells = cells + stride * place[:, None]
+        out.append((cells, np.broadcast_to(steps, cells.shape)))
+    return out
+
+
+def cycle_moves(table: TwoWay, most: int = 50_000) -> list[MovesList]:
+    """Closed walks of four and of six cells through a two-way table with holes.
+
+    Up and down in turn, they keep all row and column sums (Aoki and Takemura 2005, on tables with
+    structural zeros). Of those with six cells about three times as many are taken as of the others.
+    """
+    rows, columns = table.rows.size, table.columns.size
+    number = np.full((rows, columns), -1, dtype=np.int64)
+    number[table.place[:, 0], table.place[:, 1]] = np.arange(len(table.place))
+    there = number >= 0
+    squares = list(_squares(number, there, most))
+    wanted = min(most, 3 * len(squares) + 1000)
+    hexagons = list(_hexagons(number, there, wanted))
+    out = []
+    for found, size in ((squares, 4), (hexagons, 6)):
+        if found:
+            cells = np.array(found, dtype=np.int64)
+            steps = np.where(np.arange(size) % 2 == 0, 1, -1).astype(np.int64)
+            out.append((cells, np.broadcast_to(steps, cells.shape)))
+    return out
+
+
+def _squares(number: Ints, there: npt.NDArray[np.bool_], most: int) -> Iterator[list[int]]:
+    left = most
+    for i, j in combinations(range(len(number)), 2):
+        for k, m in combinations(np.flatnonzero(there[i] & there[j]).tolist(), 2):
+            yield [number[i, k], number[i, m], number[j, m], number[j, k]]
+            left -= 1
+            if left == 0:
+                return
+
+
+def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterator[list[int]]:
+    """Six cells in three rows and three columns, tried at random."""
+    if min(number.shape) < 3:
+        return
+    rng = np.random.default_rng(_SEED)
+    seen: set[tuple[int, ...]] = set()
+    tries = 20 * wanted
+    for _ in range(tries):
+        if len(seen) >= wanted:
+            return
+        # A walk from cell to cell finds closed ones far more often than six cells at random.
+        i = int(rng.integers(len(number)))
+        k, m = _two(rng, there[i])
+        if m < 0:
+            continue
+        j, n = (int(_one(rng, there[:, c], i)) for c in (k, m))
+        if j < 0 or n < 0 or j == n:
+            continue
+        shared = there[j] & there[n]
+        shared[[k, m]] = False
+        p = _one(rng, shared, -1)
+        if p < 0:
+            continue
+        cells = [number[i, k], number[j, k], number[j, p], number[n, p], number[n, m], number[i, m]]
+        key = tuple(sorted(cells))
+        if key not in seen:
+            seen.add(key)
+            yield cells
+
+
+def _two(rng: np.random.Generator, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    places = np.flatnonzero(mask)
+    if places.size < 2:
+        return -1, -1
+    first, second = rng.choice(places, 2, replace=False)
+    return int(first), int(second)
+
+
+def _one(rng: np.random.Generator, mask: npt.NDArray[np.bool_], but: int) -> int:
+    places = np.flatnonzero(mask)
+    places = places[places != but]
+    return int(places[rng.integers(places.size)]) if places.size else -1

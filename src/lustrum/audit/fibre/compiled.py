@@ -1,0 +1,36 @@
+"""How the hot loops are compiled, and the one function that all of them need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+__all__ = ["compiled", "inlined", "log_factorial"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile without the interpreter's lock, and keep the result where there is a place for it."""
+    try:
+        made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    kernel: F = made
+    return kernel
+
+
+def inlined(function: F) -> F:
+    """Compile into the caller: passing arrays to a function costs more than these few lines."""
+    made: Any = numba.njit(inline="always", error_model="numpy")(function)
+    kernel: F = made
+    return kernel
+
+
+@inlined
+def log_factorial(count: int, logs: Any) -> float:  # pragma: no cover
+    """``log n!``, from a list as far as that goes."""
+    return logs[count] if count < logs.size else math.lgamma(count + 1.0)

@@ -1,0 +1,233 @@
+"""The probability of each value of each cell, given all that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.belief import Belief
+from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
+from lustrum.audit.fibre.enumerate import NODES, tally
+from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.sampler import Chains, Plan, check_target, sample_blocks
+from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.two_way import TwoWay
+from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
+from lustrum.audit.reduce import CONTRADICTION
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+
+__all__ = ["METHODS", "CellDistributions", "distribution"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Pairs = tuple[Ints, Floats]
+
+METHODS = ("auto", "exact", "sample")
+
+_TRY = 3_000_000  # values tried before sampling is thought quicker
+_WIDE = 3000  # columns of a block beyond which enumeration is not even tried
+_GOOD = 1.05  # R-hat up to which chains count as agreeing
+
+
+@dataclass(frozen=True, eq=False)
+class CellDistributions:
+    """For each cell the values it can have and how probable each is.
+
+    ``exact`` cells were computed, not sampled: their R-hat is 1 and their effective size infinite. A
+    sampled cell lists the values that were met; R-hat and size are not numbers where it never moved.
+    ``tables`` counts the fibre where that was done for all of it. Where ``stopped``, fewer draws were
+    made than asked for.
+    """
+
+    known: Knowledge
+    belief: Belief
+    exact: npt.NDArray[np.bool_]
+    effective: Floats
+    rhat: Floats
+    target: str
+    tables: int | None
+    draws: int
+    chains: int
+    stopped: bool
+
+    def __post_init__(self) -> None:
+        for name in ("exact", "effective", "rhat"):
+            array = getattr(self, name).view()
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __repr__(self) -> str:
+        how = "exact"
+        if not bool(self.exact.all()):
+            how = f"{int((~self.exact).sum())} sampled, R-hat up to {self.worst_rhat:.3f}"
+        return f"CellDistributions({len(self)} cells, {self.target}, {how})"
+
+    def __len__(self) -> int:
+        return int(self.exact.size)
+
+    @property
+    def worst_rhat(self) -> float:
+        """The largest R-hat of any cell that moved, or 1."""
+        moved = self.rhat[~np.isnan(self.rhat)]
+        return float(moved.max(initial=1.0))
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the chains tell the same of every cell: no R-hat above 1.05."""
+        return not self.stopped and self.worst_rhat <= _GOOD
+
+    def of(self, ref: CellRef) -> Pairs:
+        """The values of one cell and their probabilities."""
+        return self.belief.distribution(self.known.cell(ref))
+
+
+def distribution(
+    given: Knowledge | Margins,
+    target: Literal["uniform", "hypergeometric"] = "uniform",
+    method: Literal["auto", "exact", "sample"] = "auto",
+    *,
+    rng: np.random.Generator | int | None = None,
+    draws: int = 1000,
+    chains: int = 4,
+    burn: int | None = None,
+    thin: int | None = None,
+    start: npt.ArrayLike | None = None,
+    counted: npt.ArrayLike | None = None,
+    nodes: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> CellDistributions:
+    """How probable each value of each cell is, when all tables that fit weigh as the target says.
+
+    Uniform: every table alike. Hypergeometric: by one over the product of the factorials of its inner
+    cells; ``counted`` marks these cells where the knowledge does not come from tables. Two-way tables
+    and small blocks are computed exactly; the rest is sampled, unless ``method`` says otherwise. An exact
+    computation tries at most so many ``nodes``.
+
+    >>> found = distribution(Margins.two_way([3, 2], [2, 3]))
+    >>> found, found.tables
+    (CellDistributions(4 cells, uniform, exact), 3)
+    >>> values, chances = found.of(0)
+    >>> values.tolist(), chances.round(6).tolist()
+    ([0, 1, 2], [0.333333, 0.333333, 0.333333])
+    >>> distribution(Margins.two_way([3, 2], [2, 3]), "hypergeometric").of(0)[1].round(6).tolist()
+    [0.1, 0.6, 0.3]
+    """
+    if method not in METHODS:
+        raise InputError(f"There is no method {method!r}; {choices(method, METHODS)}.")
+    if nodes is not None and nodes < 1:
+        raise InputError("'nodes' must be a whole number of 1 or more.")
+    plan = Plan(target, draws, chains, burn, thin, workers, progress, stop)
+    system = System.of(given, counted)
+    check_target(system, plan)
+    rows = [_Row.settled(v) for v in system.settled.tolist()]
+    left, tables = _solved(system, plan, method, nodes, rows)
+    effective, rhat = np.full(len(rows), np.inf), np.ones(len(rows))
+    met: Chains | None = None
+    if left:
+        tables = None
+        met = sample_blocks(system, left, plan, np.random.default_rng(rng), start)
+        if met.tables.shape[1] < 4:
+            raise InputError("The sampling was stopped before it had four draws to show.")
+        cells = np.sort(np.concatenate([b.cells for b in left]))
+        effective[cells] = effective_size(met.tables[:, :, cells])
+        rhat[cells] = split_rhat(met.tables[:, :, cells])
+        for cell in cells.tolist():
+            values, counts = np.unique(met.tables[:, :, cell], return_counts=True)
+            rows[cell] = _Row(values, counts / counts.sum())
+    exact = np.ones(len(rows), dtype=np.bool_)
+    for block in left:
+        exact[block.cells] = False
+    return CellDistributions(
+        known=system.known,
+        belief=_belief(rows, system.known.decimals),
+        exact=exact,
+        effective=effective,
+        rhat=rhat,
+        target=target,
+        tables=tables,
+        draws=0 if met is None else met.tables.shape[1],
+        chains=0 if met is None else plan.chains,
+        stopped=met is not None and met.stopped,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    values: Ints
+    chances: Floats
+
+    @classmethod
+    def settled(cls, value: int) -> _Row:
+        return cls(np.array([value], dtype=np.int64), np.ones(1))
+
+
+def _solved(
+    system: System, plan: Plan, method: str, nodes: int | None, rows: list[_Row]
+) -> tuple[list[Block], int | None]:
+    """Fill in the rows of all blocks that can be computed; those that cannot, and how many tables."""
+    if method == "sample":
+        return list(system.blocks), None
+    left: list[Block] = []
+    tables: int | None = 1
+    for block in system.blocks:
+        found = _exact(block, plan.hypergeometric, nodes or (_TRY if method == "auto" else NODES))
+        if found is None and method == "exact":
+            raise InputError(
+                "There are too many tables to weigh them all; allow more 'nodes', or sample them."
+            )
+        if found is None:
+            left.append(block)
+            continue
+        made, count = found
+        if count == 0:
+            raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
+        tables = None if tables is None or count is None else tables * count
+        for cell, row in zip(block.cells.tolist(), made, strict=True):
+            rows[cell] = row
+    return left, tables
+
+
+def _exact(
+    block: Block, hypergeometric: bool, nodes: int
+) -> tuple[Sequence[_Row], int | None] | None:
+    """By formula, by dynamic programming, by enumeration: the first that can; None if none can."""
+    table = None if hypergeometric and not block.counted.all() else TwoWay.of(block)
+    if table is not None:
+        # A step of dynamic programming costs as much as ten values of an enumeration.
+        by_formula = hypergeometric and table.free
+        found = (
+            table.hypergeometric()
+            if by_formula
+            else table.exact(hypergeometric=hypergeometric, steps=max(1, nodes // 10))
+        )
+        if found is not None:
+            starts = zip(found.low.tolist(), found.probabilities, strict=bool(found.probabilities))
+            return [_Row(low + np.arange(p.size), p) for low, p in starts], found.total
+    if len(block) > _WIDE:
+        return None
+    weighed = tally(block, hypergeometric=hypergeometric, nodes=nodes)
+    if not weighed.complete:
+        return None
+    if weighed.count == 0:
+        return [], 0
+    made = []
+    for low, sums in zip(block.low[: block.cells.size].tolist(), weighed.sums, strict=False):
+        made.append(_Row(low + np.arange(sums.size), sums / sums.sum()))
+    return made, weighed.count
+
+
+def _belief(rows: Sequence[_Row], decimals: int) -> Belief:
+    sizes = [r.values.size for r in rows]
+    return Belief.of_lists(
+        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        np.concatenate([r.values for r in rows]) if rows else np.zeros(0, dtype=np.int64),
+        np.concatenate([r.chances for r in rows]) if rows else np.zeros(0),
+        decimals=decimals,
+    )

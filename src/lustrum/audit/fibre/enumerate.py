@@ -1,0 +1,199 @@
+"""Every table of a small fibre, one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.knowledge import Knowledge
+from lustrum.model import InputError
+
+__all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NODES = 20_000_000
+"""Values tried before an enumeration gives up, unless more are asked for: about a second."""
+
+_TABLE = 1 << 20  # factorials written down; larger ones are computed when they are needed
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """For each column of a block, the summed weight of all tables with each value from low on.
+
+    ``count`` tables were met. Not ``complete`` where the search was given up; nothing then follows
+    from the sums.
+    """
+
+    count: int
+    sums: tuple[Floats, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Fibre:
+    """Tables that fit the knowledge, one a row; all there are where ``complete``."""
+
+    tables: Ints
+    complete: bool
+
+    def __repr__(self) -> str:
+        more = "" if self.complete else ", and there are more"
+        return f"Fibre({len(self)} tables of {self.tables.shape[1]} cells{more})"
+
+    def __len__(self) -> int:
+        return int(self.tables.shape[0])
+
+
+def enumerate_fibre(
+    given: Knowledge | Margins, *, most: int = 100_000, nodes: int = NODES
+) -> Fibre:
+    """All tables that fit, up to so many; with a mark where there are more.
+
+    >>> enumerate_fibre(Margins.two_way([1, 2], [1, 2])).tables.tolist()
+    [[0, 1, 1, 1], [1, 0, 0, 2]]
+    """
+    if most < 1 or nodes < 1:
+        raise InputError("An enumeration needs room for one table at least.")
+    system = System.of(given)
+    parts, complete = [], True
+    for block in system.blocks:
+        tables = np.empty((most, len(block)), dtype=np.int64)
+        found = _Ordered.of(block).run(nodes, tables=tables)
+        complete &= found.complete and found.count <= most
+        parts.append(tables[: min(found.count, most), : block.cells.size])
+    total = math.prod(len(p) for p in parts)
+    size = min(total, most)
+    out = np.repeat(system.settled[None, :], size, axis=0)
+    picks = itertools.islice(itertools.product(*(range(len(p)) for p in parts)), size)
+    index = np.array(list(picks), dtype=np.int64).reshape(size, len(parts))
+    for k, (block, rows) in enumerate(zip(system.blocks, parts, strict=True)):
+        out[:, block.cells] = rows[index[:, k]]
+    return Fibre(out[np.lexsort(out.T[::-1])], complete and total <= most)
+
+
+def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> Tally:
+    """Weigh all tables of a block: each alike, or by one over the product of its factorials.
+
+    The largest weight is found first and the others are taken relative to it, so none overflows.
+    """
+    ordered = _Ordered.of(block)
+    if not hypergeometric:
+        return ordered.run(nodes)
+    first = ordered.run(nodes, hypergeometric=True)
+    if not first.complete or first.count == 0:
+        return first
+    return ordered.run(nodes, hypergeometric=True, reference=first.top)
+
+
+def log_factorials(block: Block) -> Floats:
+    """``log n!`` for every count that a block can need, as far as they are worth writing down."""
+    size = int(min(max(int(block.high.max(initial=0)), 1) + 2, _TABLE))
+    logs: Floats = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size)))])
+    return logs
+
+
+@dataclass(frozen=True, eq=False)
+class _Found(Tally):
+    top: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordered:
+    """A block with its columns in the order in which they are tried."""
+
+    block: Block
+    order: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, block: Block) -> _Ordered:
+        """Next comes a column of the equation with the fewest columns left, so dead ends come early."""
+        columns = block.matrix.tocsc()
+        by_row = block.matrix.tocsr()
+        left = np.diff(by_row.indptr).astype(np.int64)
+        width = block.high - block.low
+        # What a column costs: the columns that its shortest equation still has, then its width.
+        short = np.full(len(block), np.iinfo(np.int64).max)
+        for k in range(len(block)):
+            rows = columns.indices[columns.indptr[k] : columns.indptr[k + 1]]
+            short[k] = left[rows].min() if rows.size else 1
+        waiting = np.ones(len(block), dtype=np.bool_)
+        order = []
+        for _ in range(len(block)):
+            open_columns = np.flatnonzero(waiting)
+            best = open_columns[np.lexsort((width[open_columns], short[open_columns]))[0]]
+            order.append(best)
+            waiting[best] = False
+            for row in columns.indices[columns.indptr[best] : columns.indptr[best + 1]]:
+                left[row] -= 1
+                users = by_row.indices[by_row.indptr[row] : by_row.indptr[row + 1]]
+                short[users] = np.minimum(short[users], left[row])
+        return cls(block, np.array(order, dtype=np.intp))
+
+    def run(
+        self,
+        nodes: int,
+        *,
+        hypergeometric: bool = False,
+        reference: float = np.nan,
+        tables: Ints | None = None,
+    ) -> _Found:
+        """Walk through the block, and put its columns back in their own order."""
+        from lustrum.audit.fibre.walk import walk  # loads the compiler, so not before it is needed
+
+        block, order = self.block, self.order
+        matrix = block.matrix.tocsc()[:, order]
+        low, high = block.low[order], block.high[order]
+        rest_low, rest_high = _rests(matrix, low, high)
+        begin = np.concatenate(([0], np.cumsum(high - low + 1))).astype(np.int64)
+        if begin[-1] > 1 << 27:
+            return _Found(0, (), False, -np.inf)
+        sums = np.zeros(int(begin[-1]))
+        room = np.empty((0 if tables is None else len(tables), len(block)), dtype=np.int64)
+        none = np.zeros(len(block), dtype=np.bool_)
+        points, tried, top = walk(
+            low,
+            high,
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int64),
+            matrix.data.astype(np.int64),
+            rest_low,
+            rest_high,
+            block.totals.astype(np.int64).copy(),
+            block.counted[order] if hypergeometric else none,
+            log_factorials(block) if hypergeometric else np.zeros(1),
+            reference,
+            begin,
+            sums,
+            room,
+            nodes,
+        )
+        if tables is not None:
+            tables[:points, order] = room[:points]
+        back = np.argsort(order)
+        parts = tuple(sums[begin[k] : begin[k + 1]] for k in back)
+        return _Found(int(points), parts, bool(tried <= nodes), float(top))
+
+
+def _rests(matrix: object, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """For each entry, the ends of the sum of the later entries of its row."""
+    indptr, rows, data = (getattr(matrix, n) for n in ("indptr", "indices", "data"))
+    count = int(rows.max(initial=-1)) + 1
+    least, most = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    rest_low, rest_high = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+    for column in range(low.size - 1, -1, -1):
+        for k in range(indptr[column], indptr[column + 1]):
+            row, c = rows[k], data[k]
+            rest_low[k], rest_high[k] = least[row], most[row]
+            ends = sorted((int(c * low[column]), int(c * high[column])))
+            least[row] += ends[0]
+            most[row] += ends[1]
+    return rest_low, rest_high

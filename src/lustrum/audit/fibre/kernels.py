@@ -1,0 +1,299 @@
+"""The loops that run millions of times a second, compiled when they are first run.
+
+Each has a twin in :mod:`lustrum.audit.fibre.plain` that makes the same moves from the same stream.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
+
+__all__ = ["FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
+
+FEW = 8  # points of a square whose weights are all written down
+SHORT = 16  # points of a line whose weights are all written down; longer ones are sliced
+LARGE = 1_000_000  # above this count a product of a few weights may overflow
+
+
+@compiled
+def _next(state: Any) -> Any:  # pragma: no cover
+    """SplitMix64 (Steele, Lea and Flood 2014); the second word is the stream's own increment."""
+    z = state[0] + state[1]
+    state[0] = z
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def _unit(state: Any) -> float:  # pragma: no cover
+    """A number in [0, 1) of 53 bits."""
+    return float(np.int64(_next(state) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _below(half: Any, count: int) -> Any:  # pragma: no cover
+    """A number below ``count`` from 32 random bits."""
+    return np.int64((half * np.uint64(count)) >> np.uint64(32))
+
+
+@inlined
+def _from_weights(weights: Any, count: int, total: float, state: Any) -> int:  # pragma: no cover
+    left = _unit(state) * total
+    for k in range(count - 1):
+        left -= weights[k]
+        if left < 0.0:
+            return k
+    return count - 1
+
+
+@inlined
+def _log_square(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
+    return -(
+        log_factorial(p + t, logs)
+        + log_factorial(q + t, logs)
+        + log_factorial(u - t, logs)
+        + log_factorial(v - t, logs)
+    )
+
+
+@inlined
+def _square_step(  # pragma: no cover
+    p: int, q: int, u: int, v: int, low: int, high: int, state: Any, logs: Any, weights: Any
+) -> Any:
+    """A step along a square that keeps its hypergeometric conditional distribution.
+
+    Drawn from that distribution where the line is short; else a Metropolis step.
+    """
+    count = high - low + 1
+    if count <= FEW and max(p + q, u + v) < LARGE:
+        # Ratios of neighbours: one count goes up on two sides and down on the two others.
+        weight, total = 1.0, 1.0
+        weights[0] = 1.0
+        for k in range(1, count):
+            t = low + k
+            weight *= (float(u - t + 1) * float(v - t + 1)) / (float(p + t) * float(q + t))
+            weights[k] = weight
+            total += weight
+        return low + _from_weights(weights, count, total, state)
+    # The sums of the square, and so the spread of its conditional distribution, are the same all
+    # along the line: a step within twice the spread is as likely forth as back.
+    people = float(p + u + q + v)
+    ways = (float(p + u) * float(q + v)) * (float(p + v) * float(q + u))
+    spread = math.sqrt(ways / (people * people * (people - 1.0)))
+    reach = int(2.0 * spread) + 1
+    t = int(_unit(state) * (2 * reach)) - reach
+    t += t >= 0
+    if t < low or t > high:
+        return 0
+    gain = _log_square(p, q, u, v, t, logs) - _log_square(p, q, u, v, 0, logs)
+    if gain >= 0.0 or _unit(state) < math.exp(gain):
+        return t
+    return 0
+
+
+@compiled
+def run_squares(  # pragma: no cover
+    x: Any,
+    begin: Any,
+    counts: Any,
+    offsets: Any,
+    hyper: bool,
+    logs: Any,
+    state: Any,
+    thin: int,
+    keep: Any,
+    out: Any,
+) -> int:
+    """Moves on squares of a table without upper bounds; ``out`` takes a table every ``thin`` moves.
+
+    Joint ``e`` has ``counts[e]`` = (separator, left, right) configurations, whose places in the table
+    are three lists of ``offsets`` from ``begin[e]`` on. Gives the number of moves that changed the table.
+    """
+    joints = counts.shape[0]
+    weights = np.empty(SHORT, dtype=np.float64)
+    mask = np.uint64(0xFFFFFFFF)
+    changed = 0
+    for row in range(out.shape[0]):
+        for _ in range(thin):
+            e, base = 0, 0
+            if joints > 1 or counts[0, 0] > 1:
+                bits = _next(state)
+                e = _below(bits & mask, joints)
+                base = offsets[begin[e] + _below(bits >> np.uint64(32), counts[e, 0])]
+            elif counts[0, 0] == 1:
+                base = offsets[begin[0]]
+            first = begin[e] + counts[e, 0]
+            second = first + counts[e, 1]
+            bits = _next(state)
+            a = _below(bits & mask, counts[e, 1])
+            c = _below(bits >> np.uint64(32), counts[e, 1] - 1)
+            c += c >= a
+            bits = _next(state)
+            b = _below(bits & mask, counts[e, 2])
+            d = _below(bits >> np.uint64(32), counts[e, 2] - 1)
+            d += d >= b
+            top, bottom = base + offsets[first + a], base + offsets[first + c]
+            b, d = offsets[second + b], offsets[second + d]
+            p, q, u, v = x[top + b], x[bottom + d], x[top + d], x[bottom + b]
+            low, high = -min(p, q), min(u, v)
+            if low == high:
+                continue
+            if hyper:
+                t = _square_step(p, q, u, v, low, high, state, logs, weights)
+            else:
+                t = low + np.int64(_unit(state) * (high - low + 1))
+            changed += t != 0
+            x[top + b] = p + t
+            x[bottom + d] = q + t
+            x[top + d] = u - t
+            x[bottom + b] = v - t
+        for k in range(keep.size):
+            out[row, k] = x[keep[k]]
+    return changed
+
+
+@inlined
+def _log_line(  # pragma: no cover
+    x: Any, cells: Any, steps: Any, size: int, t: int, counted: Any, logs: Any
+) -> float:
+    total = 0.0
+    for k in range(size):
+        if counted[cells[k]]:
+            total -= log_factorial(x[cells[k]] + t * steps[k], logs)
+    return total
+
+
+@inlined
+def _line_step(  # pragma: no cover
+    x: Any,
+    cells: Any,
+    steps: Any,
+    size: int,
+    low: Any,
+    high: Any,
+    counted: Any,
+    state: Any,
+    logs: Any,
+    weights: Any,
+) -> Any:
+    """A step along any line from its hypergeometric conditional distribution."""
+    here = _log_line(x, cells, steps, size, 0, counted, logs)
+    count = high - low + 1
+    if count <= SHORT:
+        top = -np.inf
+        for k in range(count):
+            weights[k] = _log_line(x, cells, steps, size, low + k, counted, logs)
+            top = max(top, weights[k])
+        total = 0.0
+        for k in range(count):
+            weights[k] = math.exp(weights[k] - top)
+            total += weights[k]
+        return low + _from_weights(weights, count, total, state)
+    level = here + math.log(1.0 - _unit(state))
+    left, outside = 0, low - 1
+    while left - outside > 1:
+        middle = (left + outside) >> 1
+        if _log_line(x, cells, steps, size, middle, counted, logs) >= level:
+            left = middle
+        else:
+            outside = middle
+    right, beyond = 0, high + 1
+    while beyond - right > 1:
+        middle = (right + beyond) >> 1
+        if _log_line(x, cells, steps, size, middle, counted, logs) >= level:
+            right = middle
+        else:
+            beyond = middle
+    return left + np.int64(_unit(state) * (right - left + 1))
+
+
+@compiled
+def run_lines(  # pragma: no cover
+    x: Any,
+    low: Any,
+    high: Any,
+    counted: Any,
+    indptr: Any,
+    cells: Any,
+    steps: Any,
+    mixed: Any,
+    hyper: bool,
+    logs: Any,
+    state: Any,
+    thin: int,
+    keep: Any,
+    out: Any,
+) -> int:
+    """Moves along listed directions and, with probability ``mixed``, along random sums of them."""
+    moves = indptr.size - 1
+    line_cells = np.empty(x.size, dtype=np.int64)
+    line_steps = np.empty(x.size, dtype=np.int64)
+    dense = np.zeros(x.size, dtype=np.int64)
+    seen = np.zeros(x.size, dtype=np.bool_)
+    weights = np.empty(SHORT, dtype=np.float64)
+    mask = np.uint64(0xFFFFFFFF)
+    changed = 0
+    for row in range(out.shape[0]):
+        for _ in range(thin):
+            bits = _next(state)
+            move = _below(bits & mask, moves)
+            size = 0
+            if _unit(state) >= mixed:
+                for k in range(indptr[move], indptr[move + 1]):
+                    line_cells[size] = cells[k]
+                    line_steps[size] = steps[k]
+                    size += 1
+            else:
+                touched = 0
+                more = True
+                while more:
+                    # Each sign and each number of terms has a chance, so every sum of moves has one.
+                    sign = 1 if bits >> np.uint64(63) else -1
+                    for k in range(indptr[move], indptr[move + 1]):
+                        cell = cells[k]
+                        if not seen[cell]:
+                            seen[cell] = True
+                            line_cells[touched] = cell
+                            touched += 1
+                        dense[cell] += sign * steps[k]
+                    bits = _next(state)
+                    move = _below(bits & mask, moves)
+                    more = (bits >> np.uint64(32)) & np.uint64(1) == 1
+                for k in range(touched):
+                    cell = line_cells[k]
+                    if dense[cell] != 0:
+                        line_cells[size] = cell
+                        line_steps[size] = dense[cell]
+                        size += 1
+                    dense[cell] = 0
+                    seen[cell] = False
+            least, most = np.int64(-(2**62)), np.int64(2**62)
+            for k in range(size):
+                cell, step = line_cells[k], line_steps[k]
+                up, down = high[cell] - x[cell], x[cell] - low[cell]
+                if step > 0:
+                    most, least = min(most, up // step), max(least, -(down // step))
+                else:
+                    most, least = min(most, down // -step), max(least, -(up // -step))
+                if least == most:
+                    break
+            if size == 0 or least == most:
+                continue
+            if hyper:
+                t = _line_step(
+                    x, line_cells, line_steps, size, least, most, counted, state, logs, weights
+                )
+            else:
+                t = least + int(_unit(state) * (most - least + 1))
+            if t != 0:
+                changed += 1
+                for k in range(size):
+                    x[line_cells[k]] += t * line_steps[k]
+        for k in range(keep.size):
+            out[row, k] = x[keep[k]]
+    return changed

@@ -1,0 +1,223 @@
+"""The changes a chain may make: squares where a Markov basis is known, lines along lattice vectors else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
+from lustrum.audit.fibre.lattice import integer_kernel, reduced, short_moves
+from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
+from lustrum.audit.fibre.system import Block
+from lustrum.audit.fibre.two_way import TwoWay
+from lustrum.model import InputError
+from lustrum.structure.ragged import pointers
+
+__all__ = ["Lines", "Moves", "Squares"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+Cells = npt.NDArray[np.intp]
+
+MIXED = 0.15
+"""The share of moves that are random sums of others; any share above 0 connects the fibre."""
+
+_SMALL = 64  # dimensions up to which short moves are looked for, which finds more kinds of them
+
+
+class Moves(Protocol):
+    """Whatever can carry a table to others of its fibre and keeps the target as it is."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nowhere to go."""
+        ...
+
+    def run(
+        self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
+    ) -> int:
+        """Move x in place and keep a table every ``thin`` moves; how many moves changed it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """The primitive moves of decomposable margins: two counts up, two down, at the corners of a square.
+
+    At each joint of the tree of margins, with one configuration of the separator held, two
+    configurations of one side and two of the other are the corners. Over all joints these moves are a
+    Markov basis (Dobra 2003, *Bernoulli* 9, theorem 4.2); for a two-way table they are the basic moves
+    of Diaconis and Sturmfels (1998, section 2). A step goes anywhere along a move's line.
+
+    >>> Squares.of(Margins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
+    [[1, -1, -1, 1]]
+    """
+
+    size: int
+    begin: Ints
+    counts: Ints
+    offsets: Ints
+    keep: Cells
+
+    @classmethod
+    def of(cls, margins: Margins, keep: npt.ArrayLike) -> Squares:
+        """The squares of margins without structural zeros; the places ``keep`` are recorded."""
+        tree = junction_tree(margins.cliques, len(margins.shape))
+        if tree is None or margins.possible is not None:
+            raise InputError("Squares alone connect only tables given by decomposable margins.")
+        begin, counts, lists = [0], [], []
+        for edge in tree:
+            parts = [
+                _places(margins.shape, axes) for axes in (edge.separator, edge.left, edge.right)
+            ]
+            if parts[1].size < 2 or parts[2].size < 2:
+                continue
+            lists += parts
+            counts.append([p.size for p in parts])
+            begin.append(begin[-1] + sum(counts[-1]))
+        return cls(
+            size=margins.size,
+            begin=np.array(begin[:-1], dtype=np.int64),
+            counts=np.array(counts, dtype=np.int64).reshape(-1, 3),
+            offsets=np.concatenate(lists) if lists else np.zeros(0, dtype=np.int64),
+            keep=np.asarray(keep, dtype=np.intp),
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no square at all."""
+        return bool(self.counts.shape[0] == 0)
+
+    def run(
+        self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
+    ) -> int:
+        """Move a table without upper bounds."""
+        # The compiler takes longer to load than all the rest; only those who sample wait for it.
+        from lustrum.audit.fibre.kernels import run_squares
+
+        if self.empty:
+            out[:] = x[self.keep]
+            return 0
+        arrays = (self.begin, self.counts, self.offsets)
+        return int(run_squares(x, *arrays, hypergeometric, logs, state, thin, self.keep, out))
+
+    def vectors(self) -> Ints:
+        """Every move once, written out; for small tables."""
+        return np.array(list(self._vectors()), dtype=np.int64).reshape(-1, self.size)
+
+    def _vectors(self) -> Iterator[Ints]:
+        for begin, sizes in zip(self.begin, self.counts, strict=True):
+            parts = np.split(self.offsets[begin : begin + sizes.sum()], np.cumsum(sizes)[:-1])
+            separator, left, right = parts
+            for s in separator:
+                for i, j in np.argwhere(np.triu(np.ones((left.size,) * 2), 1)):
+                    for k, m in np.argwhere(np.triu(np.ones((right.size,) * 2), 1)):
+                        move = np.zeros(self.size, dtype=np.int64)
+                        move[s + left[[i, j]] + right[[k, m]]] = 1
+                        move[s + left[[i, j]] + right[[m, k]]] = -1
+                        yield move
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Directions of a lattice: a basis, short sums of it and, now and then, sums of any length.
+
+    >>> from lustrum.audit.fibre.system import System
+    >>> ring = Margins.two_way([1, 1, 1], [1, 1, 1], possible=1 - np.eye(3))
+    >>> Lines.of(System.of(ring).blocks[0]).vectors().tolist()
+    [[1, -1, -1, 1, 1, -1]]
+    """
+
+    low: Ints
+    high: Ints
+    counted: npt.NDArray[np.bool_]
+    indptr: Ints
+    cells: Ints
+    steps: Ints
+    keep: Cells
+    mixed: float = MIXED
+    basis: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64), repr=False)
+
+    @classmethod
+    def of(cls, block: Block, margins: Margins | None = None, *, mixed: float = MIXED) -> Lines:
+        """The directions of a block, with its bounds; knowing its margins helps where it is large."""
+        try:
+            basis = reduced(integer_kernel(block.matrix))
+        except OverflowError as error:
+            raise InputError(f"This fibre cannot be sampled: {error}.") from None
+        known = _known_moves(block, margins) if len(basis) > _SMALL else []
+        vectors = basis if known else short_moves(basis)
+        row, column = np.nonzero(vectors)
+        lengths = [np.bincount(row, minlength=len(vectors))]
+        lengths += [np.full(len(cells), cells.shape[1]) for cells, _ in known]
+        return cls(
+            low=block.low,
+            high=block.high,
+            counted=block.counted,
+            indptr=pointers(np.concatenate(lengths)),
+            cells=np.concatenate([column, *(c.ravel() for c, _ in known)]).astype(np.int64),
+            steps=np.concatenate([vectors[row, column], *(s.ravel() for _, s in known)]),
+            keep=np.arange(block.cells.size, dtype=np.intp),
+            mixed=mixed,
+            basis=basis,
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether the equations settle everything."""
+        return self.indptr.size <= 1
+
+    def run(
+        self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
+    ) -> int:
+        """Move a table within its bounds."""
+        from lustrum.audit.fibre.kernels import run_lines
+
+        if self.empty:
+            out[:] = x[self.keep]
+            return 0
+        bounds = (self.low, self.high, self.counted)
+        lines = (self.indptr, self.cells, self.steps)
+        mixed, keep = self.mixed, self.keep
+        return int(
+            run_lines(x, *bounds, *lines, mixed, hypergeometric, logs, state, thin, keep, out)
+        )
+
+    def vectors(self) -> Ints:
+        """Every listed move, written out."""
+        out = np.zeros((self.indptr.size - 1, self.low.size), dtype=np.int64)
+        out[np.repeat(np.arange(len(out)), np.diff(self.indptr)), self.cells] = self.steps
+        return out
+
+
+def _known_moves(block: Block, margins: Margins | None) -> list[MovesList]:
+    """Short moves of a block that is a two-way table or a part of a table with given margins."""
+    table = TwoWay.of(block)
+    if table is not None:
+        return cycle_moves(table)
+    if margins is None or len(block) > block.cells.size or block.cells.max() >= margins.size:
+        return []
+    own = np.full(margins.size, -1, dtype=np.int64)
+    own[block.cells] = np.arange(block.cells.size)
+    out = []
+    for cells, steps in tensor_moves(margins):
+        # A move that touches a settled cell is never possible.
+        inside = (own[cells] >= 0).all(axis=1)
+        if inside.any():
+            out.append((own[cells[inside]], steps[inside]))
+    return out
+
+
+def _places(shape: tuple[int, ...], axes: Axes) -> Ints:
+    """Where the configurations of some axes stand in memory while all other axes are at 0."""
+    places = np.zeros(1, dtype=np.int64)
+    for axis in axes:
+        stride = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+        steps = stride * np.arange(shape[axis], dtype=np.int64)
+        places = (places[:, None] + steps[None, :]).ravel()
+    return places

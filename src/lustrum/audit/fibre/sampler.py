@@ -1,0 +1,268 @@
+"""Chains that wander through a fibre, and the tables they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.fibre.enumerate import log_factorials
+from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.moves import Lines, Moves, Squares
+from lustrum.audit.fibre.start import any_table, joined_table
+from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.knowledge import Knowledge
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.model.workers import workers as processors
+
+__all__ = ["TARGETS", "Chains", "Plan", "sample_blocks", "sample_fibre"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+TARGETS = ("uniform", "hypergeometric")
+
+_ROOM = 2**31  # bytes that the tables kept may take
+_ROUNDS = 20  # times that progress is told
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to wander. Burn-in counts draws thrown away; ``thin`` counts moves from draw to draw.
+
+    Without ``burn`` half as many draws are thrown away as are kept; without ``thin`` there are ten
+    moves for each open cell between two draws. The result depends on the seed, never on ``workers``.
+    """
+
+    target: str = "uniform"
+    draws: int = 1000
+    chains: int = 4
+    burn: int | None = None
+    thin: int | None = None
+    workers: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    stop: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise InputError(
+                f"There is no target {self.target!r}; {choices(self.target, TARGETS)}."
+            )
+        least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < smallest):
+                raise InputError(f"'{name}' must be a whole number of {smallest} or more.")
+
+    @property
+    def hypergeometric(self) -> bool:
+        """Whether tables weigh one over the product of their factorials."""
+        return self.target == "hypergeometric"
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Tables met by several chains: ``tables[c, d]`` is draw ``d`` of chain ``c``, all cells.
+
+    ``moved`` is the share of moves that changed a table. Where ``stopped``, the chains are shorter
+    than asked for.
+    """
+
+    tables: Ints
+    moved: float
+    stopped: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Moves, one table for each chain to start from, and the cells that are recorded."""
+
+    moves: Moves
+    starts: tuple[Ints, ...]
+    states: tuple[npt.NDArray[np.uint64], ...]
+    cells: npt.NDArray[np.intp]
+    logs: Floats
+    thin: int
+
+
+def sample_fibre(
+    given: Knowledge | Margins,
+    *,
+    target: str = "uniform",
+    rng: np.random.Generator | int | None = None,
+    draws: int = 1000,
+    chains: int = 4,
+    burn: int | None = None,
+    thin: int | None = None,
+    start: npt.ArrayLike | None = None,
+    counted: npt.ArrayLike | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Ints:
+    """Tables that fit the knowledge, as an array of (chains, draws, cells).
+
+    Uniform, or proportional to one over the product of the factorials of all inner cells, which is the
+    distribution under the log-linear model of the margins (Diaconis and Sturmfels 1998, section 1).
+
+    >>> tables = sample_fibre(Margins.two_way([3, 2], [1, 4]), rng=1, draws=10)
+    >>> tables.shape, tables.reshape(-1, 2, 2).sum(axis=1).max(axis=0).tolist()
+    ((4, 10, 4), [1, 4])
+    """
+    plan = Plan(target, draws, chains, burn, thin, workers, progress, stop)
+    system = System.of(given, counted)
+    return sample_blocks(system, system.blocks, plan, np.random.default_rng(rng), start).tables
+
+
+def sample_blocks(
+    system: System,
+    blocks: Sequence[Block],
+    plan: Plan,
+    rng: np.random.Generator,
+    start: npt.ArrayLike | None = None,
+) -> Chains:
+    """Sample some blocks of a system; all other cells keep the least value they can have."""
+    check_target(system, plan)
+    cells = len(system.known)
+    if plan.chains * plan.draws * cells * 8 > _ROOM:
+        raise InputError(
+            "So many draws of so many cells take too much memory; ask for fewer draws."
+        )
+    first = None if start is None else _checked(start, system)
+    jobs = _jobs(system, blocks, plan, rng, first)
+    burn = plan.draws // 2 if plan.burn is None else plan.burn
+    out = np.empty((plan.chains, plan.draws, cells), dtype=np.int64)
+    out[:] = system.settled
+    total = burn + plan.draws
+    step = max(1, -(-total // _ROUNDS))
+    done, changed = 0, 0
+    pool = ThreadPoolExecutor(min(plan.workers or processors(), max(1, plan.chains * len(jobs))))
+    with pool:
+        while done < total and jobs:
+            if plan.stop is not None and plan.stop():
+                break
+            end = min(total, done + step, burn if done < burn else total)
+            tasks = [
+                pool.submit(_advance, job, chain, end - done, plan.hypergeometric)
+                for job in jobs
+                for chain in range(plan.chains)
+            ]
+            for k, task in enumerate(tasks):
+                met, moves = task.result()
+                changed += moves
+                if done >= burn:
+                    out[k % plan.chains, done - burn : end - burn, jobs[k // plan.chains].cells] = (
+                        met.T
+                    )
+            done = end
+            if plan.progress is not None:
+                plan.progress(done, total)
+    _follow(system, blocks, out)
+    made = sum(job.thin for job in jobs) * plan.chains * done
+    stopped = bool(jobs) and done < total
+    kept = max(0, done - burn) if jobs else plan.draws
+    return Chains(out[:, :kept], changed / made if made else 0.0, stopped)
+
+
+def check_target(system: System, plan: Plan) -> None:
+    """Factorials need counts."""
+    if plan.hypergeometric and any(bool((b.low[b.counted] < 0).any()) for b in system.blocks):
+        raise InputError("The hypergeometric target needs counts; a cell here may be below 0.")
+
+
+def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[Ints, int]:
+    met = np.empty((draws, job.cells.size), dtype=np.int64)
+    changed = job.moves.run(
+        job.starts[chain],
+        job.states[chain],
+        hypergeometric=hypergeometric,
+        logs=job.logs,
+        thin=job.thin,
+        out=met,
+    )
+    return met, changed
+
+
+def _follow(system: System, blocks: Sequence[Block], out: Ints) -> None:
+    """Hidden margins of a cube that was sampled by squares follow from its cells."""
+    structure, margins = system.known.structure, system.margins
+    if structure is None or margins is None or not blocks or not _by_squares(margins):
+        return
+    cells = np.concatenate([b.cells for b in blocks])
+    sums = np.sort(cells[cells >= margins.size])
+    if sums.size:
+        rows = structure.matrix[sums].astype(np.int64)
+        for chain in out:
+            chain[:, sums] = (rows @ chain[:, : margins.size].T).T
+
+
+def _by_squares(margins: Margins) -> bool:
+    return margins.possible is None and margins.decomposable
+
+
+def _jobs(
+    system: System,
+    blocks: Sequence[Block],
+    plan: Plan,
+    rng: np.random.Generator,
+    first: Ints | None,
+) -> list[_Job]:
+    """One job for all blocks where squares connect the tables, else one for each block."""
+    margins = system.margins
+    made: list[tuple[Moves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
+    if blocks and margins is not None and _by_squares(margins):
+        cells = np.concatenate([b.cells for b in blocks])
+        inner = np.sort(cells[cells < margins.size])
+        squares = Squares.of(margins, inner)
+        starts = tuple(
+            (joined_table(margins, rng).ravel() if first is None else first[: margins.size].copy())
+            for _ in range(plan.chains)
+        )
+        biggest = max(blocks, key=lambda b: int(b.high.max()))
+        made.append((squares, starts, inner, log_factorials(biggest), 10 * inner.size))
+        return _with_streams(made, plan, rng)
+    for block in blocks:
+        starts = tuple(
+            any_table(block, rng) if first is None else block.extended(first[block.cells])
+            for _ in range(plan.chains)
+        )
+        lines, logs = Lines.of(block, margins), log_factorials(block)
+        made.append((lines, starts, block.cells, logs, 10 * len(block)))
+    return _with_streams(made, plan, rng)
+
+
+def _with_streams(
+    made: Sequence[tuple[Moves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
+    plan: Plan,
+    rng: np.random.Generator,
+) -> list[_Job]:
+    """Every chain of every job gets a stream of its own, drawn before any thread starts."""
+    jobs = []
+    for moves, starts, cells, logs, thin in made:
+        states = tuple(
+            rng.integers(2**64, size=2, dtype=np.uint64) | np.array([0, 1], dtype=np.uint64)
+            for _ in range(plan.chains)
+        )
+        jobs.append(_Job(moves, starts, states, cells, logs, plan.thin or thin))
+    return jobs
+
+
+def _checked(start: npt.ArrayLike, system: System) -> Ints:
+    values = np.asarray(start)
+    if values.size != len(system.known) or values.dtype.kind not in "iu":
+        raise InputError(
+            f"A table to start from has {len(system.known)} whole numbers, one a cell."
+        )
+    table = values.astype(np.int64).ravel()
+    known = system.known
+    sums = known.matrix @ table
+    fits = ((known.low <= table) & (table <= known.high)).all() and (
+        (known.fact_low <= sums) & (sums <= known.fact_high)
+    ).all()
+    if not fits:
+        raise InputError("The table to start from does not fit what is known.")
+    return table

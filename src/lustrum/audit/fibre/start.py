@@ -1,0 +1,91 @@
+"""A first table of a fibre, far from the middle, and another one for each chain."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import Bounds as Box
+from scipy.optimize import LinearConstraint, milp
+
+from lustrum.audit.fibre.margins import Margins, junction_tree
+from lustrum.audit.fibre.system import Block
+from lustrum.audit.knowledge import ContradictionError
+from lustrum.audit.reduce import CONTRADICTION
+from lustrum.model import InputError, InternalError
+
+__all__ = ["any_table", "joined_table"]
+
+Ints = npt.NDArray[np.int64]
+
+_INFEASIBLE = 2  # scipy's status for a program without a solution
+
+
+def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
+    """A table with decomposable margins: they are joined one after the other along their tree.
+
+    Each joint is a two-way table for every configuration of the separator, filled from a corner with
+    its lines in random order, so that it is an extreme one.
+
+    >>> joined_table(Margins.two_way([3, 2], [1, 4]), np.random.default_rng(1)).sum(axis=1).tolist()
+    [3, 2]
+    """
+    tree = junction_tree(margins.cliques, len(margins.shape))
+    if tree is None:
+        raise InternalError("margins without a tree were joined along it")
+    axes = list(margins.cliques[0])
+    table = margins.sums[margins.cliques[0]]
+    for edge in tree:
+        shared = list(edge.separator)
+        mine = [a for a in axes if a not in shared]
+        theirs = [a for a in edge.child if a not in shared]
+        sizes = [[margins.shape[a] for a in part] for part in (shared, mine, theirs)]
+        flat = [int(np.prod(s, dtype=np.int64)) for s in sizes]
+        left = table.transpose([axes.index(a) for a in shared + mine]).reshape(flat[0], flat[1])
+        child = margins.sums[edge.child]
+        right = child.transpose([edge.child.index(a) for a in shared + theirs])
+        right = right.reshape(flat[0], flat[2])
+        made = np.stack([_corner(r, c, rng) for r, c in zip(left, right, strict=True)])
+        axes = shared + mine + theirs
+        table = made.reshape([size for part in sizes for size in part])
+    return np.ascontiguousarray(table.transpose(np.argsort(axes)))
+
+
+def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
+    """The north-west corner rule, with rows and columns shuffled."""
+    out = np.zeros((rows.size, columns.size), dtype=np.int64)
+    r, c = rows.copy(), columns.copy()
+    down, across = iter(rng.permutation(r.size).tolist()), iter(rng.permutation(c.size).tolist())
+    i, j = next(down, None), next(across, None)
+    while i is not None and j is not None:
+        step = min(r[i], c[j])
+        out[i, j] += step
+        r[i] -= step
+        c[j] -= step
+        if r[i] == 0:
+            i = next(down, None)
+        else:
+            j = next(across, None)
+    return out
+
+
+def any_table(block: Block, rng: np.random.Generator, seconds: float = 60.0) -> Ints:
+    """A table of a block that is extreme in a random direction, by integer programming."""
+    cost = rng.normal(size=len(block))
+    rows = block.matrix.shape[0]
+    found = milp(
+        cost,
+        integrality=np.ones(len(block)),
+        bounds=Box(block.low.astype(np.float64), block.high.astype(np.float64)),
+        constraints=[LinearConstraint(block.matrix.astype(np.float64), block.totals, block.totals)]
+        if rows
+        else [],
+        # Any table will do; a proof that none is more extreme is not wanted.
+        options={"time_limit": seconds, "mip_rel_gap": 0.5},
+    )
+    if found.status == _INFEASIBLE:
+        raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
+    if found.x is not None:
+        table: Ints = np.rint(found.x).astype(np.int64)
+        if block.holds(table):
+            return table
+    raise InputError("No first table was found in time; give one that fits as 'start'.")

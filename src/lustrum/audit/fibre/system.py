@@ -1,0 +1,198 @@
+"""Knowledge as a fibre: blocks of open whole-number cells, tied by equations, apart from each other.
+
+Blocks share no fact, so both targets are products over them and each can be treated alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.bounds import bounds
+from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.knowledge import ContradictionError, Knowledge, Sparse
+from lustrum.audit.reduce import CONTRADICTION, Piece, narrowed, pieces
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Block", "System"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Cells = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """All whole x with ``matrix @ x == totals`` and ``low <= x <= high``.
+
+    The first columns are ``cells`` of the knowledge; those after them are the sums of facts with two
+    different ends, one column each. ``counted`` columns enter the hypergeometric target, the others
+    follow from them.
+    """
+
+    cells: Cells
+    matrix: Sparse
+    totals: Ints
+    low: Ints
+    high: Ints
+    counted: Mask
+
+    def __repr__(self) -> str:
+        rows, columns = self.matrix.shape
+        return f"Block({self.cells.size} cells, {rows} equations, {columns} columns)"
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+    def holds(self, point: Ints) -> bool:
+        """Whether a point is in the fibre, checked in whole numbers."""
+        inside = bool(((self.low <= point) & (point <= self.high)).all())
+        return inside and bool((self.matrix @ point == self.totals).all())
+
+    def extended(self, values: Ints) -> Ints:
+        """Values of the cells, and of the columns that follow from them."""
+        n = self.cells.size
+        if n == len(self):
+            return values.astype(np.int64)
+        out = np.concatenate([values, np.zeros(len(self) - n, dtype=np.int64)])
+        links = self.matrix[:, n:].tocoo()  # every extra column stands in one row, as 1 or -1
+        sums = self.matrix[:, :n] @ values
+        out[n + links.col] = -sums[links.row] * links.data
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Knowledge split into settled cells and blocks of open ones.
+
+    >>> system = System.of(Margins.two_way([3, 2], [1, 4]))
+    >>> system, system.blocks
+    (System(4 cells, 1 block), (Block(4 cells, 4 equations, 4 columns),))
+    """
+
+    known: Knowledge
+    low: Ints
+    high: Ints
+    blocks: tuple[Block, ...]
+    margins: Margins | None
+
+    def __repr__(self) -> str:
+        count = len(self.blocks)
+        return f"System({len(self.known)} cells, {count} block{'s' * (count != 1)})"
+
+    @classmethod
+    def of(cls, given: Knowledge | Margins, counted: npt.ArrayLike | None = None) -> System:
+        """Narrow the bounds, settle what they settle, and split the rest."""
+        if not isinstance(given, (Knowledge, Margins)):
+            raise InputError("A fibre needs Knowledge or Margins to be given.")
+        known = given.knowledge() if isinstance(given, Margins) else given
+        margins = given if isinstance(given, Margins) else Margins.known(given)
+        if not known.whole:
+            raise InputError("A fibre holds whole numbers; this knowledge is about real ones.")
+        mask = _counted(known, counted)
+        low, high = _bounded(known)
+        everything = np.ones(len(known), dtype=np.bool_)
+        made = [_block(p, mask) for p in pieces(known, low, high, everything)]
+        tied = np.zeros(len(known), dtype=np.bool_)
+        for block in made:
+            tied[block.cells] = True
+        for cell in np.flatnonzero(~tied & (low < high)).tolist():
+            one = np.array([cell], dtype=np.intp)
+            none = sparse.csr_array((0, 1), dtype=np.int64)
+            empty = np.zeros(0, dtype=np.int64)
+            made.append(Block(one, none, empty, low[one], high[one], mask[one]))
+        return cls(known, low, high, tuple(made), margins)
+
+    @property
+    def settled(self) -> Ints:
+        """The value of each cell that has only one; elsewhere the least it can be."""
+        return self.low
+
+
+def _counted(known: Knowledge, given: npt.ArrayLike | None) -> Mask:
+    """The cells whose factorials the hypergeometric target divides by: each inner cell once."""
+    if given is not None:
+        mask = np.asarray(given, dtype=np.bool_).ravel()
+        if mask.size != len(known):
+            raise InputError(f"'counted' marks {mask.size} cells; there are {len(known)}.")
+        return mask
+    mask = np.ones(len(known), dtype=np.bool_)
+    if known.structure is not None:
+        matrix = known.structure.matrix.tocsr()
+        alone = np.flatnonzero(np.diff(matrix.indptr) == 1)
+        _, first = np.unique(matrix.indices[matrix.indptr[alone]], return_index=True)
+        mask[:] = False
+        mask[alone[first]] = True
+    return mask
+
+
+def _bounded(known: Knowledge) -> tuple[Ints, Ints]:
+    low, high = narrowed(known)
+    endless = np.flatnonzero((low <= -UNBOUNDED) | (high >= UNBOUNDED))
+    if endless.size == 0:
+        return low, high
+    low, high = low.copy(), high.copy()
+    found = bounds(known, endless.tolist())
+    if not bool((np.isfinite(found.low) & np.isfinite(found.high)).all()):
+        cell = endless[~(np.isfinite(found.low) & np.isfinite(found.high))][0]
+        raise InputError(
+            f"Nothing bounds {known.names[int(cell)]}, so there are endlessly many tables; bound it."
+        )
+    low[endless], high[endless] = found.low.astype(np.int64), found.high.astype(np.int64)
+    return low, high
+
+
+def _block(piece: Piece, counted: Mask) -> Block:
+    matrix = piece.matrix.tocsr().astype(np.int64)
+    least, most = _reach(matrix, piece.low, piece.high)
+    fact_low, fact_high = np.maximum(piece.fact_low, least), np.minimum(piece.fact_high, most)
+    loose = piece.fact_low < piece.fact_high
+    # A fact that the bounds alone imply ties nothing.
+    binding = ~loose | (piece.fact_low > least) | (piece.fact_high < most)
+    rows = np.flatnonzero(binding)
+    extra = np.flatnonzero(loose[rows])
+    slack = sparse.csr_array(
+        (np.full(extra.size, -1, dtype=np.int64), (extra, np.arange(extra.size))),
+        shape=(rows.size, extra.size),
+    )
+    whole = sparse.hstack([matrix[rows], slack], format="csr").astype(np.int64)
+    totals = np.where(loose[rows], 0, piece.fact_low[rows])
+    whole, totals = _distinct(whole, totals)
+    return Block(
+        cells=piece.cells,
+        matrix=whole,
+        totals=totals,
+        low=np.concatenate([piece.low, fact_low[rows][extra]]),
+        high=np.concatenate([piece.high, fact_high[rows][extra]]),
+        counted=np.concatenate([counted[piece.cells], np.zeros(extra.size, dtype=np.bool_)]),
+    )
+
+
+def _reach(matrix: Sparse, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """The least and the most that each sum can be, by the bounds alone."""
+    up, down = matrix.maximum(0), (-matrix).maximum(0)
+    return up @ low - down @ high, up @ high - down @ low
+
+
+def _distinct(matrix: Sparse, totals: Ints) -> tuple[Sparse, Ints]:
+    """Each equation once, its first coefficient positive, so that margins look like margins."""
+    matrix.sort_indices()
+    kept: dict[tuple[bytes, bytes], int] = {}
+    signs = np.ones(totals.size, dtype=np.int64)
+    for row in range(totals.size):
+        part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        data = matrix.data[part]
+        if data.size and data[0] < 0:
+            signs[row] = -1
+        key = matrix.indices[part].tobytes(), (data * signs[row]).tobytes()
+        first = kept.setdefault(key, row)
+        if totals[first] * signs[first] != totals[row] * signs[row]:
+            raise ContradictionError(CONTRADICTION + "one sum of cells has two different values.")
+    rows = np.fromiter(kept.values(), dtype=np.intp, count=len(kept))
+    flipped = matrix[rows]
+    flipped.data = flipped.data * np.repeat(signs[rows], np.diff(flipped.indptr))
+    return flipped, totals[rows] * signs[rows]
