@@ -1,0 +1,162 @@
+"""Sharp ends of whole cells: branch until every leaf shows that no table goes beyond the best one."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.certificate.exact import Boxes, Leaf, Split, System
+from lustrum.audit.certificate.linear import Found, Linear
+from lustrum.audit.certificate.propose import bound_leaf, empty_leaf
+
+__all__ = ["Budget", "Grown", "grow"]
+
+_NEAR = 1e-6
+_DEEPEST = 500
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many branches one end may have, and when all must be done."""
+
+    nodes: int
+    deadline: float | None = None
+
+    @classmethod
+    def of(cls, nodes: int, seconds: float | None) -> Budget:
+        """A budget that begins to run now."""
+        return cls(nodes, None if seconds is None else time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        left = self.left
+        return left is not None and left <= 0
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A branch tree, node after node, and what all its leaves show; None if every leaf is empty."""
+
+    proof: tuple[Leaf | Split, ...]
+    shown: Fraction | None
+
+
+@dataclass(eq=False)
+class _Node:
+    boxes: Boxes
+    depth: int
+    leaf: Leaf
+    shown: Fraction | None
+    point: npt.NDArray[np.float64] | None = None
+    split: Split | None = None
+    sides: list[_Node] = field(default_factory=list)
+
+
+def grow(
+    linear: Linear,
+    cell: int,
+    sign: int,
+    root: tuple[Leaf, Fraction, Found],
+    meet: Callable[[Found], Fraction | int | None],
+    best: Fraction | int | None,
+    budget: Budget,
+) -> Grown:
+    """Branch on the side that shows least, until it shows what the best table reaches.
+
+    ``meet`` looks at a point the solver found; it returns ``sign`` times the cell in the best table
+    known by then. When the budget is spent the tree shows what it shows.
+    """
+    system = linear.system
+    leaf, shown, found = root
+    top = _Node({}, 0, leaf, shown, found.point)
+    order = itertools.count()
+    waiting: list[tuple[Fraction, int, _Node]] = [(shown, next(order), top)]
+    nodes = 1
+    while waiting and nodes < budget.nodes and not budget.over:
+        least, _, node = heapq.heappop(waiting)
+        if best is not None and least >= best:
+            break
+        node.split = _where(system, node)
+        if node.split is None:
+            break  # the least of all leaves cannot be raised any more
+        for box in _halves(system, node, node.split):
+            boxes = {**node.boxes, node.split.cell: box}
+            side, found = _side(linear, cell, sign, node, boxes, best, budget)
+            nodes += 1
+            node.sides.append(side)
+            if found.ended == "optimal":
+                value = meet(found)
+                best = value if best is None or (value is not None and value < best) else best
+            if side.shown is not None and (best is None or side.shown < best):
+                heapq.heappush(waiting, (side.shown, next(order), side))
+    return _flat(top)
+
+
+def _side(
+    linear: Linear,
+    cell: int,
+    sign: int,
+    parent: _Node,
+    boxes: Boxes,
+    best: Fraction | int | None,
+    budget: Budget,
+) -> tuple[_Node, Found]:
+    """One side of a split with what can be shown of it; at worst, what its parent shows."""
+    system = linear.system
+    found = linear.minimise(cell, sign, boxes, budget.left)
+    if found.ended == "infeasible":
+        empty = empty_leaf(system, boxes)
+        if empty is not None:
+            return _Node(boxes, parent.depth + 1, empty, None), found
+    leaf, shown = bound_leaf(system, found, cell, sign, boxes, best, parent.leaf)
+    return _Node(boxes, parent.depth + 1, leaf, shown, found.point), found
+
+
+def _where(system: System, node: _Node) -> Split | None:
+    """The cell that is furthest from a whole number, if one is."""
+    if node.point is None or node.depth >= _DEEPEST:
+        return None
+    away = np.abs(node.point - np.round(node.point))
+    place = int(np.argmax(away))
+    if away[place] <= _NEAR:
+        return None
+    split = Split(place, int(np.floor(node.point[place])))
+    low, high = node.boxes.get(place, system.boxes[place])
+    inside = (low is None or split.at >= low) and (high is None or split.at < high)
+    return split if inside else None
+
+
+def _halves(
+    system: System, node: _Node, split: Split
+) -> tuple[tuple[int | None, int], tuple[int, int | None]]:
+    low, high = node.boxes.get(split.cell, system.boxes[split.cell])
+    return (low, split.at), (split.at + 1, high)
+
+
+def _flat(top: _Node) -> Grown:
+    proof: list[Leaf | Split] = []
+    least: Fraction | None = None
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        if node.split is not None and node.sides:
+            proof.append(node.split)
+            stack += reversed(node.sides)
+            continue
+        proof.append(node.leaf)
+        if node.shown is not None:
+            least = node.shown if least is None else min(least, node.shown)
+    return Grown(tuple(proof), least)

@@ -1,0 +1,220 @@
+"""Knowledge in plain whole numbers, and the two questions that need no solver: does it fit, is it so?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, lcm
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.knowledge import Knowledge
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Boxes", "Leaf", "Split", "System", "Table", "as_leaf", "table_of"]
+
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+Ends: TypeAlias = tuple[int | None, int | None]
+Boxes: TypeAlias = Mapping[int, Ends]
+"""The cells that branching has bounded further, and how."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A value for each cell: whole numbers over a common denominator."""
+
+    over: int
+    values: tuple[int, ...]
+
+    def value(self, cell: int) -> Fraction | int:
+        """One value."""
+        return self.values[cell] if self.over == 1 else Fraction(self.values[cell], self.over)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Multipliers of facts over a common denominator; without an objective they show emptiness."""
+
+    over: int
+    facts: Pairs
+    empty: bool = False
+
+
+@dataclass(frozen=True)
+class Split:
+    """A whole cell is at most ``at`` or at least one more; what proves each side follows in turn."""
+
+    cell: int
+    at: int
+
+
+def table_of(values: Sequence[Fraction | int]) -> Table:
+    """The values over their common denominator.
+
+    >>> table_of([Fraction(27, 2), 1])
+    Table(over=2, values=(27, 2))
+    """
+    exact = [Fraction(v) for v in values]
+    over = lcm(*(v.denominator for v in exact))
+    return Table(over, tuple(v.numerator * (over // v.denominator) for v in exact))
+
+
+def as_leaf(multipliers: Mapping[int, Fraction], *, empty: bool = False) -> Leaf:
+    """The multipliers over their common denominator, without zeros."""
+    used = {i: y for i, y in sorted(multipliers.items()) if y}
+    over = lcm(*(y.denominator for y in used.values()))
+    return Leaf(
+        over, tuple((i, y.numerator * (over // y.denominator)) for i, y in used.items()), empty
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The facts of a :class:`Knowledge` in Python's own numbers; None where there is no end."""
+
+    names: tuple[str, ...]
+    boxes: tuple[Ends, ...]
+    facts: tuple[Pairs, ...]
+    ends: tuple[Ends, ...]
+    whole: bool = True
+    decimals: int = 0
+
+    @classmethod
+    def of(cls, known: Knowledge) -> System:
+        """Nothing but the facts is taken over.
+
+        >>> System.of(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 2}, high=7)).facts
+        (((0, 1), (1, 2)),)
+        """
+        matrix = known.matrix.tocsr().astype(np.int64)
+        matrix.sum_duplicates()
+        starts = matrix.indptr.tolist()
+        cells, weights = matrix.indices.tolist(), matrix.data.tolist()
+        facts = [
+            tuple((c, w) for c, w in zip(cells[a:b], weights[a:b], strict=True) if w)
+            for a, b in pairwise(starts)
+        ]
+        return cls(
+            names=tuple(known.names),
+            boxes=_ends(known.low.tolist(), known.high.tolist()),
+            facts=tuple(tuple(sorted(f)) for f in facts),
+            ends=_ends(known.fact_low.tolist(), known.fact_high.tolist()),
+            whole=known.whole,
+            decimals=known.decimals,
+        )
+
+    @cached_property
+    def columns(self) -> tuple[Pairs, ...]:
+        """For each cell, the facts it is in and its weight there."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.names]
+        for number, fact in enumerate(self.facts):
+            for cell, weight in fact:
+                found[cell].append((number, weight))
+        return tuple(tuple(column) for column in found)
+
+    @cached_property
+    def open(self) -> tuple[int, ...]:
+        """The cells whose value is not given."""
+        return tuple(j for j, (low, high) in enumerate(self.boxes) if low is None or low != high)
+
+    @cached_property
+    def lean(self) -> tuple[tuple[Ends, Pairs], ...]:
+        """The facts about open cells alone, their ends less what is given."""
+        wanted = set(self.open)
+        found = []
+        for fact, (low, high) in zip(self.facts, self.ends, strict=True):
+            given = sum(w * (self.boxes[c][0] or 0) for c, w in fact if c not in wanted)
+            ends = None if low is None else low - given, None if high is None else high - given
+            found.append((ends, tuple((c, w) for c, w in fact if c in wanted)))
+        return tuple(found)
+
+    @cached_property
+    def reduced(self) -> System:
+        """The open cells as a system of their own, with as many facts in the same order."""
+        place = {cell: number for number, cell in enumerate(self.open)}
+        return System(
+            tuple(self.names[c] for c in self.open),
+            tuple(self.boxes[c] for c in self.open),
+            tuple(tuple((place[c], w) for c, w in fact) for _, fact in self.lean),
+            tuple(ends for ends, _ in self.lean),
+            self.whole,
+            self.decimals,
+        )
+
+    def expanded(self, values: Sequence[float]) -> npt.NDArray[np.float64]:
+        """Values of the open cells with those that are given in between."""
+        out = self._lows.copy()
+        out[self._open_index] = values
+        return out
+
+    @cached_property
+    def _lows(self) -> npt.NDArray[np.float64]:
+        return np.array([low or 0 for low, _ in self.boxes], dtype=np.float64)
+
+    @cached_property
+    def _open_index(self) -> npt.NDArray[np.intp]:
+        return np.array(self.open, dtype=np.intp)
+
+    @cached_property
+    def cone(self) -> System:
+        """The directions that tables can follow for ever, cut off at 1 either way."""
+
+        def cut(ends: Ends) -> Ends:
+            return (-1 if ends[0] is None else 0), (1 if ends[1] is None else 0)
+
+        def flat(ends: Ends) -> Ends:
+            return (None if ends[0] is None else 0), (None if ends[1] is None else 0)
+
+        boxes, ends = tuple(map(cut, self.boxes)), tuple(map(flat, self.ends))
+        return System(self.names, boxes, self.facts, ends, whole=False)
+
+    def fits(self, table: Table) -> bool:
+        """Whether a table satisfies every bound and fact, exactly."""
+        over, values = table.over, table.values
+        if self.whole and over != 1:
+            return False
+        inside = all(_inside(x, box, over) for x, box in zip(values, self.boxes, strict=True))
+        return inside and all(
+            _inside(sum(w * values[c] for c, w in fact), ends, over) for ends, fact in self.lean
+        )
+
+    def shown(self, leaf: Leaf, cell: int, sign: int, boxes: Boxes) -> Fraction | None:
+        """What weak duality shows: a number that ``sign`` times the cell is never below.
+
+        None where the multipliers lean on an end that is not there. Rounded up for whole cells.
+        """
+        total = 0
+        reduced = {} if leaf.empty else {cell: sign * leaf.over}
+        for number, times in leaf.facts:
+            ends, fact = self.lean[number]
+            end = ends[0 if times > 0 else 1]
+            if end is None:
+                return None
+            total += times * end
+            for place, weight in fact:
+                reduced[place] = reduced.get(place, 0) - times * weight
+        for place, factor in reduced.items():
+            if factor:
+                end = boxes.get(place, self.boxes[place])[0 if factor > 0 else 1]
+                if end is None:
+                    return None
+                total += factor * end
+        bound = Fraction(total, leaf.over)
+        return Fraction(ceil(bound)) if self.whole and not leaf.empty else bound
+
+
+def _ends(low: list[int], high: list[int]) -> tuple[Ends, ...]:
+    return tuple(
+        (None if lo <= -UNBOUNDED else lo, None if hi >= UNBOUNDED else hi)
+        for lo, hi in zip(low, high, strict=True)
+    )
+
+
+def _inside(x: int, ends: Ends, over: int) -> bool:
+    low, high = ends
+    return (low is None or x >= low * over) and (high is None or x <= high * over)

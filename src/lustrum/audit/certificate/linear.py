@@ -1,0 +1,204 @@
+"""The solver behind the proofs: it only proposes; what it says is checked in exact numbers elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.certificate.exact import Boxes, Ends, System
+from lustrum.model import InternalError
+
+__all__ = ["Found", "Linear", "elastic", "whole_table"]
+
+Floats = npt.NDArray[np.float64]
+_STATUS = highspy.HighsModelStatus
+_DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the ways of the simplex method
+_EXACT = 2.0**53  # beyond it floats skip whole numbers
+_BASIC = highspy.HighsBasisStatus.kBasic
+_UPPER = highspy.HighsBasisStatus.kUpper
+_LOWER = highspy.HighsBasisStatus.kLower
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """An optimum as floats, with the basis it stands on; ``ended`` says how the search ended."""
+
+    ended: str  # optimal, infeasible, unbounded or unknown
+    value: float = 0.0
+    point: Floats | None = None
+    multipliers: Floats | None = None
+    cells: tuple[int, ...] = ()
+    cell_status: tuple[Any, ...] = ()
+    fact_status: tuple[Any, ...] = ()
+
+    @property
+    def basic_cells(self) -> list[int]:
+        """The cells that sit at no bound of theirs."""
+        return [c for c, s in zip(self.cells, self.cell_status, strict=True) if s == _BASIC]
+
+    @property
+    def upper_cells(self) -> frozenset[int]:
+        """The cells that sit at their upper bound."""
+        pairs = zip(self.cells, self.cell_status, strict=True)
+        return frozenset(c for c, s in pairs if s == _UPPER)
+
+    @property
+    def tight_facts(self) -> list[tuple[int, int]]:
+        """The facts that sit at an end, and at which: 0 or 1."""
+        at_end = (_LOWER, _UPPER)
+        return [(i, int(s == _UPPER)) for i, s in enumerate(self.fact_status) if s in at_end]
+
+
+class Linear:
+    """One model of the open cells, asked again and again: each question starts from the last answer."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self._column = {cell: number for number, cell in enumerate(system.open)}
+        self._model = _model(system.reduced)
+        self._cost: int | None = None
+        self._boxes: Boxes = {}
+
+    def minimise(self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None) -> Found:
+        """The least of ``sign`` times one cell, within the boxes that branching has drawn."""
+        if not self._column:
+            return self._given(cell, sign)
+        if self._cost is not None:
+            self._model.changeColCost(self._cost, 0.0)
+        self._cost = self._column.get(cell)
+        if self._cost is not None:
+            self._model.changeColCost(self._cost, float(sign))
+        for place in self._boxes.keys() - boxes.keys():
+            self._bound(place, self.system.boxes[place])
+        for place, box in boxes.items():
+            self._bound(place, box)
+        # A new objective leaves the last point feasible, new bounds leave its prices so.
+        self._model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
+        self._boxes = dict(boxes)
+        return self._run(cell, sign, seconds)
+
+    def _bound(self, cell: int, box: Ends) -> None:
+        self._model.changeColBounds(self._column[cell], *_floats(box))
+
+    def _given(self, cell: int, sign: int) -> Found:
+        """Where every cell is given there is one table, or none."""
+        for low, high in self.system.reduced.ends:
+            if (low is not None and low > 0) or (high is not None and high < 0):
+                return Found("infeasible")
+        point = self.system.expanded(())
+        return Found("optimal", sign * float(point[cell]), point, np.zeros(len(self.system.facts)))
+
+    def _run(self, cell: int, sign: int, seconds: float | None) -> Found:
+        if seconds is not None:
+            # The limit counts from the first run of a model on.
+            limit = self._model.getRunTime() + max(seconds, 0.001)
+            self._model.setOptionValue("time_limit", limit)
+        self._model.run()
+        status = self._model.getModelStatus()
+        if status == _STATUS.kInfeasible:
+            return Found("infeasible")
+        if status in (_STATUS.kUnbounded, _STATUS.kUnboundedOrInfeasible):
+            return Found("unbounded")
+        if status != _STATUS.kOptimal:
+            self._model.clearSolver()
+            return Found("unknown")
+        solution, basis = self._model.getSolution(), self._model.getBasis()
+        point = self.system.expanded(solution.col_value)
+        return Found(
+            "optimal",
+            sign * float(point[cell]),
+            point,
+            np.array(solution.row_dual),
+            self.system.open,
+            tuple(basis.col_status),
+            tuple(basis.row_status),
+        )
+
+
+def elastic(system: System, boxes: Boxes) -> Floats | None:
+    """Multipliers that show that nothing fits: the prices of bending the facts as little as possible.
+
+    Every fact may be bent either way at a price of 1. Where the cheapest bending costs anything, its
+    prices are those that Farkas' lemma asks for, and none is beyond 1.
+    """
+    place = {cell: number for number, cell in enumerate(system.open)}
+    model = _model(system.reduced, {place[cell]: box for cell, box in boxes.items()})
+    facts = len(system.facts)
+    one = np.ones(1)
+    for number in range(facts):
+        for way in (1.0, -1.0):
+            model.addCol(1.0, 0.0, highspy.kHighsInf, 1, np.array([number], np.int32), one * way)
+    model.run()
+    if model.getModelStatus() != _STATUS.kOptimal:
+        return None
+    return np.array(model.getSolution().row_dual)
+
+
+def whole_table(
+    system: System, cell: int, sign: int, nodes: int, seconds: float | None = None
+) -> tuple[int, ...] | None:
+    """A table of whole numbers with the least of ``sign`` times one cell, as far as floats can tell.
+
+    The search stops after so many nodes, and after as many milliseconds: without bounds on the cells
+    it might go on for ever, and some searches never reach their second node.
+    """
+    count = len(system.open)
+    if count == 0:
+        return None
+    model = _model(system.reduced)
+    if cell in system.open:
+        model.changeColCost(system.open.index(cell), float(sign))
+    kinds = np.full(count, int(highspy.HighsVarType.kInteger.value), dtype=np.uint8)
+    model.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
+    model.setOptionValue("presolve", "choose")
+    model.setOptionValue("mip_rel_gap", 0.0)
+    model.setOptionValue("mip_max_nodes", nodes)
+    patience = nodes / 1000 if seconds is None else min(seconds, nodes / 1000)
+    model.setOptionValue("time_limit", max(patience, 0.001))
+    model.run()
+    if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return None
+    values = np.round(system.expanded(model.getSolution().col_value))
+    if bool((np.abs(values) > _EXACT).any()):
+        return None
+    return tuple(values.astype(np.int64).tolist())
+
+
+def _floats(ends: Ends) -> tuple[float, float]:
+    low, high = ends
+    return (
+        -highspy.kHighsInf if low is None else float(low),
+        highspy.kHighsInf if high is None else float(high),
+    )
+
+
+def _model(system: System, boxes: Boxes | None = None) -> Any:
+    """The system for HiGHS. Without presolve, so that multipliers are those of the facts given."""
+    changed = boxes or {}
+    cells, facts = len(system.names), len(system.facts)
+    starts = np.concatenate([[0], np.cumsum([len(f) for f in system.facts])]).astype(np.int64)
+    places = np.array([c for f in system.facts for c, _ in f], dtype=np.int64)
+    weights = np.array([w for f in system.facts for _, w in f], dtype=np.float64)
+    matrix = sparse.csr_array((weights, places, starts), shape=(facts, cells)).tocsc()
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = cells, facts
+    lp.col_cost_ = np.zeros(cells)
+    columns = [_floats(changed.get(j, box)) for j, box in enumerate(system.boxes)]
+    rows = [_floats(ends) for ends in system.ends]
+    lp.col_lower_, lp.col_upper_ = (np.array([c[k] for c in columns], float) for k in (0, 1))
+    lp.row_lower_, lp.row_upper_ = (np.array([r[k] for r in rows], float) for k in (0, 1))
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = matrix.data
+    model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    model.setOptionValue("output_flag", False)
+    model.setOptionValue("presolve", "off")
+    if model.passModel(lp) == highspy.HighsStatus.kError:
+        raise InternalError("The solver did not take the facts; please report this.")
+    return model

@@ -1,0 +1,207 @@
+"""Make a certificate: for every end of every cell a table that reaches it and a proof of no better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+from lustrum.audit.certificate.branch import Budget, grow
+from lustrum.audit.certificate.document import Certificate, Claim, End
+from lustrum.audit.certificate.exact import Leaf, Split, System, Table
+from lustrum.audit.certificate.linear import Found, Linear, whole_table
+from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
+from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
+
+__all__ = ["certify"]
+
+_NEAR = 1e-6
+_NOTHING = Leaf(1, ())  # no multipliers at all: the cell's own bound
+
+
+def certify(
+    known: Knowledge,
+    cells: Iterable[CellRef] | slice | None = None,
+    *,
+    nodes: int = 500,
+    seconds: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Certificate:
+    """Prove the range of the given cells, or of all.
+
+    The proofs of whole cells are sharp in whole numbers. A proof may have so many ``nodes`` of
+    branching, and all together so many ``seconds``; beyond, a claim says only what has been proven, and
+    that it is not sharp. ``progress`` is told how many cells are done, and of how many.
+
+    >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)
+    >>> made = certify(known, ["x"])
+    >>> made.claims[0].low.value, made.claims[0].low.proof
+    (Fraction(2, 1), (Leaf(over=1, facts=((0, 1),), empty=False),))
+    """
+    if not isinstance(known, Knowledge):
+        raise TypeError("A certificate is made from Knowledge and from nothing else.")
+    picks = _picked(known, cells)
+    maker = _Maker(System.of(known), picks, Budget.of(nodes, seconds))
+    claims = []
+    for done, cell in enumerate(picks):
+        claims.append(Claim(cell, maker.end(cell, 1), maker.end(cell, -1)))
+        if progress is not None:
+            progress(done + 1, len(picks))
+    return _tidy(maker.system, claims, maker.tables, maker.rays)
+
+
+def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> list[int]:
+    if cells is None or isinstance(cells, slice):
+        return list(range(len(known))[cells if cells is not None else slice(None)])
+    return list(dict.fromkeys(known.cell(c) for c in cells))
+
+
+class _Maker:
+    """The solver, and the tables and rays met on the way."""
+
+    def __init__(self, system: System, cells: list[int], budget: Budget) -> None:
+        self.system, self.cells, self.budget = system, cells, budget
+        self.linear = Linear(system)
+        self.cone: Linear | None = None
+        self._nodes = 5 * budget.nodes  # the solver's nodes are cheaper than proven ones
+        self._tried = False
+        self.tables: list[Table] = []
+        self.rays: list[tuple[int, ...]] = []
+        self._holder: dict[tuple[int, Fraction | int], int] = {}
+        self._best: dict[tuple[int, int], Fraction | int] = {}
+
+    def end(self, cell: int, sign: int) -> End:
+        """One end of a cell: the lower with sign 1, the upper with sign -1."""
+        own = self.system.shown(_NOTHING, cell, sign, {})
+        if self.budget.over or (own is not None and self._reached(cell, sign, own) is not None):
+            return self._made(cell, sign, own, (_NOTHING,))
+        found = self.linear.minimise(cell, sign, {}, self.budget.left)
+        if found.ended == "infeasible" and empty_leaf(self.system, {}) is not None:
+            self._contradicted(cell)
+        if found.ended == "unbounded" and own is None:
+            return self._endless(cell, sign)
+        if not self._settled(cell, sign, found):
+            self._meet(found)
+        target = None if self.system.whole else self._best.get((cell, sign))
+        leaf, shown = bound_leaf(self.system, found, cell, sign, {}, target, _NOTHING)
+        proof: tuple[Leaf | Split, ...] = (leaf,)
+        if shown is not None and self.system.whole and self._reached(cell, sign, shown) is None:
+            proof, shown = self._branched(cell, sign, (leaf, shown, found))
+        return self._made(cell, sign, shown, proof)
+
+    def _settled(self, cell: int, sign: int, found: Found) -> bool:
+        """Whether a table met before reaches the solver's optimum, so that no other is needed."""
+        best = self._best.get((cell, sign))
+        return self.system.whole and best is not None and best <= ceil(found.value - _NEAR)
+
+    def _branched(
+        self, cell: int, sign: int, root: tuple[Leaf, Fraction, Found]
+    ) -> tuple[tuple[Leaf | Split, ...], Fraction]:
+        values = whole_table(self.system, cell, sign, self._nodes, self.budget.left)
+        if values is not None:
+            self._add(Table(1, values))
+        best = self._best.get((cell, sign))
+        leaf, shown, found = root
+        if found.ended != "optimal" or best == shown:
+            return (leaf,), shown
+
+        def meet(found: Found) -> Fraction | int | None:
+            self._meet(found)
+            return self._best.get((cell, sign))
+
+        grown = grow(self.linear, cell, sign, root, meet, best, self.budget)
+        if grown.shown is None:
+            self._contradicted(cell)
+        elif grown.shown > shown:
+            return grown.proof, grown.shown
+        return (leaf,), shown
+
+    def _endless(self, cell: int, sign: int) -> End:
+        """An end that is not there: a table, and a direction in which it can go on for ever."""
+        self.cone = self.cone or Linear(self.system.cone)
+        cone = self.system.cone
+        found = self.cone.minimise(cell, sign, {}, self.budget.left)
+        for table in tables_near(cone, found, {}):
+            if sign * table.values[cell] < 0 and cone.fits(table):
+                if not self.tables:
+                    self._any_table(cell, sign)
+                if not self.tables:
+                    break
+                if table.values not in self.rays:
+                    self.rays.append(table.values)
+                return End(None, True, 0, self.rays.index(table.values))
+        return End(None, False)
+
+    def _any_table(self, cell: int, sign: int) -> None:
+        """The other end of the cell may have a best table; else the solver takes any it finds."""
+        self._meet(self.linear.minimise(cell, -sign, {}, self.budget.left))
+        if not self.tables and self.system.whole and not self._tried:
+            self._tried = True
+            bounded = replace(self.system, boxes=_near_zero(self.system))
+            values = whole_table(bounded, cell, sign, self._nodes, self.budget.left)
+            if values is not None:
+                self._add(Table(1, values))
+
+    def _meet(self, found: Found) -> None:
+        """Keep a table that the solver found, if it is one."""
+        for table in tables_near(self.system, found, {}):
+            if self._add(table):
+                return
+
+    def _add(self, table: Table) -> bool:
+        if not self.system.fits(table):
+            return False
+        number = len(self.tables)
+        self.tables.append(table)
+        for cell in self.cells:
+            value = table.value(cell)
+            self._holder.setdefault((cell, value), number)
+            for sign in (1, -1):
+                if sign * value < self._best.get((cell, sign), sign * value + 1):
+                    self._best[cell, sign] = sign * value
+        return True
+
+    def _reached(self, cell: int, sign: int, shown: Fraction) -> int | None:
+        return self._holder.get((cell, sign * shown))
+
+    def _made(
+        self, cell: int, sign: int, shown: Fraction | None, proof: tuple[Leaf | Split, ...]
+    ) -> End:
+        if shown is None:
+            return End(None, False)
+        table = self._reached(cell, sign, shown)
+        return End(sign * shown, table is not None, table, None, proof)
+
+    def _contradicted(self, cell: int) -> None:
+        raise ContradictionError(
+            "The published cells contradict each other: no table fits all that is known about "
+            f"{self.system.names[cell]}."
+        )
+
+
+def _near_zero(system: System, reach: int = 10**6) -> tuple[tuple[int | None, int | None], ...]:
+    """Boxes that keep a solver from running away."""
+    return tuple(
+        (-reach if low is None else low, max(reach, low or 0) if high is None else high)
+        for low, high in system.boxes
+    )
+
+
+def _tidy(
+    system: System, claims: list[Claim], tables: list[Table], rays: list[tuple[int, ...]]
+) -> Certificate:
+    """Keep the tables that a claim needs, and one at least, which shows that there is any."""
+    ends = [end for claim in claims for end in (claim.low, claim.high)]
+    used = sorted({end.table for end in ends if end.table is not None}) or [0][: len(tables)]
+    number = {old: new for new, old in enumerate(used)}
+
+    def moved(end: End) -> End:
+        return end if end.table is None else replace(end, table=number[end.table])
+
+    return Certificate(
+        system,
+        tuple(Claim(c.cell, moved(c.low), moved(c.high)) for c in claims),
+        tuple(tables[old] for old in used),
+        tuple(rays),
+    )

@@ -1,0 +1,103 @@
+"""From a solver's floats to exact proofs: multipliers and tables rationalised, then checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.certificate.basis import basic_multipliers, basic_point
+from lustrum.audit.certificate.exact import Boxes, Leaf, System, Table, as_leaf, table_of
+from lustrum.audit.certificate.linear import Found, elastic
+
+__all__ = ["bound_leaf", "empty_leaf", "tables_near"]
+
+Floats = npt.NDArray[np.float64]
+# Multipliers of tables are small fractions; each rung also takes in those of the rungs before.
+_LADDER = (1, 12, 1000, 10**6)
+_NEAR = 1e-6  # as far from the truth as a solver may be
+_EXACT = 2.0**53  # beyond it floats skip whole numbers
+_NOISE = 1e-9  # what a solver leaves of a zero
+
+
+def bound_leaf(
+    system: System,
+    found: Found,
+    cell: int,
+    sign: int,
+    boxes: Boxes,
+    target: Fraction | int | None,
+    given: Leaf,
+) -> tuple[Leaf, Fraction | None]:
+    """The first multipliers that show the target, or those that show most; ``given`` is at hand.
+
+    Without a target it is the solver's own value, as far as a whole number can be read from it.
+    """
+    best, shown = given, system.shown(given, cell, sign, boxes)
+    if target is None and system.whole:
+        target = ceil(found.value - _NEAR)
+    for leaf in _leaves(system, found, cell, sign):
+        if shown is not None and target is not None and shown >= target:
+            break
+        bound = system.shown(leaf, cell, sign, boxes)
+        if bound is not None and (shown is None or bound > shown):
+            best, shown = leaf, bound
+    return best, shown
+
+
+def empty_leaf(system: System, boxes: Boxes) -> Leaf | None:
+    """Multipliers that show, by Farkas' lemma, that nothing fits within the boxes."""
+    prices = elastic(system, boxes)
+    if prices is None:
+        return None
+    for rung in _LADDER:
+        leaf = _leaf(system, _rational(prices, rung), empty=True)
+        bound = system.shown(leaf, 0, 1, boxes)
+        if bound is not None and bound > 0:
+            return leaf
+    return None
+
+
+def tables_near(system: System, found: Found, boxes: Boxes) -> Iterator[Table]:
+    """Tables that may be what the solver meant, the likely ones first; they are not checked here."""
+    if found.point is None:
+        return
+    near = np.round(found.point)
+    if bool(((np.abs(found.point - near) <= _NEAR) & (np.abs(near) < _EXACT)).all()):
+        yield Table(1, tuple(near.astype(np.int64).tolist()))
+    if not system.whole:
+        exact = basic_point(system, found, boxes)
+        if exact is not None:
+            yield table_of(exact)
+        for rung in _LADDER[1:]:
+            rational = _rational(found.point, rung)
+            yield table_of([rational.get(i, 0) for i in range(near.size)])
+
+
+def _leaves(system: System, found: Found, cell: int, sign: int) -> Iterator[Leaf]:
+    if found.multipliers is None:
+        return
+    for rung in _LADDER:
+        yield _leaf(system, _rational(found.multipliers, rung))
+    exact = basic_multipliers(system, found, cell, sign)
+    if exact is not None:
+        yield _leaf(system, exact)
+
+
+def _rational(values: Floats, most: int) -> dict[int, Fraction]:
+    """The nearest fractions with denominators up to ``most``, but for zeros."""
+    used = np.flatnonzero(np.abs(values) > _NOISE)
+    if most == 1:
+        return {int(i): Fraction(int(np.round(values[i]))) for i in used}
+    return {int(i): Fraction(float(values[i])).limit_denominator(most) for i in used}
+
+
+def _leaf(system: System, multipliers: dict[int, Fraction], *, empty: bool = False) -> Leaf:
+    """A leaf without the multipliers that lean on an end which their fact does not have."""
+    sound = {
+        i: y for i, y in multipliers.items() if y and system.ends[i][0 if y > 0 else 1] is not None
+    }
+    return as_leaf(sound, empty=empty)
