@@ -230,3 +230,78 @@ def test_a_study_prints_the_paper_beside_ours(run: Run, data: Path, tmp_path: Pa
     wrong = run("study", "markow", data=data)
     assert wrong.returncode == 1
     assert "did you mean 'markov'" in wrong.stderr
+
+
+PUBLISHED = """area,job,value,status
+n,a,,D
+n,b,,D
+n,c,7,F
+n,_T,20,F
+s,a,,D
+s,b,,D
+s,c,8,F
+s,_T,16,F
+w,a,6,F
+w,b,2,F
+w,c,,A
+w,_T,9,F
+_T,a,18,F
+_T,b,11,F
+_T,c,16,F
+_T,_T,45,F
+"""
+
+
+def test_an_audit_names_what_is_disclosed_and_why(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(PUBLISHED)
+    words = ["--html", str(tmp_path / "p.html"), "--certificate", str(tmp_path / "p.json")]
+    done = run("audit", str(tmp_path / "p.csv"), *words, data=tmp_path)
+    assert done.returncode == 3
+    assert "1 of them are exactly disclosed" in done.stdout
+    assert "area=w, job=c" in done.stdout
+    page = (tmp_path / "p.html").read_text()
+    assert '<td class="exact">1</td>' in page
+    assert '<td class="open">4 to 12</td>' in page
+    checked = run("verify", str(tmp_path / "p.json"), data=tmp_path)
+    assert checked.returncode == 0
+    assert "The certificate holds" in checked.stdout
+    broken = (tmp_path / "p.json").read_text().replace('"version":1', '"version":2', 1)
+    (tmp_path / "p.json").write_text(broken)
+    assert run("verify", str(tmp_path / "p.json"), data=tmp_path).returncode == 1
+
+
+def test_a_protected_table_of_our_own_discloses_nothing(
+    run: Run, data: Path, tmp_path: Path
+) -> None:
+    asked = run(
+        "table",
+        "--dataset",
+        "demo",
+        "--by",
+        "sex,citizenship",
+        "--totals",
+        "--format",
+        "csv",
+        data=data,
+    )
+    (tmp_path / "p.csv").write_text(asked.stdout)
+    done = run("audit", str(tmp_path / "p.csv"), "--rounded", "3", data=data)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 of them are exactly disclosed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["none.csv"], "none.csv cannot be read: No such file"),
+        (["{file}", "--rounded", "3"], "A rounded table must show every cell"),
+        (["{file}", "--how", "down"], "--how is 'adjacent' or 'nearest'"),
+    ],
+)
+def test_a_mistake_in_an_audit_is_one_sentence(
+    run: Run, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    (tmp_path / "p.csv").write_text(PUBLISHED)
+    done = run("audit", *(w.format(file=tmp_path / "p.csv") for w in words), data=tmp_path)
+    assert done.returncode == 1
+    assert sentence in done.stderr

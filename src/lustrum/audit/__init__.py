@@ -6,7 +6,15 @@
 :func:`from_release`                   what one release tells
 :func:`from_suppression`               what a table with suppressed cells tells
 :func:`from_margins`                   what margins tell of a hidden cube
-:func:`bounds`                         the least and the most that each cell can be
+:func:`best_bounds`                    the least and the most that each cell can be, at the least cost
+:func:`bounds`                         the same by linear and integer programs
+:mod:`~lustrum.audit.closed`           by formula, from margins of a hidden cube
+:mod:`~lustrum.audit.shuttle`          by shuttling along sums, with a sharp search
+:func:`exactly_disclosed`              which cells the equations alone give away
+:func:`conflict`                       published cells that contradict each other
+:mod:`~lustrum.audit.certificate`      bounds with proofs that anybody can check
+:mod:`~lustrum.audit.fibre`            how probable each value is, exactly or by sampling
+:func:`audit_tables`                   a report on published tables
 :class:`Belief`                        a distribution for each cell
 :func:`posterior`, :func:`likelihood`  Bayes with a channel and a prior
 :func:`attack`                         what an attacker can believe about each cell
@@ -16,20 +24,28 @@
 from lustrum.audit.attack import attack, others
 from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
 from lustrum.audit.belief import Belief
+from lustrum.audit.best import best_bounds
 from lustrum.audit.bounds import Bounds, bounds
 from lustrum.audit.channels import MarkovSquare
+from lustrum.audit.elimination import exactly_disclosed
+from lustrum.audit.infeasible import Conflict, ConflictError, conflict
 from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
 from lustrum.audit.posterior import likelihood, posterior
 from lustrum.audit.priors import BetaBinomial, Prior, ReferenceFrequencies, TablePrior, Uniform
+from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
 from lustrum.audit.seen import Seen, from_margins, from_release, from_suppression, from_tables
 
 __all__ = [
     "Attacker",
+    "AuditReport",
+    "AuditedCell",
     "Belief",
     "BetaBinomial",
     "Bounds",
     "CellRef",
     "Coalition",
+    "Conflict",
+    "ConflictError",
     "ContradictionError",
     "Insider",
     "Knowledge",
@@ -42,7 +58,11 @@ __all__ = [
     "TablePrior",
     "Uniform",
     "attack",
+    "audit_tables",
+    "best_bounds",
     "bounds",
+    "conflict",
+    "exactly_disclosed",
     "from_margins",
     "from_release",
     "from_suppression",

@@ -13,7 +13,7 @@ from lustrum._version import __version__
 from lustrum.cli import work
 from lustrum.cli.question import read_question
 from lustrum.cli.show import show_decision
-from lustrum.model import LustrumError
+from lustrum.model import InputError, LustrumError
 from lustrum.model.plugins import load, names
 from lustrum.policy import read_policy
 from lustrum.release import Desk
@@ -130,6 +130,60 @@ def table(
     show_decision(decision, desk.dataset(dataset), desk.policy(dataset), Console(), explain=explain)
     if decision.release is None:
         raise typer.Exit(3)
+
+
+@app.command()
+def audit(
+    files: Annotated[list[Path], typer.Argument(help="Published tables, as CSV.")],
+    rounded: Annotated[
+        int | None, typer.Option(help="All cells were rounded on their own to this base.", min=2)
+    ] = None,
+    how: Annotated[
+        str, typer.Option(help="Rounded to an 'adjacent' multiple (at random) or the 'nearest'.")
+    ] = "adjacent",
+    narrow: Annotated[int, typer.Option(help="List cells with so few values left.", min=2)] = 5,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so long; bounds stay true.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with the tables coloured.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
+    ] = None,
+) -> None:
+    """Say what a reader of these files can work out. Exit code 3: a cell is exactly disclosed."""
+    from lustrum.cli.audit import audit_files
+
+    if how not in ("adjacent", "nearest"):
+        raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
+    safe = audit_files(
+        files,
+        Console(),
+        rounded=rounded,
+        how="nearest" if how == "nearest" else "adjacent",
+        narrow=narrow,
+        seconds=seconds,
+        html=html,
+        certificate=certificate,
+    )
+    if not safe:
+        raise typer.Exit(3)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A certificate (JSON).")],
+    digest: Annotated[
+        str | None, typer.Option(help="The digest that its knowledge must have.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List all bounds that it proves.")] = False,
+) -> None:
+    """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
+    from lustrum.cli.verify import show_verification
+
+    if not show_verification(file, digest, Console(), every=list_):
+        raise typer.Exit(1)
 
 
 @app.command()

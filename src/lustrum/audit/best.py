@@ -1,0 +1,46 @@
+"""The cheapest method whose bounds are sharp: a formula where one fits, else programs, else a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lustrum.audit.bounds import Bounds, bounds
+from lustrum.audit.closed import knowledge_bounds
+from lustrum.audit.knowledge import CellRef, Knowledge
+
+__all__ = ["best_bounds"]
+
+
+def best_bounds(
+    known: Knowledge,
+    cells: Iterable[CellRef] | slice | None = None,
+    *,
+    seconds: float | None = None,
+    workers: int | None = None,
+    progress: Callable[[object], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Bounds:
+    """Sharp whole-number bounds of the given cells, or all, at the least cost.
+
+    Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
+    :func:`~lustrum.audit.bounds.bounds`: propagation, hot-started linear programs, and integer programs for
+    what is still open. Where ``seconds`` cut that short, bounds are outer ones and not called sharp.
+
+    >>> from lustrum.audit import from_margins
+    >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
+    >>> found = best_bounds(known, slice(0, 4))
+    >>> found.programs, found.low.tolist(), found.high.tolist()
+    (0, [0.0, 1.0, 0.0, 2.0], [2.0, 3.0, 2.0, 4.0])
+    """
+    closed = knowledge_bounds(known) if known.whole else None
+    if closed is not None and bool(closed.sharp.all()):
+        return closed.of(known, cells)
+    return bounds(
+        known,
+        cells,
+        integer=True,
+        seconds=seconds,
+        workers=workers,
+        progress=progress,
+        stop=stop,
+    )
