@@ -12,17 +12,16 @@ equation says. See :func:`lustrum.audit.bounds`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from lustrum.audit.knowledge import Knowledge, Sparse
+from lustrum.compiled import compiled
 from lustrum.model import InputError
 from lustrum.structure.rank import EXCESSES, reduced
 
@@ -30,20 +29,9 @@ __all__ = ["exactly_disclosed"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST_WORK = 10**10
 _TRIES = 2  # random solutions modulo each prime
-
-
-def _compiled(function: F) -> F:
-    """Compile, and keep the result on disk where there is a place to write."""
-    try:
-        made: Any = numba.njit(cache=True)(function)
-    except RuntimeError:
-        made = numba.njit(function)
-    kernel: F = made
-    return kernel
 
 
 def exactly_disclosed(known: Knowledge) -> Mask:
@@ -163,7 +151,7 @@ def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
     return out
 
 
-@_compiled
+@compiled
 def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # pragma: no cover
     """Rows in the order in which they go, the cell that each gives, and whether it gives it late."""
     height, width = indptr.size - 1, col_ptr.size - 1
@@ -220,7 +208,7 @@ def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # prag
     return order[:count], gives[:count], late[:count]
 
 
-@_compiled
+@compiled
 def _inverse(number: int, prime: int) -> int:  # pragma: no cover
     """The inverse modulo a prime, by Fermat."""
     result, base, power = 1, number % prime, prime - 2
@@ -232,7 +220,7 @@ def _inverse(number: int, prime: int) -> int:  # pragma: no cover
     return result
 
 
-@_compiled
+@compiled
 def _solve(
     indptr: Any, indices: Any, data: Any, order: Any, gives: Any, out: Any, prime: int
 ) -> None:  # pragma: no cover

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.risk.compiled import compiled
+from lustrum.compiled import compiled
 from lustrum.risk.counts import Floats, Ints
 from lustrum.risk.entropy import xlogx
 from lustrum.risk.r1 import WEIGHTS, r1_values

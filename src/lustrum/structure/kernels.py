@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
+from lustrum.compiled import compiled
+
 __all__ = ["reduce_modulo", "tighten"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _compiled(function: F) -> F:
-    """Compile, and keep the result on disk where there is a place to write."""
-    try:
-        made: Any = numba.njit(cache=True)(function)
-    except RuntimeError:
-        made = numba.njit(function)
-    kernel: F = made
-    return kernel
 
 
 _NONE = 2**62  # no bound
 _FAR = 2**61  # beyond this a sum counts as unbounded, so that nothing overflows
 
 
-@_compiled
+@compiled
 def _times(coefficient: int, bound: int) -> int:  # pragma: no cover
     """A coefficient times a bound, or no bound where that would be too far."""
     if bound >= _FAR or bound <= -_FAR or abs(bound) > _FAR // abs(coefficient):
@@ -35,7 +23,7 @@ def _times(coefficient: int, bound: int) -> int:  # pragma: no cover
     return coefficient * bound
 
 
-@_compiled
+@compiled
 def _sum_ends(
     begin: int, end: int, cells: Any, coefficients: Any, low: Any, high: Any
 ) -> Any:  # pragma: no cover
@@ -58,7 +46,7 @@ def _sum_ends(
     return least, most, below, above
 
 
-@_compiled
+@compiled
 def tighten(  # pragma: no cover
     indptr: Any,
     cells: Any,
@@ -141,7 +129,7 @@ def tighten(  # pragma: no cover
     return -1, False
 
 
-@_compiled
+@compiled
 def _update(  # pragma: no cover
     least: int,
     most: int,
@@ -171,7 +159,7 @@ def _update(  # pragma: no cover
     return least, most, below, above
 
 
-@_compiled
+@compiled
 def _fold(value: int, excess: int) -> int:  # pragma: no cover
     """A product of two residues modulo ``2**31 - excess``, without dividing."""
     mask = 2**31 - 1
@@ -181,7 +169,7 @@ def _fold(value: int, excess: int) -> int:  # pragma: no cover
     return value - prime * (value >= prime)
 
 
-@_compiled
+@compiled
 def _inverse(value: int, excess: int) -> int:  # pragma: no cover
     power, result, left = value, 1, 2**31 - excess - 2
     while left:
@@ -192,7 +180,7 @@ def _inverse(value: int, excess: int) -> int:  # pragma: no cover
     return result
 
 
-@_compiled
+@compiled
 def reduce_modulo(matrix: Any, excess: int, full: bool) -> Any:  # pragma: no cover
     """Eliminate in place modulo the prime ``2**31 - excess``; the pivot columns, in order.
 

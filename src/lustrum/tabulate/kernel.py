@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from lustrum.compiled import compiled
 
 __all__ = ["BLOCK", "OUTSIDE", "add_codes", "start_codes", "tally", "tally_counts", "tally_numbers"]
 
@@ -20,24 +21,23 @@ OUTSIDE = -(1 << 58)
 """Far enough below zero that no sum of other entries brings a record back in."""
 
 Array = npt.NDArray[Any]
-_compile = numba.njit(nogil=True, cache=True, boundscheck=False)
 
 
-@_compile
+@compiled
 def start_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
     """``index = entry[codes]``."""
     for i in range(codes.size):
         index[i] = entry[codes[i]]
 
 
-@_compile
+@compiled
 def add_codes(codes: Array, entry: Array, index: Array) -> None:  # pragma: no cover
     """``index += entry[codes]``."""
     for i in range(codes.size):
         index[i] += entry[codes[i]]
 
 
-@_compile
+@compiled
 def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
     """Count records and sum their keys, side by side in memory, modulo 2**64.
 
@@ -50,7 +50,7 @@ def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
         cells[cell, 1] += keys[i]
 
 
-@_compile
+@compiled
 def tally_counts(index: Array, counts: Array, cells: Array) -> None:  # pragma: no cover
     """Add given counts, the last cell taking those outside."""
     outside = cells.size - 1
@@ -59,7 +59,7 @@ def tally_counts(index: Array, counts: Array, cells: Array) -> None:  # pragma: 
         cells[cell] += counts[i]
 
 
-@_compile
+@compiled
 def tally_numbers(
     index: Array, values: Array, weights: Array, cells: Array
 ) -> None:  # pragma: no cover

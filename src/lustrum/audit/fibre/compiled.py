@@ -8,19 +8,16 @@ from typing import Any, TypeVar
 
 import numba
 
+from lustrum.compiled import compiled as keep_compiled
+
 __all__ = ["compiled", "inlined", "log_factorial"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile without the interpreter's lock, and keep the result where there is a place for it."""
-    try:
-        made: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:
-        made = numba.njit(nogil=True, error_model="numpy")(function)
-    kernel: F = made
-    return kernel
+    """Compile with the arithmetic of numpy, where a division by zero is not an exception."""
+    return keep_compiled(function, error_model="numpy")
 
 
 def inlined(function: F) -> F:

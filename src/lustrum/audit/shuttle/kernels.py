@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
+
+from lustrum.compiled import compiled
 
 __all__ = ["CUT", "FOUND", "NO_TABLE", "dive", "drain", "narrow", "refit"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 FOUND, NO_TABLE, CUT = 1, 0, -1
 
 _REFITS = 4  # rounds of fitting at each cell that is fixed
 
 
-def _compiled(function: F) -> F:
-    """Compile, and keep the result on disk where there is a place to write."""
-    try:
-        made: Any = numba.njit(cache=True)(function)
-    except RuntimeError:
-        made = numba.njit(function)
-    kernel: F = made
-    return kernel
-
-
-@_compiled
+@compiled
 def drain(  # pragma: no cover
     indptr: Any,
     items: Any,
@@ -88,7 +77,7 @@ def drain(  # pragma: no cover
     return fine
 
 
-@_compiled
+@compiled
 def narrow(  # pragma: no cover
     indptr: Any,
     items: Any,
@@ -117,7 +106,7 @@ def narrow(  # pragma: no cover
     return drain(indptr, items, user_ptr, users, low, high, queue, queued, count, visits)
 
 
-@_compiled
+@compiled
 def _pick(inner: Any, low: Any, high: Any) -> int:  # pragma: no cover
     """The open cell to fix next: one with the fewest values."""
     best, best_width = -1, 0
@@ -128,7 +117,7 @@ def _pick(inner: Any, low: Any, high: Any) -> int:  # pragma: no cover
     return best
 
 
-@_compiled
+@compiled
 def refit(  # pragma: no cover
     sum_ptr: Any,
     sum_cells: Any,
@@ -162,7 +151,7 @@ def refit(  # pragma: no cover
                 guide[k] = min(least + (guide[k] - least) * factor, high[inner[k]])
 
 
-@_compiled
+@compiled
 def _settle(  # pragma: no cover
     indptr: Any, items: Any, user_ptr: Any, users: Any, low: Any, high: Any, queue: Any, queued: Any
 ) -> bool:
@@ -174,7 +163,7 @@ def _settle(  # pragma: no cover
     return drain(indptr, items, user_ptr, users, low, high, queue, queued, rows, 2**60)
 
 
-@_compiled
+@compiled
 def dive(  # pragma: no cover
     indptr: Any,
     items: Any,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.risk.compiled import compiled
+from lustrum.compiled import compiled
 from lustrum.risk.counts import Floats, Ints
 
 __all__ = ["LARGEST", "AliasTables", "alias_table", "bits_of", "count_tables"]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.risk.compiled import compiled
+from lustrum.compiled import compiled
 from lustrum.risk.counts import Floats, Ints
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
 
