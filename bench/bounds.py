@@ -169,6 +169,14 @@ def header(*names: str) -> str:
     return row(*names) + "\n" + row(*["---"] * len(names))
 
 
+def problem(folder: Path, name: str) -> Path:
+    """The file of a problem, in the folder or below it."""
+    path = next(folder.rglob(f"{name}.json.gz"), None)
+    if path is None:
+        raise SystemExit(f"There is no {name}.json.gz in {folder} or below it.")
+    return path
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -201,7 +209,7 @@ def main() -> None:
         print(header(*names, "by elimination"))
         for name in PROBLEMS:
             for share in given.shares:
-                print(real(given.data / f"{name}.json.gz", share, given.workers), flush=True)
+                print(real(problem(given.data, name), share, given.workers), flush=True)
 
 
 def real(path: Path, share: float, workers: int | None) -> str:
