@@ -105,7 +105,9 @@ def test_the_tour_of_the_readme_runs() -> None:
     assert "utility 0.9" in printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["cell-risk", "samples", "sensitivity", "what-a-snooper-can-infer"])
+@pytest.mark.parametrize(
+    "page", ["cell-risk", "samples", "sensitivity", "what-a-snooper-can-infer"]
+)
 def test_the_examples_of_the_explanations_run(page: str) -> None:
     (example,) = code_blocks(DOCS / "explanation" / f"{page}.md", "python")
     printed = io.StringIO()
