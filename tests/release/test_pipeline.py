@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Decision, QueryError, TableQuery, Verdict
+from lustrum.model import Dataset, Decision, QueryError, TableQuery, Verdict
 from lustrum.policy import Policy
+from lustrum.protect import RandomRounding
 from lustrum.release import Desk, answer
 from lustrum.release.report import told
 from lustrum.risk import EntropyRisk
-from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
+from lustrum.tabulate import EmbeddedEngine, FrameEngine, FrameSource, Secret, Store, ingest
 from release.conftest import SECRET, people, town
 
 
@@ -260,3 +261,26 @@ def test_no_table_above_the_limit_is_ever_released(engine: EmbeddedEngine, polic
             if decision.released:
                 assert decision.risk_after is not None
                 assert decision.risk_after <= limit
+
+
+def test_a_refusal_does_not_tell_a_true_zero_from_a_rounded_one(policy: Any) -> None:
+    """Two people, who are rounded to 0 or to 3: what decides is what would be shown."""
+    frame = {"sex": ["1", "2"], "job": ["a", "b"]}
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "two"},
+            "variables": [
+                {"name": "sex", "codes": ["1", "2"]},
+                {"name": "job", "codes": ["a", "b"]},
+            ],
+        }
+    )
+    query = TableQuery.from_mapping({"dataset": "two", "by": ["sex", "job"]})
+    seen = set()
+    for seed in range(40):
+        engine = FrameEngine(frame, dataset, Secret(bytes([seed]) * 32))
+        shown = RandomRounding().apply(engine.tabulate(query)).published
+        decision = answer(query, engine, policy())
+        assert (rules(decision) == ["too-little"]) == (not shown.any())
+        seen.add(bool(shown.any()))
+    assert seen == {True, False}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lustrum.model import Decision, InputError, QueryError, Reason, TableQuery
+from lustrum.model import Decision, QueryError, Reason, TableQuery
 from lustrum.model.plugins import load
 from lustrum.policy import Policy
 from lustrum.release.case import Case
@@ -71,21 +71,28 @@ def preliminary(case: Case) -> Case:
 
 
 def measure_before(case: Case) -> Case:
-    """Step 2: how risky would the table be as it is?"""
+    """Step 2: how risky would the table be as it is?
+
+    Whether there is anything to measure is judged by the protected table: a refusal because the true one is
+    empty would tell apart a 0 that is true from one that stands for 1 or 2.
+    """
     assert case.table is not None
-    try:
-        risk = case.policy.risk.spec().before(case.table)
-    except InputError:
-        # One sentence for whatever is missing, so that an empty table is not told apart from a tiny one.
+    assert case.draft is not None
+    open_cells = case.table.inner
+    if case.table.structural is not None:
+        open_cells = open_cells & ~case.table.structural
+    shown = case.draft.published[open_cells]
+    if shown.size < 2 or not shown.any():
         reason = Reason(
             "too-little",
             "The table is too small for its risk to be measured.",
             "Choose more categories or a larger population.",
         )
         return case.refused("risk", reason)
-    shown = told(risk, case.policy.report.risk_step, case.table, "risk before")
+    risk = case.policy.risk.spec().before(case.table)
+    told_risk = told(risk, case.policy.report.risk_step, case.table, "risk before")
     return case.noted(
-        "risk", "measured", "The risk of the unprotected table was measured.", risk_before=shown
+        "risk", "measured", "The risk of the unprotected table was measured.", risk_before=told_risk
     )
 
 
