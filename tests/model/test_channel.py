@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
+from lustrum.model.channel import SHLOMO_2015, MatrixChannel, ObservedChannel, swapping_channel
 
 QUICK = settings(deadline=None, max_examples=60)
 
@@ -177,3 +177,18 @@ def test_a_channel_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         SHLOMO_2015.matrix[0, 0] = 0.5
     assert repr(SHLOMO_2015) == "MatrixChannel(values 0 to 15, above by residue to base 5)"
+
+
+def test_an_observed_channel_holds_the_shares_of_what_happened() -> None:
+    channel = ObservedChannel([1, 1, 1, 2, 5], [0, 3, 3, 3, 5])
+    rows = channel.transitions(np.array([1, 2, 4]))
+    assert rows.origin.tolist() == [0, 0, 1]
+    assert rows.published.tolist() == [0, 3, 3]
+    assert rows.probability == pytest.approx([1 / 3, 2 / 3, 1.0])
+    low, high = channel.support(np.array([3, 0, 9]))
+    assert low.tolist() == [1, 1, 10]
+    assert high.tolist() == [2, 1, 8]
+    assert channel.stay(0, 2) == 0.0
+    assert channel.stay(3, None) == 1.0
+    assert channel.stay(7, 9) == 1.0
+    assert "3" not in repr(channel)

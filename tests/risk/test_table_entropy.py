@@ -348,9 +348,7 @@ def test_wrong_options_and_wrong_pairs_are_one_sentence() -> None:
     with pytest.raises(InputError, match="at least one person"):
         size_term(0)
     table = Table.from_counts([1, 2])
-    free = np.full(2, CellStatus.FREE.value)
     for release, sentence in (
-        (Release(table.axes, table.values, free, {}), "no channel"),
         (Release(Table.from_counts([1, 2, 3]).axes, np.arange(3), np.full(3, "F"), {}), "shapes"),
         (Release(table.axes, table.values, np.full(2, "A"), {}, RoundingChannel(3)), "suppressed"),
     ):
@@ -369,3 +367,19 @@ def test_the_measure_tells_a_policy_file_only_what_differs_from_the_paper() -> N
     }
     told = EntropyRisk(weights="l2", parts="true", shared="expected").to_mapping()
     assert (told["weights"], told["parts"], told["shared"]) == ("l2", "true", "expected")
+
+
+def test_a_release_without_a_channel_is_judged_by_what_became_of_its_values() -> None:
+    table = Table.from_counts([0, 1, 1, 2, 9, 12])
+    published = np.array([0, 0, 3, 3, 9, 12])
+    free = np.full(6, CellStatus.FREE.value)
+    matrix = np.eye(13)
+    matrix[1, [0, 1, 3]] = 0.5, 0.0, 0.5
+    matrix[2, [2, 3]] = 0.0, 1.0
+    risk = EntropyRisk(split=2)
+    alone = risk.terms_after(table, Release(table.axes, published, free, {}))
+    known = risk.terms_after(table, Release(table.axes, published, free, {}, MatrixChannel(matrix)))
+    # Only the values that occur have a row, so 0, 1 and 2 stay with 1, 0 and 0.
+    assert alone.small == pytest.approx(known.small)
+    assert alone.large == pytest.approx(known.large)
+    assert alone.zeros == known.zeros

@@ -15,6 +15,7 @@ from lustrum.model.errors import (
 )
 from lustrum.model.hierarchy import Category, Hierarchy, Level
 from lustrum.model.query import Axis, Filter, Group, TableQuery
+from lustrum.model.records import Records
 from lustrum.model.release import Channel, Release, Transitions
 from lustrum.model.status import CellStatus
 from lustrum.model.table import Contributions, Table, TableAxis
@@ -44,6 +45,7 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "Reason",
+    "Records",
     "Release",
     "StructuralZero",
     "Table",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lustrum.model.errors import InputError
 from lustrum.model.release import Transitions
 
-__all__ = ["SHLOMO_2015", "MatrixChannel", "swapping_channel"]
+__all__ = ["SHLOMO_2015", "MatrixChannel", "ObservedChannel", "swapping_channel"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -153,6 +153,62 @@ class MatrixChannel:
         return tuple(
             (int(r), int(c - r)) for r, c in zip(row[repeated], column[repeated], strict=True)
         )
+
+
+class ObservedChannel:
+    """What became of the values of one table: ``P[i, j]`` is the share of cells of ``i`` that show ``j``.
+
+    It stands in for the channel of a method whose outcome for a cell depends on the rest of the table. It
+    is made from confidential values and belongs to whoever holds them, never into a release.
+
+    >>> ObservedChannel([1, 1, 2], [0, 3, 3]).stay(0, 2)
+    0.0
+    """
+
+    def __init__(self, true: npt.ArrayLike, published: npt.ArrayLike) -> None:
+        pairs = np.stack([np.asarray(a, dtype=np.int64).ravel() for a in (true, published)], axis=1)
+        self._pairs, self._cells = np.unique(pairs, axis=0, return_counts=True)
+
+    def __repr__(self) -> str:
+        return "ObservedChannel(hidden)"
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The shares of each row; a value that the table did not hold has no entry."""
+        true = np.asarray(true, dtype=np.int64)
+        first = np.searchsorted(self._pairs[:, 0], true, side="left")
+        length = np.searchsorted(self._pairs[:, 0], true, side="right") - first
+        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
+        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
+        entry = np.repeat(first, length) + within
+        cells = self._cells[entry].astype(np.float64)
+        total = np.bincount(origin, weights=cells, minlength=true.size)
+        return Transitions(origin, self._pairs[entry, 1], cells / total[origin])
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The least and the most behind each published value; low above high where nothing is."""
+        published = np.asarray(published, dtype=np.int64)
+        order = np.lexsort((self._pairs[:, 0], self._pairs[:, 1]))
+        true, shown = self._pairs[order].T
+        first = np.searchsorted(shown, published, side="left")
+        last = np.searchsorted(shown, published, side="right") - 1
+        found = first <= last
+        at = np.minimum(first, shown.size - 1)
+        return (
+            np.where(found, true[at], published + 1),
+            np.where(found, true[np.maximum(last, 0)], published - 1),
+        )
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean, over the values of a range that occur, of the share that stays; 1 if none does."""
+        true, shown = self._pairs.T
+        inside = (true >= lowest) & (true <= (np.inf if highest is None else highest))
+        values = np.unique(true[inside])
+        if not values.size:
+            return 1.0
+        place = np.searchsorted(values, true[inside])
+        cells = self._cells[inside].astype(np.float64)
+        kept = np.bincount(place, cells * (true[inside] == shown[inside]), minlength=values.size)
+        return float((kept / np.bincount(place, cells, minlength=values.size)).mean())
 
 
 def swapping_channel(rate: float, values: int) -> MatrixChannel:

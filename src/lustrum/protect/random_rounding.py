@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import CellStatus, InputError, Release, Table, Transitions
-from lustrum.model.keys import cell_words
+from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.safe_totals import safe_totals
 
 __all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
@@ -64,6 +64,7 @@ class RandomRounding:
     """
 
     name: ClassVar[str] = "random-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = 3
 
     def __post_init__(self) -> None:
@@ -72,35 +73,23 @@ class RandomRounding:
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Round a table of counts."""
-        if table.kind != "count" or table.decimals:
-            raise InputError(
-                "Random rounding protects whole counts; this table holds other values."
-            )
-        if rng is not None:
-            words = rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
-        elif table.keys is not None:
-            words = cell_words(table.keys, f"{self.name} {self.base}")
-        else:
-            raise InputError("The table has no record keys; give a random generator ('rng').")
-        rounded = round_randomly(table.values, self.base, words)
+        counts = whole_counts(table, "Random rounding")
+        words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)
-        published = safe_totals(table.axes, rounded, channel)
-        return Release(
-            axes=table.axes,
-            published=published.values,
+        published = safe_totals(table.axes, round_randomly(counts, self.base, words), channel)
+        return released(
+            table,
+            self,
+            published.values,
             low=published.low,
             high=published.high,
-            status=np.full(table.shape, CellStatus.FREE.value),
-            method=self.to_mapping(),
             channel=channel,
-            unit=table.unit,
             notes=(
                 f"Every number is randomly rounded to a multiple of {self.base}: it is less than "
                 f"{self.base} away from the true one, and right on average.",
                 "Totals are rounded on their own, so the numbers may not add up to them; a total "
                 "that does add up may be the sum of the rounded numbers.",
             ),
-            provenance=table.provenance,
         )
 
     def to_mapping(self) -> dict[str, Any]:

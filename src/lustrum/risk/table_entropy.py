@@ -45,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.channel import ObservedChannel
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import size_of
 
@@ -140,19 +141,21 @@ class EntropyRisk:
         return self.terms_of_counts(table.values[_cells(table)])
 
     def terms_after(self, table: Table, release: Release) -> RiskTerms:
-        """The four terms after protection by a random method whose channel is known."""
+        """The four terms after protection.
+
+        A release without a channel, because what a cell shows depends on the rest of its table, is judged
+        by what became of the values of this very table.
+        """
         if release.shape != table.shape:
             raise InputError("The release and its table have different shapes; they must be equal.")
-        if release.channel is None:
-            raise InputError("The release has no channel, which this risk measure needs.")
         cells = _cells(table)
         if not release.shown[cells].all():
             raise InputError(
                 "The release has suppressed cells; the entropy risk is for methods that show all."
             )
-        return self.terms_of_published(
-            table.values[cells], release.published[cells], release.channel
-        )
+        true, published = table.values[cells], release.published[cells]
+        channel = release.channel or ObservedChannel(true, published)
+        return self.terms_of_published(true, published, channel)
 
     def terms_of_counts(self, counts: npt.ArrayLike) -> RiskTerms:
         """The four terms of plain counts (equation 3, its entropy term split).

@@ -13,6 +13,7 @@ from lustrum.tabulate.ingest import (
     read_description,
 )
 from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.records import RecordsEngine, records_of
 from lustrum.tabulate.sql import SqlEngine
 from lustrum.tabulate.store import EmbeddedEngine, Store
 
@@ -26,6 +27,7 @@ __all__ = [
     "HypercubeEngine",
     "KernelEngine",
     "QuerySource",
+    "RecordsEngine",
     "Secret",
     "Source",
     "SqlEngine",
@@ -34,4 +36,5 @@ __all__ = [
     "aggregate",
     "ingest",
     "read_description",
+    "records_of",
 ]

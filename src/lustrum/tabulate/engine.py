@@ -67,6 +67,11 @@ class KernelEngine:
         """The description of the data."""
         return self._dataset
 
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The encoded columns, for whoever reads them another way."""
+        return self._chunks
+
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:
         """The table asked for."""
         return self.cube(query, ranks=ranks).shown()

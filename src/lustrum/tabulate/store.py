@@ -208,11 +208,6 @@ class EmbeddedEngine(KernelEngine):
         """The size of the encoded columns."""
         return sum(m.size() for m in self._maps)
 
-    @property
-    def chunks(self) -> tuple[Chunk, ...]:
-        """The mapped columns, for engines that read them another way."""
-        return self._chunks
-
 
 def _manifest(folder: Path) -> dict[str, Any]:
     damaged = f"The dataset in {folder} is damaged"

@@ -1,0 +1,117 @@
+"""What all methods share: what a method is, where its chance comes from, how a release is put together.
+
+A method is a frozen spec that stores its parameters only. ``stages`` says where it can work: on the
+``microdata`` before anything is counted, on a ``hypercube`` of counts from which all tables are then
+made, or on each ``table`` by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.keys import cell_words
+from lustrum.model.records import Records
+from lustrum.model.status import CellStatus
+
+__all__ = [
+    "MICRODATA",
+    "TABULAR",
+    "Method",
+    "RecordMethod",
+    "Stage",
+    "released",
+    "uniform_words",
+    "whole_counts",
+]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Stage = Literal["microdata", "hypercube", "table"]
+
+TABULAR: tuple[Stage, ...] = ("hypercube", "table")
+MICRODATA: tuple[Stage, ...] = ("microdata",)
+
+
+class Method(Protocol):
+    """A method for tables; on a hypercube it is applied to the cells before they are added up."""
+
+    name: ClassVar[str]
+    stages: ClassVar[tuple[Stage, ...]]
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Protect a table; without a generator chance comes from the table's record keys."""
+        ...
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        ...
+
+
+class RecordMethod(Protocol):
+    """A method for records; every table counted from them afterwards is protected already."""
+
+    name: ClassVar[str]
+    stages: ClassVar[tuple[Stage, ...]]
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """Protect records; the same generator gives the same bytes."""
+        ...
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from protected records as a release: what the public may know of it."""
+        ...
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        ...
+
+
+def whole_counts(table: Table, method: str) -> Ints:
+    """The counts of a table, or one sentence about why the method is not for it."""
+    if table.kind != "count" or table.decimals:
+        raise InputError(f"{method} protects whole counts; this table holds other values.")
+    return table.values
+
+
+def uniform_words(table: Table, rng: np.random.Generator | None, purpose: str) -> Words:
+    """A uniform 64-bit word for every cell: from the generator, or from the cell's record keys.
+
+    From keys the same records give the same word in every table, and ``purpose`` sets methods and their
+    parameters apart.
+    """
+    if rng is not None:
+        return rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
+    if table.keys is None:
+        raise InputError("The table has no record keys; give a random generator ('rng').")
+    return cell_words(table.keys, purpose)
+
+
+def released(
+    table: Table,
+    method: Method | RecordMethod,
+    published: Ints,
+    *,
+    channel: Channel | None = None,
+    low: Ints | None = None,
+    high: Ints | None = None,
+    status: npt.NDArray[np.str_] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Release:
+    """A release of a table: its axes and unit, with what the method made of its values."""
+    return Release(
+        axes=table.axes,
+        published=np.asarray(published, dtype=np.int64),
+        status=np.full(table.shape, CellStatus.FREE.value) if status is None else status,
+        method=method.to_mapping(),
+        channel=channel,
+        low=low,
+        high=high,
+        decimals=table.decimals,
+        unit=table.unit,
+        notes=notes,
+        provenance=table.provenance,
+    )
