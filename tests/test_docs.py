@@ -7,6 +7,7 @@ import io
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -34,6 +35,9 @@ def policy_keys(model: type[BaseModel] = Policy) -> list[tuple[str, str]]:
     found = []
     for name, field in model.model_fields.items():
         kind = field.annotation
+        parts = [a for a in get_args(kind) if isinstance(a, type) and issubclass(a, BaseModel)]
+        for part in parts:
+            found += policy_keys(part)
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             found += policy_keys(kind)
         else:

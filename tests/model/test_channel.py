@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.model.channel import SHLOMO_2015, MatrixChannel, ObservedChannel, swapping_channel
+from lustrum.model.channel import (
+    SHLOMO_2015,
+    ComposedChannel,
+    MatrixChannel,
+    ObservedChannel,
+    swapping_channel,
+)
 
 QUICK = settings(deadline=None, max_examples=60)
 
@@ -192,3 +198,33 @@ def test_an_observed_channel_holds_the_shares_of_what_happened() -> None:
     assert channel.stay(3, None) == 1.0
     assert channel.stay(7, 9) == 1.0
     assert "3" not in repr(channel)
+
+
+def test_one_channel_after_another_is_the_product_of_their_matrices() -> None:
+    rng = np.random.default_rng(5)
+    matrices = [rng.dirichlet(np.ones(6), size=6) for _ in range(2)]
+    matrices[0][0] = np.eye(6)[0]
+    first, second = (MatrixChannel(m / m.sum(axis=1, keepdims=True)) for m in matrices)
+    both = ComposedChannel(first, second)
+    rows = both.transitions(np.arange(6))
+    dense = np.zeros((6, 6))
+    dense[rows.origin, rows.published] = rows.probability
+    assert dense == pytest.approx(first.matrix @ second.matrix)
+    assert both.stay(0, 5) == pytest.approx(float(np.diagonal(dense).mean()))
+
+
+def test_the_support_of_two_channels_is_what_enumeration_finds() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        made = []
+        for _ in range(2):
+            matrix = np.triu(rng.random((5, 5)) < 0.4) | np.eye(5, dtype=bool)
+            made.append(MatrixChannel(matrix / matrix.sum(axis=1, keepdims=True)))
+        both = ComposedChannel(*made)
+        reached = (made[0].matrix @ made[1].matrix) > 0
+        # The hull of the middle values may hold one that leads nowhere near; it is never too narrow.
+        low, high = both.support(np.arange(5))
+        for j in range(5):
+            behind = np.flatnonzero(reached[:, j])
+            assert low[j] <= behind.min()
+            assert high[j] >= behind.max()

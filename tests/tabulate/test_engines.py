@@ -22,6 +22,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, Filter, QueryError, Table, TableQuery
+from lustrum.model.stop import Stopped, stopping
 from lustrum.tabulate import (
     EmbeddedEngine,
     Engine,
@@ -31,7 +32,6 @@ from lustrum.tabulate import (
     HypercubeEngine,
     KernelEngine,
     SqlEngine,
-    Stopped,
     Store,
     aggregate,
     ingest,
@@ -472,8 +472,8 @@ def test_an_engine_over_no_records_answers_with_zeros() -> None:
 
 def test_an_engine_stops_when_it_is_asked_to() -> None:
     frame = FrameEngine(pa.table({"area": ["N"]}), _area(), SECRET)
-    engine = KernelEngine(_area(), frame._chunks, stopped=lambda: True)
-    with pytest.raises(Stopped):
+    engine = KernelEngine(_area(), frame._chunks)
+    with stopping(lambda: True), pytest.raises(Stopped):
         engine.tabulate(TableQuery("town", (Axis("area"),)))
 
 

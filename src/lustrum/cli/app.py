@@ -15,7 +15,6 @@ from lustrum.cli.question import read_question
 from lustrum.cli.show import show_decision
 from lustrum.model import InputError, LustrumError
 from lustrum.model.plugins import load, names
-from lustrum.policy import read_policy
 from lustrum.release import Desk
 
 __all__ = ["app", "main"]
@@ -224,12 +223,25 @@ def plugins() -> None:
 
 @policy_app.command("check")
 def policy_check(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
-    """Check a policy file and say what it decides."""
-    policy = read_policy(file)
-    typer.echo(f"{file} is valid. It applies to {policy.dataset!r} and decides:")
-    for part in ("rules", "risk", "protect", "report"):
-        for key, value in getattr(policy, part).model_dump().items():
-            typer.echo(f"  {part}.{key} = {value}")
+    """Check a policy file and say in sentences what it decides."""
+    from lustrum.cli.policies import check_policy
+
+    check_policy(file, Console())
+
+
+@policy_app.command("try")
+def policy_try(
+    file: Annotated[Path, typer.Argument(help="A policy file (TOML).")],
+    questions: Annotated[
+        Path, typer.Argument(help="Questions, one on each line as JSON, or a log of the server.")
+    ],
+    data: Data = HERE,
+) -> None:
+    """Replay questions under a new policy and show what would change. Exit code 3: something would."""
+    from lustrum.cli.policies import try_policy
+
+    if try_policy(file, questions, data, Console(), Console(stderr=True)):
+        raise typer.Exit(3)
 
 
 def main() -> None:

@@ -25,6 +25,8 @@ def show_decision(
             if reason.way_forward:
                 console.print(Text(f"  -> {reason.way_forward}"))
     else:
+        for reason in decision.reasons:
+            console.print(Text(f"{reason.text} {reason.way_forward}".strip()))
         _grid(decision, decision.release, dataset, console)
         console.print(
             f"Risk before {decision.risk_before:.2f}, after {decision.risk_after:.2f} "

@@ -16,14 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.errors import InputError
-from lustrum.model.release import Transitions
+from lustrum.model.release import Channel, Transitions
 
-__all__ = ["SHLOMO_2015", "MatrixChannel", "ObservedChannel", "swapping_channel"]
+__all__ = [
+    "SHLOMO_2015",
+    "ComposedChannel",
+    "MatrixChannel",
+    "ObservedChannel",
+    "swapping_channel",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _ROUNDING_ERROR = 1e-9
+_WIDE = 100_000
+_NO_BOUND = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,65 @@ class MatrixChannel:
         return tuple(
             (int(r), int(c - r)) for r, c in zip(row[repeated], column[repeated], strict=True)
         )
+
+
+@dataclass(frozen=True)
+class ComposedChannel:
+    """One channel after another: what the second makes of what the first has made.
+
+    >>> flip = MatrixChannel([[0.75, 0.25], [0.25, 0.75]])
+    >>> ComposedChannel(flip, flip).stay(0, 1)
+    0.625
+    """
+
+    first: Channel
+    second: Channel
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The product of the two matrices, row by row."""
+        true = np.asarray(true, dtype=np.int64)
+        once = self.first.transitions(true)
+        middle, place = np.unique(once.published, return_inverse=True)
+        twice = self.second.transitions(middle)
+        order = np.argsort(twice.origin, kind="stable")
+        starts = np.searchsorted(twice.origin[order], np.arange(middle.size + 1))
+        length = np.diff(starts)[place]
+        entry = np.repeat(starts[place], length) + (
+            np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+        )
+        origin = np.repeat(once.origin, length)
+        published = twice.published[order][entry]
+        chance = np.repeat(once.probability, length) * twice.probability[order][entry]
+        pairs, slot = np.unique(np.stack([origin, published], axis=1), axis=0, return_inverse=True)
+        total = np.bincount(slot.ravel(), weights=chance, minlength=len(pairs)).astype(np.float64)
+        return Transitions(pairs[:, 0].astype(np.intp), pairs[:, 1], total)
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The hull of what can be behind anything that can be behind a published value.
+
+        Where the second channel leaves nearly everything open, so does this: 0 and no bound.
+        """
+        shown, place = np.unique(np.asarray(published, dtype=np.int64), return_inverse=True)
+        lows, highs = self.second.support(shown)
+        least, most = shown + 1, shown - 1
+        for i, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+            if high - low > _WIDE:
+                least[i], most[i] = 0, _NO_BOUND
+            elif low <= high:
+                below, above = self.first.support(np.arange(low, high + 1, dtype=np.int64))
+                some = below <= above
+                if some.any():
+                    least[i], most[i] = below[some].min(), above[some].max()
+        shape = np.shape(published)
+        return least[place].reshape(shape), most[place].reshape(shape)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean of the diagonal over a range; without a highest value over 50 values."""
+        last = lowest + 49 if highest is None else highest
+        true = np.arange(lowest, last + 1, dtype=np.int64)
+        rows = self.transitions(true)
+        stays = rows.published == true[rows.origin]
+        return float(rows.probability[stays].sum() / true.size)
 
 
 class ObservedChannel:

@@ -1,5 +1,25 @@
-"""What an agency decides: rules, risk, method and how exactly figures are told."""
+"""What an agency decides: rules, risk, method, audit and how exactly figures are told."""
 
-from lustrum.policy.policy import Method, Policy, Report, Risk, Rules, read_policy
+from lustrum.policy.policy import (
+    Audit,
+    Before,
+    Fallback,
+    Method,
+    Policy,
+    Report,
+    Risk,
+    Rules,
+    read_policy,
+)
 
-__all__ = ["Method", "Policy", "Report", "Risk", "Rules", "read_policy"]
+__all__ = [
+    "Audit",
+    "Before",
+    "Fallback",
+    "Method",
+    "Policy",
+    "Report",
+    "Risk",
+    "Rules",
+    "read_policy",
+]

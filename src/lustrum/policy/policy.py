@@ -8,15 +8,25 @@ from __future__ import annotations
 import tomllib
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lustrum.model import InputError, PolicyError
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load
 
-__all__ = ["Method", "Policy", "Report", "Risk", "Rules", "read_policy"]
+__all__ = [
+    "Audit",
+    "Before",
+    "Fallback",
+    "Method",
+    "Policy",
+    "Report",
+    "Risk",
+    "Rules",
+    "read_policy",
+]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -47,6 +57,24 @@ class Rules(_Part):
             "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
             "so that no two categories overlap partly."
         ),
+    )
+    disallowed: list[list[str]] = Field(
+        default_factory=list,
+        description="Sets of variables that may not all stand in one question, as axes or filters.",
+    )
+    at_most_one: list[list[str]] = Field(
+        default_factory=list,
+        description="Sets of variables of which a question may hold one, as axis or filter.",
+    )
+    per_area: str = Field(
+        "",
+        description=(
+            "Variable whose categories are judged one by one where it is in the table, with and without "
+            "the filters; those that fail are left out."
+        ),
+    )
+    min_area_population: int = Field(
+        0, ge=0, description="Fewest records that a category of the variable `per_area` may hold."
     )
 
 
@@ -84,6 +112,67 @@ class Method(_Part):
         return _made(kind, self.model_extra or {}, f"The method {self.method!r}")
 
 
+class Before(Method):
+    """Protection of the input: records are changed once, and every table is counted from them."""
+
+    @property
+    def on_records(self) -> bool:
+        """Whether the method works on records, and not on the cells of a hypercube."""
+        return "microdata" in self.spec().stages
+
+    @model_validator(mode="after")
+    def _works_before(self) -> Before:
+        stages = getattr(self.spec(), "stages", ("table",))
+        if not {"microdata", "hypercube"} & set(stages):
+            raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
+        return self
+
+
+class Fallback(_Part):
+    """What is tried next where a table fails: ``merge`` or another method with its parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    method: str = Field(
+        "merge",
+        description="'merge' asks again at coarser levels; or the name of another method.",
+    )
+    variables: list[str] = Field(
+        default_factory=list,
+        description="For 'merge': the variables that may be coarsened, first one first; any if empty.",
+    )
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Fallback:
+        if self.method == "merge" and self.model_extra:
+            raise ValueError("'merge' has no parameters but 'variables'")
+        if self.method != "merge":
+            self.protection()
+        return self
+
+    def protection(self) -> Method:
+        """The other method."""
+        return Method.model_validate({"method": self.method, **(self.model_extra or {})})
+
+
+class Audit(_Part):
+    """Who is reckoned with when the protected table is audited, and what they may not find out."""
+
+    attackers: list[Literal["outsider", "insider"]] = Field(
+        default_factory=list,
+        description="'outsider' knows what is published, 'insider' is also counted in each cell.",
+    )
+    min_values: int = Field(
+        2, ge=2, description="Fewest values that a cell which may be small must leave open."
+    )
+    up_to: int = Field(5, ge=0, description="Cells that are certainly larger are not audited.")
+    seconds: float = Field(
+        5.0,
+        gt=0,
+        description="Time for the bounds of one table; what is not done counts as found out.",
+    )
+
+
 class Report(_Part):
     """How exactly risk and utility are told to the public, since they are made from confidential counts."""
 
@@ -103,7 +192,14 @@ class Policy(_Part):
     notes: list[str] = Field(default_factory=list, description="Notes that go with every table.")
     rules: Rules = Field(default_factory=lambda: Rules.model_validate({}))
     risk: Risk = Field(default_factory=lambda: Risk.model_validate({}))
+    before: list[Before] = Field(
+        default_factory=list, description="Protection of the input, in this order."
+    )
     protect: Method = Field(default_factory=lambda: Method.model_validate({}))
+    fallback: list[Fallback] = Field(
+        default_factory=list, description="What is tried next where a table fails, in this order."
+    )
+    audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
     report: Report = Field(default_factory=lambda: Report.model_validate({}))
 
     @field_validator("protect", "risk")
@@ -138,15 +234,15 @@ def read_policy(path: Path) -> Policy:
 
 def _first_mistake(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        *parents, wrong = (str(part) for part in first["loc"])
-        model: type[BaseModel] = Policy
+        *parents, wrong = first["loc"]
+        model: Any = Policy
         for parent in parents:
-            kind = model.model_fields[parent].annotation
-            assert isinstance(kind, type)
-            model = kind
-        return f"there is no key {place!r}; {choices(wrong, model.model_fields)}."
+            # A number is the place in a list of parts, which are all of one kind.
+            kind = model if isinstance(parent, int) else model.model_fields[parent].annotation
+            model = next(iter(get_args(kind)), kind)
+        return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
     if first["type"] == "value_error":
         return f"{place}: {first['ctx']['error']}"
     said = first["msg"][0].lower() + first["msg"][1:]

@@ -7,6 +7,7 @@ from typing import Any
 
 from lustrum.model import Decision, Reason, Release, Table, TableQuery, TraceStep, Verdict
 from lustrum.policy import Policy
+from lustrum.release.before import Source
 from lustrum.tabulate import Engine
 
 __all__ = ["Case"]
@@ -14,11 +15,16 @@ __all__ = ["Case"]
 
 @dataclass(frozen=True)
 class Case:
-    """Frozen; every step returns a new one."""
+    """Frozen; every step returns a new one.
+
+    ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
+    is made all the same.
+    """
 
     query: TableQuery
     engine: Engine
     policy: Policy
+    source: Source
     table: Table | None = field(default=None, repr=False)
     draft: Release | None = field(default=None, repr=False)
     release: Release | None = None
@@ -26,6 +32,7 @@ class Case:
     risk_after: float | None = field(default=None, repr=False)
     utility: float | None = field(default=None, repr=False)
     reasons: tuple[Reason, ...] = ()
+    remarks: tuple[Reason, ...] = ()
     trace: tuple[TraceStep, ...] = ()
 
     @property
@@ -48,7 +55,8 @@ class Case:
             return Decision(self.query, Verdict.REFUSAL, self.reasons, trace=self.trace)
         return Decision(
             query=self.query,
-            verdict=Verdict.ANSWER,
+            verdict=Verdict.PARTIAL if self.remarks else Verdict.ANSWER,
+            reasons=self.remarks,
             release=self.release,
             risk_before=self.risk_before,
             risk_after=self.risk_after,

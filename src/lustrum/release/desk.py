@@ -11,6 +11,7 @@ a policy answers nothing.
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy import Policy, read_policy
+from lustrum.release.before import Source, prepared
 from lustrum.release.pipeline import answer
 from lustrum.tabulate import EmbeddedEngine, Store
 
@@ -39,6 +41,8 @@ class Desk:
         self._lock = threading.Lock()
         self._engines: dict[str, EmbeddedEngine] = {}
         self._policies: dict[str, _Kept] = {}
+        self._preparing = threading.Lock()
+        self._sources: dict[str, tuple[tuple[str, str], Source]] = {}
 
     def policy_path(self, name: str) -> Path:
         """Where the policy of a dataset stands."""
@@ -87,5 +91,23 @@ class Desk:
 
     def answer(self, query: TableQuery) -> Decision:
         """An answer or a refusal, under the policy in force."""
-        engine = self.engine(query.dataset)
-        return answer(query, engine, self.policy(query.dataset))
+        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        return answer(query, engine, policy, self.source(engine, policy))
+
+    def source(self, engine: EmbeddedEngine, policy: Policy) -> Source:
+        """What tables are counted from: the data, or what the policy made of them beforehand.
+
+        That is made once for each version of the data; whoever asks meanwhile waits for it.
+        """
+        if not policy.before:
+            return Source(engine)
+        name = engine.dataset.name
+        mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
+        with self._preparing:
+            kept = self._sources.get(name)
+            if kept is None or kept[0] != mark:
+                kept = self._sources[name] = (
+                    mark,
+                    prepared(engine, policy.before, self.store.secret),
+                )
+            return kept[1]

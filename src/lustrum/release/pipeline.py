@@ -10,30 +10,83 @@ out true in one table and rounded in another would undo the rounding.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from lustrum.model import Decision, QueryError, Reason, TableQuery
+import numpy as np
+
+from lustrum.model import Decision, QueryError, Reason, Table, TableQuery
 from lustrum.model.plugins import load
-from lustrum.policy import Policy
+from lustrum.model.stop import check_stop
+from lustrum.policy import Fallback, Policy
+from lustrum.release.audited import found_out
+from lustrum.release.before import Source
 from lustrum.release.case import Case
-from lustrum.release.preliminary import coarser, number_rules, question_rules
+from lustrum.release.coarsen import advice, coarser
+from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.report import told
 from lustrum.tabulate import Engine
 
-__all__ = ["STEPS", "answer"]
+__all__ = ["MENDABLE", "STEPS", "answer"]
 
 Step = Callable[[Case], Case]
 
+MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
+"""The rules that a coarser table or another method may satisfy."""
 
-def answer(query: TableQuery, engine: Engine, policy: Policy) -> Decision:
-    """Take a question through the five steps."""
+
+def answer(
+    query: TableQuery, engine: Engine, policy: Policy, source: Source | None = None
+) -> Decision:
+    """Take a question through the five steps, and where it fails through what the policy tries next.
+
+    ``engine`` holds the truth, against which risk and utility are measured; tables are counted from the
+    ``source``, which differs where the policy protects the input.
+    """
     if policy.dataset not in ("*", query.dataset):
         raise QueryError(f"The policy is for {policy.dataset!r}, not for {query.dataset!r}.")
-    case = Case(query, engine, policy)
+    case = _walked(Case(query, engine, policy, source or Source(engine)))
+    for step in policy.fallback:
+        if case.open or not {reason.rule for reason in case.reasons} <= MENDABLE:
+            break
+        case = _merged(case, step) if step.method == "merge" else _otherwise(case, step)
+    return case.decision()
+
+
+def _walked(case: Case) -> Case:
     for step in STEPS:
+        check_stop()
         if not case.open:
             break
         case = step(case)
-    return case.decision()
+    return case
+
+
+def _merged(case: Case, fallback: Fallback) -> Case:
+    """Ask again, one level coarser each time, until something passes or nothing coarser is left."""
+    last = case
+    while True:
+        again = next(coarser(last.query, case.engine.dataset, fallback.variables), None)
+        if again is None:
+            return case
+        text = f"{again.variable.label} is shown at the level {again.level.label!r}"
+        remark = Reason(
+            "merged", f"{text}, since the finer table would not be safe.", "Ask for less detail."
+        )
+        kept = tuple(r for r in last.remarks if again.variable.label not in r.text)
+        fresh = Case(again.query, case.engine, case.policy, case.source, remarks=(*kept, remark))
+        last = _walked(replace(fresh, trace=case.trace).noted("fallback", "tried", f"{text}."))
+        if last.open:
+            return last
+        if not {reason.rule for reason in last.reasons} <= MENDABLE:
+            return case
+
+
+def _otherwise(case: Case, fallback: Fallback) -> Case:
+    """The same question under another method."""
+    policy = case.policy.model_copy(update={"protect": fallback.protection()})
+    fresh = Case(case.query, case.engine, policy, case.source, trace=case.trace)
+    again = _walked(fresh.noted("fallback", "tried", f"Protected by {fallback.method} instead."))
+    return replace(again, policy=case.policy) if again.open else case
 
 
 def preliminary(case: Case) -> Case:
@@ -51,23 +104,60 @@ def preliminary(case: Case) -> Case:
     reasons = list(question_rules(query, dataset, rules))
     if reasons:
         return case.refused("rules", *reasons)
-    cube = case.engine.cube(query, unfiltered=True)
-    method = case.policy.protect.spec()
+    cube = case.source.engine.cube(query, unfiltered=True)
+    shown = cube.shown()
     views = {
         "in the whole population": cube.unfiltered(structural=False),
         "in the selected population": cube.widened(structural=False),
+        "in the table": shown,
     }
+    failing: frozenset[str] = frozenset()
     for population, table in views.items():
-        reasons = list(number_rules(method.apply(table), population, query, dataset, rules))
+        # The rules have to see protected numbers; the last are those of the table itself.
+        release = case.source.protect(table, case.policy.protect)
+        reasons = list(number_rules(release, population, query, dataset, rules))
         if reasons:
             return case.refused("rules", *reasons)
-    table = cube.shown()
-    # The rules have to see the protected table; step 3 then need not make it again.
-    release = method.apply(table)
-    reasons = list(number_rules(release, "in the table", query, dataset, rules))
-    if reasons:
-        return case.refused("rules", *reasons)
-    return case.noted("rules", "passed", "The table may be asked for.", table=table, draft=release)
+        failing |= failing_areas(release, rules)
+    table = shown if not case.source.before else case.engine.tabulate(query)
+    if not failing:
+        text = "The table may be asked for."
+        return case.noted("rules", "passed", text, table=table, draft=release)
+    return _without(case, failing, shown, table)
+
+
+def _without(case: Case, failing: frozenset[str], shown: Table, table: Table) -> Case:
+    """The case with some areas left out, or closed if all of them are."""
+    name = case.policy.rules.per_area
+    position = [axis.name for axis in table.axes].index(name)
+    axis = table.axes[position]
+    areas = [c for c in axis.categories if c.code != TOTAL]
+    out = [c.label for c in areas if c.code in failing]
+    picks = [np.arange(len(a)) for a in table.axes]
+    picks[position] = np.array([i for i, c in enumerate(axis.categories) if c.code not in failing])
+    way = advice(case.query, case.engine.dataset) or "Choose fewer variables."
+    if len(out) == len(areas):
+        text = f"{axis.label}: none of the {len(areas)} categories asked for is large enough."
+        return case.refused("rules", Reason("areas", text, way))
+    remark = Reason(
+        "areas",
+        f"{len(areas) - len(out)} of {len(areas)} categories of {axis.label} can be shown; too small "
+        f"for such a table: {_some(out)}.",
+        way,
+    )
+    return case.noted(
+        "rules",
+        "passed",
+        "The table may be asked for, but not for all areas.",
+        table=table.take(picks),
+        draft=case.source.protect(shown.take(picks), case.policy.protect),
+        remarks=(*case.remarks, remark),
+    )
+
+
+def _some(labels: list[str], most: int = 20) -> str:
+    rest = len(labels) - most
+    return ", ".join(labels[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def measure_before(case: Case) -> Case:
@@ -121,7 +211,14 @@ def measure_after(case: Case) -> Case:
         reason = Reason(
             "risk",
             f"The protected table would still be riskier than the limit of {limit:g}.",
-            coarser(case.query, case.engine.dataset) or "Choose fewer variables.",
+            advice(case.query, case.engine.dataset) or "Choose fewer variables.",
+        )
+        return case.refused("risk again", reason)
+    if found_out(case.release, case.table, case.policy.audit):
+        reason = Reason(
+            "audit",
+            "From the protected table a reader could work out a small cell, or nearly so.",
+            advice(case.query, case.engine.dataset) or "Choose fewer variables.",
         )
         return case.refused("risk again", reason)
     return case.noted(

@@ -11,11 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
+from lustrum.model.table import inner_cells
 from lustrum.policy import Rules
+from lustrum.release.coarsen import advice
 
-__all__ = ["number_rules", "question_rules"]
+__all__ = ["area_axis", "failing_areas", "number_rules", "question_rules"]
+
+Ints = npt.NDArray[np.int64]
+TOTAL = "_T"
 
 
 def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator[Reason]:
@@ -40,14 +46,15 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
     cells = 1
     for axis in query.by:
         cells *= len(
-            [c for c in axis.categories(dataset.variable(axis.variable)) if c.code != "_T"]
+            [c for c in axis.categories(dataset.variable(axis.variable)) if c.code != TOTAL]
         )
     if cells > rules.max_cells:
         yield Reason(
             "cells",
             f"The table has {cells:,} cells; at most {rules.max_cells:,} are allowed.",
-            coarser(query, dataset) or "Choose fewer variables.",
+            advice(query, dataset) or "Choose fewer variables.",
         )
+    yield from _combinations(query, dataset, rules)
     if rules.nested_only:
         yield from _nesting(query, dataset)
 
@@ -55,9 +62,11 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
 def number_rules(
     release: Release, population: str, query: TableQuery, dataset: Dataset, rules: Rules
 ) -> Iterator[Reason]:
-    """Whatever the protected numbers of one population speak against."""
+    """Whatever the protected numbers of one population speak against.
+
+    Where areas are judged one by one, the size of cells is a matter of each area.
+    """
     inner = release.published[release.inner]
-    help_ = coarser(query, dataset) or "Choose fewer variables or a larger population."
     people = int(inner.sum())
     if people < rules.min_population:
         yield Reason(
@@ -65,6 +74,9 @@ def number_rules(
             f"There are fewer than {rules.min_population:,} {dataset.units} {population}.",
             "Select a larger population.",
         )
+    if area_axis(release, rules) is not None:
+        return
+    help_ = advice(query, dataset) or "Choose fewer variables or a larger population."
     if inner.size and people / inner.size < rules.min_mean_cell_size:
         yield Reason(
             "mean-cell-size",
@@ -72,13 +84,68 @@ def number_rules(
             f"{dataset.units} on average.",
             help_,
         )
-    small = (inner > 0) & (inner <= rules.small_up_to)
-    if inner.size and float(np.mean(small)) > rules.max_small_share:
+    if inner.size and _small_share(inner, rules) > rules.max_small_share:
         yield Reason(
             "small-cells",
             f"More than {rules.max_small_share:.0%} of the cells {population} are small.",
             help_,
         )
+
+
+def area_axis(release: Release, rules: Rules) -> int | None:
+    """The axis whose categories are judged one by one, if the table has it."""
+    names = [axis.name for axis in release.axes]
+    return names.index(rules.per_area) if rules.per_area in names else None
+
+
+def failing_areas(release: Release, rules: Rules) -> frozenset[str]:
+    """The codes of the areas that the protected numbers speak against; the total is no area."""
+    position = area_axis(release, rules)
+    if position is None:
+        return frozenset()
+    others = inner_cells([a for i, a in enumerate(release.axes) if i != position])
+    failing = set()
+    for place, category in enumerate(release.axes[position].categories):
+        if category.code == TOTAL:
+            continue
+        cells = np.take(release.published, place, axis=position)[others]
+        people = int(cells.sum())
+        if (
+            people < rules.min_area_population
+            or people < rules.min_mean_cell_size * cells.size
+            or _small_share(cells, rules) > rules.max_small_share
+        ):
+            failing.add(category.code)
+    return frozenset(failing)
+
+
+def _small_share(cells: Ints, rules: Rules) -> float:
+    return float(np.mean((cells > 0) & (cells <= rules.small_up_to))) if cells.size else 0.0
+
+
+def _combinations(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator[Reason]:
+    asked = list(dict.fromkeys([a.variable for a in query.by] + [f.variable for f in query.where]))
+    for group in rules.disallowed:
+        if group and set(group) <= set(asked):
+            named = _listed([dataset.variable(name).label for name in group])
+            yield Reason(
+                "combination",
+                f"{named} may not be asked for together."
+                if len(group) > 1
+                else f"{named} is not available.",
+                "Leave out one of them." if len(group) > 1 else f"Leave out {named}.",
+            )
+    for group in rules.at_most_one:
+        found = [name for name in asked if name in group]
+        if len(found) > 1:
+            named = _listed([dataset.variable(name).label for name in found])
+            yield Reason(
+                "one-of", f"Only one of {named} may be in a question.", "Keep one of them."
+            )
+
+
+def _listed(labels: list[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def _nesting(query: TableQuery, dataset: Dataset) -> Iterator[Reason]:
@@ -111,24 +178,6 @@ def _nested_sets(variable: Variable) -> set[frozenset[int]]:
     if variable.hierarchies:
         sets |= {c.member_set for level in variable.hierarchies[0].levels for c in level.categories}
     return sets
-
-
-def coarser(query: TableQuery, dataset: Dataset) -> str:
-    """A way forward: the widest axis that has a coarser level, and that level."""
-    best: tuple[int, str] | None = None
-    for axis in query.by:
-        variable = dataset.variable(axis.variable)
-        if not variable.hierarchies or axis.groups or axis.codes is not None:
-            continue
-        levels = variable.hierarchies[0].levels
-        now = len(axis.categories(variable)) - axis.total
-        for level in levels:
-            if len(level.categories) < now:
-                advice = f"Use the level {level.label!r} of {variable.label}."
-                if best is None or now > best[0]:
-                    best = (now, advice)
-                break
-    return best[1] if best else ""
 
 
 def _labels(query: TableQuery, dataset: Dataset) -> list[str]:

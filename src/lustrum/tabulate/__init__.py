@@ -1,7 +1,7 @@
 """Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
 
 from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.engine import Engine, KernelEngine, Stopped
+from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.hypercube import HypercubeEngine, aggregate
 from lustrum.tabulate.ingest import (
@@ -31,7 +31,6 @@ __all__ = [
     "Secret",
     "Source",
     "SqlEngine",
-    "Stopped",
     "Store",
     "aggregate",
     "ingest",

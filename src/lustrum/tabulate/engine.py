@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Dataset, QueryError, Table, TableQuery
+from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
 from lustrum.tabulate.contributions import rank_contributions
@@ -17,13 +18,9 @@ from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.plan import Plan
 
-__all__ = ["Engine", "KernelEngine", "Stopped"]
+__all__ = ["Engine", "KernelEngine"]
 
 Ints = npt.NDArray[np.int64]
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """The caller asked the engine to stop."""
 
 
 class Engine(Protocol):
@@ -51,12 +48,10 @@ class KernelEngine:
         dataset: Dataset,
         chunks: Sequence[Chunk],
         workers: int | None = None,
-        stopped: Callable[[], bool] | None = None,
     ) -> None:
         self._dataset = dataset
         self._chunks = tuple(chunks)
         self._workers = workers or available()
-        self._stopped = stopped or (lambda: False)
         self._largest: dict[tuple[str | None, str | None], float] = {}
 
     def __repr__(self) -> str:
@@ -85,7 +80,8 @@ class KernelEngine:
         parts = min(self._workers, max(1, len(work)))
         shares = [work[i::parts] for i in range(parts)]
         with ThreadPoolExecutor(parts) as pool:
-            done = list(pool.map(lambda share: self._tally(plan, total, share), shares))
+            asked = stop_asked()
+            done = list(pool.map(lambda share: self._tally(plan, total, share, asked), shares))
         shape = (plan.layers, *plan.shape)
         cells = np.add.reduce([d[0] for d in done])
         keyed = all(chunk.keys is not None for chunk in self._chunks)
@@ -127,7 +123,11 @@ class KernelEngine:
                 yield chunk, start, min(start + kernel.BLOCK, chunk.rows)
 
     def _tally(
-        self, plan: Plan, total: int, work: Sequence[tuple[Chunk, int, int]]
+        self,
+        plan: Plan,
+        total: int,
+        work: Sequence[tuple[Chunk, int, int]],
+        asked: Callable[[], bool],
     ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
         # One cell more than there are, for records that belong to none.
         cells = np.zeros((total + 1, 2), dtype=np.uint64)
@@ -137,7 +137,7 @@ class KernelEngine:
         space = np.empty(kernel.BLOCK, dtype=np.int64)
         no_keys = np.zeros(kernel.BLOCK, dtype=np.uint64)
         for chunk, start, stop in work:
-            if self._stopped():
+            if asked():
                 raise Stopped
             index = _index(chunk, start, stop, entries, space)
             keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]

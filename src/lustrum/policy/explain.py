@@ -1,0 +1,89 @@
+"""A policy in sentences, and what in it deserves a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lustrum.policy.policy import Fallback, Method, Policy
+
+__all__ = ["explain", "warnings"]
+
+
+def explain(policy: Policy) -> Iterator[str]:
+    """What the policy decides, a sentence each."""
+    rules = policy.rules
+    whom = "any dataset" if policy.dataset == "*" else f"dataset {policy.dataset!r}"
+    yield f"It applies to {whom}."
+    yield (
+        f"A table has at most {rules.max_dimensions} variables and {rules.max_cells:,} cells; at most "
+        f"{rules.max_filters} variables select its population."
+    )
+    if rules.min_population:
+        yield f"Its population counts at least {rules.min_population:,}."
+    sizes = []
+    if rules.min_mean_cell_size:
+        sizes.append(f"hold {rules.min_mean_cell_size:g} on average")
+    if rules.max_small_share < 1:
+        sizes.append(
+            f"are small (1 to {rules.small_up_to}) in at most {rules.max_small_share:.0%} of all cases"
+        )
+    if sizes:
+        yield f"Its cells {' and '.join(sizes)}, judged by protected numbers."
+    if rules.per_area:
+        least = rules.min_area_population
+        yield (
+            f"Categories of {rules.per_area!r} are judged one by one"
+            + (f", and hold at least {least:,}" if least else "")
+            + "; those that fail are left out."
+        )
+    for group in rules.disallowed:
+        yield f"Never together: {', '.join(group)}."
+    for group in rules.at_most_one:
+        yield f"At most one of: {', '.join(group)}."
+    if rules.nested_only:
+        yield "Only published categories may be asked for, no groups of one's own."
+    for step in policy.before:
+        yield f"Before anything is counted, the input is protected by {_words(step)}."
+    yield f"Every table is protected by {_words(policy.protect)}."
+    yield (
+        f"It is released if its risk by {policy.risk.measure} is at most {policy.risk.limit:g} after "
+        "protection."
+    )
+    if policy.audit.attackers:
+        yield (
+            f"It is audited against {' and '.join(policy.audit.attackers)}: every cell that may be "
+            f"{policy.audit.up_to} or less leaves at least {policy.audit.min_values} values open."
+        )
+    for fallback in policy.fallback:
+        yield f"If it fails, {_next(fallback)}."
+
+
+def warnings(policy: Policy) -> Iterator[str]:
+    """What may be meant, but should be known to be so."""
+    if policy.protect.method == "none" and not policy.before:
+        yield "Nothing is protected: tables go out as they are counted."
+    if policy.risk.limit >= 1:
+        yield "The limit of risk is 1, so that no table is ever refused for its risk."
+    if not policy.rules.nested_only:
+        yield "Groups of one's own are allowed: tables can be compared to single people out."
+    others = [f.method for f in policy.fallback if f.method != "merge"]
+    if others:
+        yield (
+            f"A cell may go out by {policy.protect.method} in one table and by {others[0]} in another; "
+            "readers can compare the two."
+        )
+    if policy.protect.method != "none" and any(not b.on_records for b in policy.before):
+        yield "Cells are perturbed twice, in the input and in the table; once may be enough."
+
+
+def _words(method: Method) -> str:
+    words = method.spec().to_mapping()
+    said = ", ".join(f"{k} {v}" for k, v in words.items() if k != "method")
+    return f"{method.method} ({said})" if said else method.method
+
+
+def _next(fallback: Fallback) -> str:
+    if fallback.method != "merge":
+        return f"{_words(fallback.protection())} is tried instead"
+    which = ", ".join(fallback.variables) or "the longest variable first"
+    return f"it is asked again at coarser levels ({which})"

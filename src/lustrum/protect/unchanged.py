@@ -1,0 +1,61 @@
+"""No protection of the table itself: for data that are open, or whose records were protected already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Release, Table, Transitions
+from lustrum.protect.method import TABULAR, Stage, released
+
+__all__ = ["IdentityChannel", "Unchanged"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class IdentityChannel:
+    """What is published is what was counted."""
+
+    def transitions(self, true: Ints) -> Transitions:
+        """One entry for each value: itself."""
+        rows = np.arange(true.size, dtype=np.intp)
+        return Transitions(rows, np.asarray(true, dtype=np.int64), np.ones(true.size))
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The value itself."""
+        return np.asarray(published), np.asarray(published)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """Everything stays."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Publishes every table as it was counted.
+
+    >>> Unchanged().apply(Table.from_counts([3, 1])).published.tolist()
+    [3, 1]
+    """
+
+    name: ClassVar[str] = "none"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """The table as it is."""
+        return released(
+            table,
+            self,
+            table.values,
+            channel=IdentityChannel(),
+            low=table.values,
+            high=table.values,
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {"method": self.name}

@@ -1,0 +1,54 @@
+"""One step coarser: the next level of a classification, as advice and as a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lustrum.model import Dataset, TableQuery
+from lustrum.model.hierarchy import Level
+from lustrum.model.variable import Variable
+
+__all__ = ["Coarser", "advice", "coarser"]
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """A question with one variable at a coarser level."""
+
+    query: TableQuery
+    variable: Variable
+    level: Level
+
+
+def coarser(
+    query: TableQuery, dataset: Dataset, variables: Sequence[str] = ()
+) -> Iterator[Coarser]:
+    """The question one level coarser along each axis: the axes named, in that order, or the longest first."""
+    found: list[tuple[int, Coarser]] = []
+    for place, axis in enumerate(query.by):
+        variable = dataset.variable(axis.variable)
+        if not variable.hierarchies or axis.groups or axis.codes is not None:
+            continue
+        if variables and axis.variable not in variables:
+            continue
+        now = len(axis.categories(variable)) - axis.total
+        for level in variable.hierarchies[0].levels:
+            if len(level.categories) < now:
+                by = tuple(
+                    replace(a, level=level.name) if i == place else a
+                    for i, a in enumerate(query.by)
+                )
+                rank = variables.index(axis.variable) if variables else -now
+                found.append((rank, Coarser(replace(query, by=by), variable, level)))
+                break
+    for _, one in sorted(found, key=lambda pair: pair[0]):
+        yield one
+
+
+def advice(query: TableQuery, dataset: Dataset) -> str:
+    """The first of them in words, or nothing."""
+    first = next(coarser(query, dataset), None)
+    return (
+        "" if first is None else f"Use the level {first.level.label!r} of {first.variable.label}."
+    )
