@@ -135,8 +135,10 @@ def test_the_description_in_the_guide_is_valid() -> None:
 
 
 def test_the_policy_in_the_guide_is_valid() -> None:
-    (text,) = code_blocks(DOCS / "how-to" / "write-a-policy.md", "toml")
-    assert Policy.model_validate(tomllib.loads(text)).rules.min_population == 1000
+    first, *rest = code_blocks(DOCS / "how-to" / "write-a-policy.md", "toml")
+    assert Policy.model_validate(tomllib.loads(first)).rules.min_population == 1000
+    for text in rest:
+        assert Policy.model_validate(tomllib.loads(text)) != Policy.model_validate({})
 
 
 def test_every_page_is_in_the_menu() -> None:

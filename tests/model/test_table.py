@@ -277,8 +277,8 @@ def test_a_plugin_that_is_not_there_is_answered_with_those_that_are(group: str) 
     assert there
     assert list(there) == sorted(set(there))
     with pytest.raises(InputError) as caught:
-        load(group, "nonesuch")
-    assert f"no {GROUPS[group]} 'nonesuch'; there are: " in str(caught.value)
+        load(group, "qqqq")
+    assert f"no {GROUPS[group]} 'qqqq'; there are: " in str(caught.value)
     assert all(name in str(caught.value) for name in there[:8])
     with pytest.raises(InputError, match=f"did you mean '{there[0]}'"):
         load(group, there[0] + "x")

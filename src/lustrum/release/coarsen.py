@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from lustrum.model import Dataset, TableQuery
 from lustrum.model.hierarchy import Level
+from lustrum.model.text import say
 from lustrum.model.variable import Variable
 
 __all__ = ["Coarser", "advice", "coarser"]
@@ -49,6 +50,10 @@ def coarser(
 def advice(query: TableQuery, dataset: Dataset) -> str:
     """The first of them in words, or nothing."""
     first = next(coarser(query, dataset), None)
-    return (
-        "" if first is None else f"Use the level {first.level.label!r} of {first.variable.label}."
+    if first is None:
+        return ""
+    return say(
+        "Use the level {level!r} of {variable}.",
+        level=first.level.label,
+        variable=first.variable.label,
     )

@@ -17,6 +17,7 @@ import numpy as np
 from lustrum.model import Decision, QueryError, Reason, Table, TableQuery
 from lustrum.model.plugins import load
 from lustrum.model.stop import check_stop
+from lustrum.model.text import say
 from lustrum.policy import Fallback, Policy
 from lustrum.release.audited import found_out
 from lustrum.release.before import Source
@@ -63,18 +64,30 @@ def _walked(case: Case) -> Case:
 
 def _merged(case: Case, fallback: Fallback) -> Case:
     """Ask again, one level coarser each time, until something passes or nothing coarser is left."""
-    last = case
+    last, merged = case, dict[str, Reason]()
     while True:
         again = next(coarser(last.query, case.engine.dataset, fallback.variables), None)
         if again is None:
             return case
-        text = f"{again.variable.label} is shown at the level {again.level.label!r}"
-        remark = Reason(
-            "merged", f"{text}, since the finer table would not be safe.", "Ask for less detail."
+        names = {"variable": again.variable.label, "level": again.level.label}
+        merged[again.variable.name] = Reason(
+            "merged",
+            say(
+                "{variable} is shown at the level {level!r}, since the finer table would not be safe.",
+                **names,
+            ),
+            say("Ask for less detail."),
         )
-        kept = tuple(r for r in last.remarks if again.variable.label not in r.text)
-        fresh = Case(again.query, case.engine, case.policy, case.source, remarks=(*kept, remark))
-        last = _walked(replace(fresh, trace=case.trace).noted("fallback", "tried", f"{text}."))
+        fresh = Case(
+            again.query,
+            case.engine,
+            case.policy,
+            case.source,
+            remarks=tuple(merged.values()),
+            trace=case.trace,
+        )
+        text = say("{variable} is shown at the level {level!r}.", **names)
+        last = _walked(fresh.noted("fallback", "tried", text))
         if last.open:
             return last
         if not {reason.rule for reason in last.reasons} <= MENDABLE:
@@ -85,7 +98,11 @@ def _otherwise(case: Case, fallback: Fallback) -> Case:
     """The same question under another method."""
     policy = case.policy.model_copy(update={"protect": fallback.protection()})
     fresh = Case(case.query, case.engine, policy, case.source, trace=case.trace)
-    again = _walked(fresh.noted("fallback", "tried", f"Protected by {fallback.method} instead."))
+    again = _walked(
+        fresh.noted(
+            "fallback", "tried", say("Protected by {method} instead.", method=fallback.method)
+        )
+    )
     return replace(again, policy=case.policy) if again.open else case
 
 
@@ -96,9 +113,13 @@ def preliminary(case: Case) -> Case:
         name = case.policy.protect.method
         reason = Reason(
             "method",
-            f"The policy protects by {name}, which is for counts of {dataset.units}, not for sums "
-            "or weighted numbers.",
-            "Ask for counts.",
+            say(
+                "The policy protects by {method}, which is for counts of {units}, not for sums or "
+                "weighted numbers.",
+                method=name,
+                units=dataset.units,
+            ),
+            say("Ask for counts."),
         )
         return case.refused("rules", reason)
     reasons = list(question_rules(query, dataset, rules))
@@ -107,9 +128,9 @@ def preliminary(case: Case) -> Case:
     cube = case.source.engine.cube(query, unfiltered=True)
     shown = cube.shown()
     views = {
-        "in the whole population": cube.unfiltered(structural=False),
-        "in the selected population": cube.widened(structural=False),
-        "in the table": shown,
+        say("in the whole population"): cube.unfiltered(structural=False),
+        say("in the selected population"): cube.widened(structural=False),
+        say("in the table"): shown,
     }
     failing: frozenset[str] = frozenset()
     for population, table in views.items():
@@ -121,7 +142,7 @@ def preliminary(case: Case) -> Case:
         failing |= failing_areas(release, rules)
     table = shown if not case.source.before else case.engine.tabulate(query)
     if not failing:
-        text = "The table may be asked for."
+        text = say("The table may be asked for.")
         return case.noted("rules", "passed", text, table=table, draft=release)
     return _without(case, failing, shown, table)
 
@@ -135,20 +156,30 @@ def _without(case: Case, failing: frozenset[str], shown: Table, table: Table) ->
     out = [c.label for c in areas if c.code in failing]
     picks = [np.arange(len(a)) for a in table.axes]
     picks[position] = np.array([i for i, c in enumerate(axis.categories) if c.code not in failing])
-    way = advice(case.query, case.engine.dataset) or "Choose fewer variables."
+    way = advice(case.query, case.engine.dataset) or say("Choose fewer variables.")
     if len(out) == len(areas):
-        text = f"{axis.label}: none of the {len(areas)} categories asked for is large enough."
+        text = say(
+            "{variable}: none of the {areas} categories asked for is large enough.",
+            variable=axis.label,
+            areas=len(areas),
+        )
         return case.refused("rules", Reason("areas", text, way))
     remark = Reason(
         "areas",
-        f"{len(areas) - len(out)} of {len(areas)} categories of {axis.label} can be shown; too small "
-        f"for such a table: {_some(out)}.",
+        say(
+            "{shown} of {areas} categories of {variable} can be shown; too small for such a table: "
+            "{names}.",
+            shown=len(areas) - len(out),
+            areas=len(areas),
+            variable=axis.label,
+            names=_some(out),
+        ),
         way,
     )
     return case.noted(
         "rules",
         "passed",
-        "The table may be asked for, but not for all areas.",
+        say("The table may be asked for, but not for all areas."),
         table=table.take(picks),
         draft=case.source.protect(shown.take(picks), case.policy.protect),
         remarks=(*case.remarks, remark),
@@ -156,8 +187,8 @@ def _without(case: Case, failing: frozenset[str], shown: Table, table: Table) ->
 
 
 def _some(labels: list[str], most: int = 20) -> str:
-    rest = len(labels) - most
-    return ", ".join(labels[:most]) + (f" and {rest} more" if rest > 0 else "")
+    first, rest = ", ".join(labels[:most]), len(labels) - most
+    return say("{some} and {rest} more", some=first, rest=rest) if rest > 0 else first
 
 
 def measure_before(case: Case) -> Case:
@@ -175,15 +206,14 @@ def measure_before(case: Case) -> Case:
     if shown.size < 2 or not shown.any():
         reason = Reason(
             "too-little",
-            "The table is too small for its risk to be measured.",
-            "Choose more categories or a larger population.",
+            say("The table is too small for its risk to be measured."),
+            say("Choose more categories or a larger population."),
         )
         return case.refused("risk", reason)
     risk = case.policy.risk.spec().before(case.table)
     told_risk = told(risk, case.policy.report.risk_step, case.table, "risk before")
-    return case.noted(
-        "risk", "measured", "The risk of the unprotected table was measured.", risk_before=told_risk
-    )
+    text = say("The risk of the unprotected table was measured.")
+    return case.noted("risk", "measured", text, risk_before=told_risk)
 
 
 def protect(case: Case) -> Case:
@@ -191,9 +221,8 @@ def protect(case: Case) -> Case:
     assert case.draft is not None
     method = case.policy.protect.spec()
     words = ", ".join(f"{k} {v}" for k, v in method.to_mapping().items() if k != "method")
-    return case.noted(
-        "protection", "applied", f"Protected by {method.name} ({words}).", release=case.draft
-    )
+    text = say("Protected by {method} ({words}).", method=method.name, words=words)
+    return case.noted("protection", "applied", text, release=case.draft)
 
 
 def measure_after(case: Case) -> Case:
@@ -210,21 +239,24 @@ def measure_after(case: Case) -> Case:
     if max(risk, shown) > limit:
         reason = Reason(
             "risk",
-            f"The protected table would still be riskier than the limit of {limit:g}.",
-            advice(case.query, case.engine.dataset) or "Choose fewer variables.",
+            say(
+                "The protected table would still be riskier than the limit of {limit:g}.",
+                limit=limit,
+            ),
+            advice(case.query, case.engine.dataset) or say("Choose fewer variables."),
         )
         return case.refused("risk again", reason)
     if found_out(case.release, case.table, case.policy.audit):
         reason = Reason(
             "audit",
-            "From the protected table a reader could work out a small cell, or nearly so.",
-            advice(case.query, case.engine.dataset) or "Choose fewer variables.",
+            say("From the protected table a reader could work out a small cell, or nearly so."),
+            advice(case.query, case.engine.dataset) or say("Choose fewer variables."),
         )
         return case.refused("risk again", reason)
     return case.noted(
         "risk again",
         "passed",
-        f"The risk of the protected table is not above the limit of {limit:g}.",
+        say("The risk of the protected table is not above the limit of {limit:g}.", limit=limit),
         risk_after=shown,
     )
 
@@ -235,7 +267,7 @@ def finish(case: Case) -> Case:
     assert case.release is not None
     utility = load("lustrum.utilities", "hellinger")().of(case.table, case.release)
     shown = told(utility, case.policy.report.utility_step, case.table, "utility")
-    return case.noted("answer", "released", "Released with its utility.", utility=shown)
+    return case.noted("answer", "released", say("Released with its utility."), utility=shown)
 
 
 STEPS: tuple[Step, ...] = (preliminary, measure_before, protect, measure_after, finish)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
 from lustrum.model.table import inner_cells
+from lustrum.model.text import say, say_many
 from lustrum.policy import Rules
 from lustrum.release.coarsen import advice
 
@@ -28,20 +29,34 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
     """Whatever speaks against the question before anything is counted."""
     dimensions = len(query.by)
     if dimensions == 0:
-        yield Reason("dimensions", "No variable was chosen.", "Choose at least one variable.")
+        yield Reason(
+            "dimensions", say("No variable was chosen."), say("Choose at least one variable.")
+        )
     if dimensions > rules.max_dimensions:
         extra = dimensions - rules.max_dimensions
         yield Reason(
             "dimensions",
-            f"The table has {dimensions} variables; at most {rules.max_dimensions} are allowed.",
-            f"Leave out {extra} of: {', '.join(_labels(query, dataset))}.",
+            say(
+                "The table has {asked} variables; at most {most} are allowed.",
+                asked=dimensions,
+                most=rules.max_dimensions,
+            ),
+            say(
+                "Leave out {extra} of: {names}.",
+                extra=extra,
+                names=", ".join(_labels(query, dataset)),
+            ),
         )
     if len(query.where) > rules.max_filters:
         yield Reason(
             "filters",
-            f"The population is selected by {len(query.where)} variables; at most "
-            f"{rules.max_filters} {'is' if rules.max_filters == 1 else 'are'} allowed.",
-            "Select by fewer variables, or put one of them into the table.",
+            say_many(
+                "The population is selected by {asked} variables; at most {number} is allowed.",
+                "The population is selected by {asked} variables; at most {number} are allowed.",
+                rules.max_filters,
+                asked=len(query.where),
+            ),
+            say("Select by fewer variables, or put one of them into the table."),
         )
     cells = 1
     for axis in query.by:
@@ -51,8 +66,12 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
     if cells > rules.max_cells:
         yield Reason(
             "cells",
-            f"The table has {cells:,} cells; at most {rules.max_cells:,} are allowed.",
-            advice(query, dataset) or "Choose fewer variables.",
+            say(
+                "The table has {cells:,} cells; at most {most:,} are allowed.",
+                cells=cells,
+                most=rules.max_cells,
+            ),
+            advice(query, dataset) or say("Choose fewer variables."),
         )
     yield from _combinations(query, dataset, rules)
     if rules.nested_only:
@@ -71,23 +90,36 @@ def number_rules(
     if people < rules.min_population:
         yield Reason(
             "population",
-            f"There are fewer than {rules.min_population:,} {dataset.units} {population}.",
-            "Select a larger population.",
+            say(
+                "There are fewer than {least:,} {units} {population}.",
+                least=rules.min_population,
+                units=dataset.units,
+                population=population,
+            ),
+            say("Select a larger population."),
         )
     if area_axis(release, rules) is not None:
         return
-    help_ = advice(query, dataset) or "Choose fewer variables or a larger population."
+    help_ = advice(query, dataset) or say("Choose fewer variables or a larger population.")
     if inner.size and people / inner.size < rules.min_mean_cell_size:
         yield Reason(
             "mean-cell-size",
-            f"The cells {population} would hold fewer than {rules.min_mean_cell_size:g} "
-            f"{dataset.units} on average.",
+            say(
+                "The cells {population} would hold fewer than {least:g} {units} on average.",
+                population=population,
+                least=rules.min_mean_cell_size,
+                units=dataset.units,
+            ),
             help_,
         )
     if inner.size and _small_share(inner, rules) > rules.max_small_share:
         yield Reason(
             "small-cells",
-            f"More than {rules.max_small_share:.0%} of the cells {population} are small.",
+            say(
+                "More than {share:.0%} of the cells {population} are small.",
+                share=rules.max_small_share,
+                population=population,
+            ),
             help_,
         )
 
@@ -130,22 +162,28 @@ def _combinations(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator
             named = _listed([dataset.variable(name).label for name in group])
             yield Reason(
                 "combination",
-                f"{named} may not be asked for together."
+                say("{names} may not be asked for together.", names=named)
                 if len(group) > 1
-                else f"{named} is not available.",
-                "Leave out one of them." if len(group) > 1 else f"Leave out {named}.",
+                else say("{name} is not available.", name=named),
+                say("Leave out one of them.")
+                if len(group) > 1
+                else say("Leave out {name}.", name=named),
             )
     for group in rules.at_most_one:
         found = [name for name in asked if name in group]
         if len(found) > 1:
             named = _listed([dataset.variable(name).label for name in found])
             yield Reason(
-                "one-of", f"Only one of {named} may be in a question.", "Keep one of them."
+                "one-of",
+                say("Only one of {names} may be in a question.", names=named),
+                say("Keep one of them."),
             )
 
 
 def _listed(labels: list[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
+    if len(labels) == 1:
+        return labels[0]
+    return say("{some} and {last}", some=", ".join(labels[:-1]), last=labels[-1])
 
 
 def _nesting(query: TableQuery, dataset: Dataset) -> Iterator[Reason]:
@@ -167,9 +205,15 @@ def _nesting(query: TableQuery, dataset: Dataset) -> Iterator[Reason]:
         offered = ", ".join(f"{level.label!r}" for level in levels)
         yield Reason(
             "nested",
-            f"{variable.label}: {odd.label!r} is not a category of the published classification; "
-            "groups of one's own could be compared with it to single people out.",
-            f"Use single categories{f' or the level {offered}' if offered else ''}.",
+            say(
+                "{variable}: {category!r} is not a category of the published classification; groups of "
+                "one's own could be compared with it to single people out.",
+                variable=variable.label,
+                category=odd.label,
+            ),
+            say("Use single categories or the level {levels}.", levels=offered)
+            if offered
+            else say("Use single categories."),
         )
 
 

@@ -1,0 +1,96 @@
+"""Sentences for people that can be said in another language later.
+
+A :class:`Message` is the English sentence, a plain ``str`` to whoever does not care. It remembers the
+template it was made from and what was filled in, so that a door can look the template up in a catalogue
+and say the same in the reader's language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, Protocol
+
+__all__ = ["Catalogue", "Message", "say", "say_many", "translated"]
+
+
+class Catalogue(Protocol):
+    """Translations, as :mod:`gettext` and babel have them; with a method ``number`` if digits are grouped."""
+
+    def gettext(self, message: str) -> str:
+        """The template in the other language, or as it is."""
+        ...
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        """The template for a number, in the other language, or as it is."""
+        ...
+
+
+class Message(str):
+    """An English sentence that knows its template."""
+
+    template: str
+    plural: str | None
+    number: int
+    values: Mapping[str, Any]
+
+    def __new__(
+        cls, template: str, values: Mapping[str, Any], plural: str | None = None, number: int = 1
+    ) -> Message:
+        """Fill the template in."""
+        chosen = template if plural is None or number == 1 else plural
+        made = super().__new__(cls, chosen.format(**values))
+        made.template, made.plural, made.number, made.values = template, plural, number, values
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message, (self.template, dict(self.values), self.plural, self.number)
+
+    def said(self, catalogue: Catalogue) -> str:
+        """The sentence in the language of a catalogue; what was filled in is translated too."""
+        chosen = (
+            catalogue.gettext(self.template)
+            if self.plural is None
+            else catalogue.ngettext(self.template, self.plural, self.number)
+        )
+        values = {k: translated(v, catalogue) for k, v in self.values.items()}
+        return _Filler(catalogue).vformat(chosen, (), values)
+
+
+class _Filler(Formatter):
+    """Fills templates in; ``{x:,}`` groups digits as the language of the catalogue does."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._number = getattr(catalogue, "number", None)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "," and self._number is not None:
+            return str(self._number(value))
+        return str(super().format_field(value, format_spec))
+
+
+def say(template: str, /, **values: Any) -> Message:
+    """A sentence with values in it.
+
+    >>> say("At most {most} cells.", most=20)
+    'At most 20 cells.'
+    """
+    return Message(template, values)
+
+
+def say_many(one: str, many: str, number: int, /, **values: Any) -> Message:
+    """A sentence whose form depends on a number, which is filled in as ``{number}``.
+
+    >>> say_many("{number} cell", "{number} cells", 3)
+    '3 cells'
+    """
+    return Message(one, {"number": number, **values}, many, number)
+
+
+def translated(text: Any, catalogue: Catalogue) -> Any:
+    """A message in another language; a plain string by the same catalogue; anything else as it is."""
+    if isinstance(text, Message):
+        return text.said(catalogue)
+    if isinstance(text, str) and text:
+        return catalogue.gettext(text)
+    return text

@@ -1,0 +1,63 @@
+"""Sentences that can be said in another language."""
+
+import json
+import pickle
+
+from lustrum.model.text import Message, say, say_many, translated
+
+
+class French:
+    words = {
+        "At most {most} cells of {what}.": "Au plus {most} cellules de {what}.",
+        "the table": "la table",
+    }
+
+    def gettext(self, message: str) -> str:
+        return self.words.get(message, message)
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return "{number} case" if n < 2 else "{number} cases"
+
+
+def test_a_message_is_the_english_sentence_to_whoever_does_not_care() -> None:
+    text = say("At most {most} cells of {what}.", most=3, what=say("the table"))
+    assert text == "At most 3 cells of the table."
+    assert json.dumps([text]) == '["At most 3 cells of the table."]'
+
+
+def test_a_catalogue_says_it_in_another_language_with_all_that_was_filled_in() -> None:
+    text = say("At most {most} cells of {what}.", most=3, what=say("the table"))
+    assert translated(text, French()) == "Au plus 3 cellules de la table."
+
+
+def test_what_no_catalogue_knows_stays_as_it_is() -> None:
+    assert translated(say("Nobody knows {x}.", x=1), French()) == "Nobody knows 1."
+    assert translated(7, French()) == 7
+
+
+def test_the_form_follows_the_number() -> None:
+    one = say_many("{number} cell", "{number} cells", 1)
+    many = say_many("{number} cell", "{number} cells", 0)
+    assert (one, many) == ("1 cell", "0 cells")
+    assert (translated(one, French()), translated(many, French())) == ("1 case", "0 case")
+
+
+def test_a_value_that_looks_like_a_template_is_not_filled_in_again() -> None:
+    assert say("Area {name}.", name="{most}") == "Area {most}."
+
+
+def test_a_message_survives_being_sent_to_another_process() -> None:
+    text = pickle.loads(pickle.dumps(say_many("{number} cell", "{number} cells", 2)))
+    assert isinstance(text, Message)
+    assert translated(text, French()) == "2 cases"
+
+
+def test_digits_are_grouped_as_the_language_does() -> None:
+    class Swiss(French):
+        def number(self, value: int) -> str:
+            return f"{value:,}".replace(",", "'")
+
+    text = say("{cells:,} cells", cells=12345)
+    assert text == "12,345 cells"
+    assert translated(text, Swiss()) == "12'345 cells"
+    assert translated(text, French()) == "12,345 cells"
