@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from lustrum.release import Desk
 from lustrum.server import api, errors, health, pages
+from lustrum.server.languages import InTheAddress
 from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
 from lustrum.server.templating import STATIC, Pages
 from lustrum.server.warmup import warm_up
@@ -42,6 +43,7 @@ def create_app(desk: Desk) -> FastAPI:
             Middleware(Strict),
             Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
+            Middleware(InTheAddress),
             Middleware(Incidents, pages=templates),
             Middleware(SizeLimits, pages=templates),
         ],

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from lustrum.model import Category, Dataset, Level, LustrumError, TableQuery, Variable
+from lustrum.model.text import say
 from lustrum.policy import Policy, Rules
 from lustrum.release import Desk
 from lustrum.server.errors import where_it_happened
@@ -82,8 +83,10 @@ class Offer:
             Withheld(
                 variable.label,
                 level.label,
-                "Its categories overlap those of the levels that are offered; two tables could be "
-                "compared to single people out.",
+                say(
+                    "Its categories overlap those of the levels that are offered; two tables could be "
+                    "compared to single people out."
+                ),
             )
             for variable in self.dataset.variables
             for level in variable.levels

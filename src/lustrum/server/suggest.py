@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lustrum.model import Axis, Decision, Filter, TableQuery, Variable
+from lustrum.model.text import say
 from lustrum.server import words
 from lustrum.server.offer import Offer, offered_levels
 
@@ -37,7 +38,8 @@ def suggestions(decision: Decision, offer: Offer) -> tuple[Suggestion, ...]:
 def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Suggestion]:
     if "method" in rules and (query.measure is not None or query.weight is not None):
         yield Suggestion(
-            f"Count {offer.dataset.units} instead", replace(query, measure=None, weight=None)
+            say("Count {units} instead", units=offer.dataset.units),
+            replace(query, measure=None, weight=None),
         )
     if "nested" in rules:
         yield from _published(query, offer)
@@ -49,7 +51,7 @@ def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Sugge
         for axis in query.by:
             label = offer.dataset.variable(axis.variable).label
             rest = tuple(other for other in query.by if other is not axis)
-            yield Suggestion(f"Leave out {label}", replace(query, by=rest))
+            yield Suggestion(say("Leave out {name}", name=label), replace(query, by=rest))
 
 
 def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
@@ -61,7 +63,12 @@ def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
             if len(level.categories) < size:
                 changed = replace(axis, level=level.name, codes=None, groups=())
                 yield Suggestion(
-                    f"{variable.label} in {len(level.categories)} categories: {level.label}",
+                    say(
+                        "{variable} in {number} categories: {level}",
+                        variable=variable.label,
+                        number=len(level.categories),
+                        level=level.label,
+                    ),
                     _with(query, axis, changed),
                 )
                 break
@@ -76,9 +83,14 @@ def _published(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
             continue
         for level in reversed(offered_levels(variable, offer.rules)):
             changed = replace(axis, level=level.name, codes=None, groups=())
-            yield Suggestion(f"{variable.label}: {level.label}", _with(query, axis, changed))
+            yield Suggestion(
+                say("{variable}: {level}", variable=variable.label, level=level.label),
+                _with(query, axis, changed),
+            )
         changed = replace(axis, level=None, codes=None, groups=())
-        yield Suggestion(f"{variable.label}: every category", _with(query, axis, changed))
+        yield Suggestion(
+            say("{variable}: every category", variable=variable.label), _with(query, axis, changed)
+        )
 
 
 def _fewer_filters(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
@@ -86,7 +98,7 @@ def _fewer_filters(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
         rest: tuple[Filter, ...] = tuple(other for other in query.where if other is not item)
         changed = replace(query, where=rest)
         yield Suggestion(
-            f"Count {words.population(changed, offer.dataset)}",
+            say("Count {population}", population=words.population(changed, offer.dataset)),
             changed,
         )
 

@@ -1,4 +1,8 @@
-"""Pages from templates: everything is escaped, and a name that is missing is an error."""
+"""Pages from templates: everything is escaped, and a name that is missing is an error.
+
+In a template ``_("...")`` is a sentence to translate, ``text | said`` a message of another room in the language
+of the request, ``at("/...")`` an address in that language and ``value | number`` a number with grouped digits.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import Any
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lustrum.server.languages import current, languages
 
 __all__ = ["STATIC", "Pages"]
 
@@ -25,7 +31,17 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
         )
+        # The language belongs to the request, so these ask for it each time they are called.
+        self._environment.install_gettext_callables(  # type: ignore[attr-defined]
+            lambda message: current().gettext(message),
+            lambda one, many, n: current().ngettext(one, many, n),
+            newstyle=True,
+        )
+        self._environment.filters["said"] = lambda text: current().say(text)
+        self._environment.filters["number"] = lambda value: current().number(value)
+        self._environment.globals["at"] = lambda path: current().at(path)
         # An address that changes with the file lets a browser keep the file for long.
         self._environment.globals["asset"] = {
             path.name: f"/static/{path.name}?v={_digest(path)}" for path in sorted(STATIC.iterdir())
@@ -33,7 +49,9 @@ class Pages:
 
     def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page."""
-        text = self._environment.get_template(template).render(**values)
+        text = self._environment.get_template(template).render(
+            language=current(), languages=languages(), **values
+        )
         return HTMLResponse(text, status_code=status)
 
 

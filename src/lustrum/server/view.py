@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lustrum.model import Decision, TableQuery, TraceStep
+from lustrum.model.text import say
 from lustrum.server.offer import Choice, Offer
 
 __all__ = ["Form", "Gauge", "Step", "form", "gauge", "steps"]
 
 STEPS = (
-    ("rules", "Rules"),
-    ("risk", "Risk"),
-    ("protection", "Protection"),
-    ("risk again", "Risk again"),
-    ("answer", "Answer"),
+    ("rules", say("Rules")),
+    ("risk", say("Risk")),
+    ("protection", say("Protection")),
+    ("risk again", say("Risk again")),
+    ("answer", say("Answer")),
 )
 _OUTCOMES = {"passed": "done", "measured": "done", "applied": "done", "released": "done"}
 
@@ -35,7 +36,7 @@ def steps(trace: tuple[TraceStep, ...]) -> tuple[Step, ...]:
     for key, name in STEPS:
         step = taken.get(key)
         if step is None:
-            out.append(Step(name, "open", "Not reached."))
+            out.append(Step(name, "open", say("Not reached.")))
         else:
             out.append(Step(name, _OUTCOMES.get(step.outcome, "refused"), step.text))
     return tuple(out)
@@ -60,11 +61,16 @@ class Gauge:
     @property
     def words(self) -> str:
         """The picture in a sentence."""
-        said = (
-            f"Risk of disclosure about {self.before:.2f} before protection and {self.after:.2f} "
-            f"after it; the limit is {self.limit:g}."
+        said = say(
+            "Risk of disclosure about {before:.2f} before protection and {after:.2f} after it; the limit is "
+            "{limit:g}.",
+            before=self.before,
+            after=self.after,
+            limit=self.limit,
         )
-        return said if self.utility is None else f"{said} Utility about {self.utility:.3f} of 1."
+        if self.utility is None:
+            return said
+        return say("{risk} Utility about {utility:.3f} of 1.", risk=said, utility=self.utility)
 
 
 def gauge(decision: Decision, limit: float) -> Gauge | None:

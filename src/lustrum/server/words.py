@@ -5,41 +5,54 @@ from __future__ import annotations
 import re
 
 from lustrum.model import Axis, Dataset, Filter, TableQuery
+from lustrum.model.text import say
 
 __all__ = ["axis_words", "file_name", "heading", "lowered", "population", "title"]
 
 
 def title(query: TableQuery, dataset: Dataset) -> str:
     """The whole question as one line: ``Age by sex, people whose region is Upper Merrow``."""
-    return f"{heading(query, dataset)}, {population(query, dataset)}"
+    return say(
+        "{heading}, {population}",
+        heading=heading(query, dataset),
+        population=population(query, dataset),
+    )
 
 
 def heading(query: TableQuery, dataset: Dataset) -> str:
     """What is crossed: ``Age (ten-year bands) by sex and citizenship``."""
-    names = [axis_words(axis, dataset) for axis in query.by]
-    if not names:
-        return f"All {dataset.units}"
-    first, *others = names
-    return f"{first} by {_joined([lowered(o) for o in others], 'and')}" if others else first
+    if not query.by:
+        return say("All {units}", units=dataset.units)
+    first, *others = query.by
+    if not others:
+        return axis_words(first, dataset)
+    inside = [axis_words(axis, dataset, inside=True) for axis in others]
+    return say("{first} by {others}", first=axis_words(first, dataset), others=_and(inside))
 
 
 def population(query: TableQuery, dataset: Dataset) -> str:
     """Who is counted: ``all people`` or ``people whose region is Upper Merrow``."""
     if not query.where:
-        return f"all {dataset.units}"
-    said = [_condition(item, dataset) for item in query.where]
-    return f"{dataset.units} whose {_joined(said, 'and whose')}"
+        return say("all {units}", units=dataset.units)
+    first, *rest = [_condition(item, dataset) for item in query.where]
+    said: str = say("{units} whose {condition}", units=dataset.units, condition=first)
+    for condition in rest:
+        said = say("{some} and whose {condition}", some=said, condition=condition)
+    return said
 
 
-def axis_words(axis: Axis, dataset: Dataset) -> str:
-    """A variable with the level it is asked at."""
+def axis_words(axis: Axis, dataset: Dataset, *, inside: bool = False) -> str:
+    """A variable with the level it is asked at; ``inside`` a sentence it begins in lower case."""
     variable = dataset.variable(axis.variable)
+    label = lowered(variable.label) if inside else variable.label
     if axis.groups:
-        return f"{variable.label} (own groups)"
+        return say("{variable} (own groups)", variable=label)
     if axis.level is None:
-        return variable.label
+        return label
     level = variable.level(axis.level).label
-    return variable.label if level == variable.label else f"{variable.label} ({lowered(level)})"
+    if level == variable.label:
+        return label
+    return say("{variable} ({level})", variable=label, level=lowered(level))
 
 
 def file_name(query: TableQuery, ending: str) -> str:
@@ -51,7 +64,9 @@ def file_name(query: TableQuery, ending: str) -> str:
 def _condition(item: Filter, dataset: Dataset) -> str:
     variable = dataset.variable(item.variable)
     labels = [variable.category(code).label for code in item.codes]
-    return f"{lowered(variable.label)} is {_joined(labels, 'or')}"
+    some, last = labels[:-1], labels[-1]
+    what = say("{some} or {last}", some=", ".join(some), last=last) if some else last
+    return say("{variable} is {what}", variable=lowered(variable.label), what=what)
 
 
 def lowered(label: str) -> str:
@@ -59,7 +74,10 @@ def lowered(label: str) -> str:
     return label if label[1:2].isupper() else label[:1].lower() + label[1:]
 
 
-def _joined(words: list[str], last: str) -> str:
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+def _and(words: list[str]) -> str:
+    if len(words) == 1:
+        return words[0]
+    said = words[0]
+    for word in words[1:-1]:
+        said = say("{some}, {next}", some=said, next=word)
+    return say("{some} and {last}", some=said, last=words[-1])

@@ -1,0 +1,145 @@
+"""Languages: one file of translations each, and the language in the address.
+
+English stands in the code; ``locales/fr.po`` says the same in French, and another file would add another
+language. A page in French has ``/fr`` in front of its address, so that a link keeps its language and nothing
+has to be remembered about a visitor.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from babel import Locale
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
+from babel.support import NullTranslations, Translations
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lustrum.model.text import translated
+
+__all__ = ["ENGLISH", "LOCALES", "InTheAddress", "Language", "current", "languages"]
+
+LOCALES = Path(__file__).parent / "locales"
+ENGLISH = "en"
+_current: ContextVar[str] = ContextVar("lustrum_language", default=ENGLISH)
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """A language with its translations."""
+
+    code: str
+    translations: Any
+
+    @property
+    def name(self) -> str:
+        """Its name in itself: ``English``, ``Français``."""
+        found = Locale.parse(self.code).get_display_name(self.code) or self.code
+        return found[:1].upper() + found[1:]
+
+    @property
+    def prefix(self) -> str:
+        """What stands in front of its addresses."""
+        return "" if self.code == ENGLISH else f"/{self.code}"
+
+    def gettext(self, message: str) -> str:
+        """A template in this language, or in English where it is not translated."""
+        return str(self.translations.gettext(message)) if message else ""
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        """A template for a number."""
+        return str(self.translations.ngettext(msgid1, msgid2, n))
+
+    def number(self, value: float) -> str:
+        """A number with its digits grouped."""
+        return str(format_decimal(value, locale=self.code))
+
+    def say(self, text: Any) -> Any:
+        """A message of the other rooms in this language."""
+        return translated(text, self)
+
+    def at(self, path: str) -> str:
+        """An address of this server in this language."""
+        return self.prefix + path if self.prefix and path.startswith("/") else path
+
+
+@cache
+def languages() -> Mapping[str, Language]:
+    """All languages there are, English first."""
+    found = {ENGLISH: Language(ENGLISH, NullTranslations())}
+    for path in sorted(LOCALES.glob("*.po")):
+        with path.open("rb") as file:
+            catalogue = read_po(file, locale=path.stem)
+        compiled = io.BytesIO()
+        write_mo(compiled, catalogue)
+        compiled.seek(0)
+        found[path.stem] = Language(path.stem, Translations(compiled))
+    return found
+
+
+def current() -> Language:
+    """The language of the request under way."""
+    return languages()[_current.get()]
+
+
+class InTheAddress:
+    """Takes the language out of the address; the start page goes by what the browser prefers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on in its language."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path: str = scope["path"]
+        code, rest = _split(path)
+        if path == "/" and not scope["query_string"]:
+            wanted = _preferred(Headers(scope=scope).get("accept-language", ""))
+            if wanted != ENGLISH:
+                await RedirectResponse(f"/{wanted}/", status_code=307)(scope, receive, send)
+                return
+        token = _current.set(code)
+        try:
+            if code != ENGLISH:
+                scope = {**scope, "path": rest, "raw_path": rest.encode()}
+            await self.app(scope, receive, send)
+        finally:
+            _current.reset(token)
+
+
+def _split(path: str) -> tuple[str, str]:
+    head, _, rest = path[1:].partition("/")
+    if head in languages() and head != ENGLISH:
+        return head, f"/{rest}"
+    return ENGLISH, path
+
+
+def _preferred(header: str) -> str:
+    """The first language of an ``Accept-Language`` header that there is."""
+    ranked: list[tuple[float, str]] = []
+    for entry in header.split(","):
+        tag, *parameters = (part.strip() for part in entry.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        if tag and weight > 0:
+            ranked.append((-weight, tag.lower().partition("-")[0]))
+    for _, tag in sorted(ranked, key=lambda pair: pair[0]):
+        if tag in languages():
+            return tag
+    return ENGLISH
