@@ -12,7 +12,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.release import Desk
-from lustrum.server import api, errors, health, pages
+from lustrum.server import answer_pages, api, errors, health, pages
 from lustrum.server.languages import InTheAddress
 from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
 from lustrum.server.templating import STATIC, Pages
@@ -51,6 +51,7 @@ def create_app(desk: Desk) -> FastAPI:
     errors.install(app, templates)
     app.include_router(api.router(desk))
     app.include_router(pages.router(desk, templates))
+    app.include_router(answer_pages.router(desk, templates))
     app.include_router(health.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app

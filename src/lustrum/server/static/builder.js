@@ -95,29 +95,9 @@ function keepAddressShort(form) {
   });
 }
 
-function addCopyButton(box) {
-  const code = box.querySelector("code");
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Copy";
-  button.setAttribute("aria-describedby", code.id);
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(code.textContent);
-      button.textContent = "Copied";
-    } catch {
-      window.getSelection().selectAllChildren(code);
-      button.textContent = "Selected";
-    }
-    setTimeout(() => (button.textContent = "Copy"), 2000);
-  });
-  box.append(button);
-}
-
 for (const form of document.querySelectorAll("form[data-builder]")) {
   form.addEventListener("change", () => countCells(form));
   form.querySelectorAll("select[data-searchable]").forEach(addSearch);
   keepAddressShort(form);
   countCells(form);
 }
-if (navigator.clipboard) document.querySelectorAll(".copy").forEach(addCopyButton);
