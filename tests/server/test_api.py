@@ -157,3 +157,92 @@ def test_the_description_of_the_api_shows_the_question_and_both_ways_to_ask(
     assert "HTTPValidationError" not in text
     for path in ("/docs", "/redoc"):
         assert client.get(path).status_code == 404
+
+
+def test_parts_beside_the_table_come_as_asked_for(client: TestClient) -> None:
+    plain = client.get(f"/api/v1/tables?{LINK}").json()
+    assert {"risk", "utility", "trace"} <= set(plain)
+    assert "bounds" not in plain
+    lean = client.get(f"/api/v1/tables?{LINK}&include=").json()
+    assert not {"risk", "utility", "trace", "bounds"} & set(lean)
+    some = client.post("/api/v1/tables?include=bounds,risk", json=AGE_BY_SEX).json()
+    assert {"bounds", "risk"} <= set(some)
+    assert not {"utility", "trace"} & set(some)
+    assert {plain["id"]} == {lean["id"], some["id"]}
+
+
+def test_bounds_hold_the_published_value_and_follow_the_method(client: TestClient) -> None:
+    body = client.get(f"/api/v1/tables?{LINK}&include=bounds").json()
+    values, bounds = body["table"]["value"], body["bounds"]
+    for value, low, high in zip(values, bounds["low"], bounds["high"], strict=True):
+        assert low <= value <= high
+        assert high - low >= 2
+
+
+def test_an_unknown_part_is_a_mistake(client: TestClient) -> None:
+    response = client.get(f"/api/v1/tables?{LINK}&include=risks")
+    assert response.status_code == 400
+    assert "did you mean 'risk'" in response.json()["detail"]
+
+
+def test_the_catalogue_comes_in_pages_and_can_be_searched(client: TestClient) -> None:
+    first = client.get("/api/v1/datasets?limit=1").json()
+    assert [d["name"] for d in first["datasets"]] == ["businesses"]
+    assert first["total"] == 2
+    second = client.get(first["next"]).json()
+    assert [d["name"] for d in second["datasets"]] == ["demo"]
+    assert second["next"] is None
+    found = client.get("/api/v1/datasets", params={"q": "CENSUS demo"}).json()
+    assert [d["name"] for d in found["datasets"]] == ["demo"]
+
+
+def test_categories_come_in_pages_by_level_and_search(client: TestClient) -> None:
+    base = "/api/v1/datasets/demo/variables/age/categories"
+    whole = client.get(base).json()
+    assert whole["total"] == len(whole["categories"]) == 21
+    codes: list[str] = []
+    following: str | None = f"{base}?limit=5"
+    while following:
+        page = client.get(following).json()
+        codes += [c["code"] for c in page["categories"]]
+        following = page["next"]
+    assert codes == [c["code"] for c in whole["categories"]]
+    assert client.get(f"{base}?level=ten-year").json()["total"] < 21
+    assert client.get(f"{base}?level=nowhere").status_code == 400
+    assert client.get("/api/v1/datasets/demo/variables/agee/categories").status_code == 400
+    assert client.get(f"{base}?limit=0").status_code == 422
+    assert client.get(f"{base}?page=2").status_code == 400
+
+
+def test_a_hint_says_what_the_rules_would_say(client: TestClient) -> None:
+    good = client.get(f"/api/v1/hints?{LINK}").json()
+    assert good["passes"]
+    assert good["reasons"] == []
+    assert good["cells"] == 22
+    bad = client.get(f"/api/v1/hints?{REFUSED}").json()
+    refused = client.get(f"/api/v1/tables?{REFUSED}").json()
+    assert not bad["passes"]
+    assert bad["reasons"] == refused["reasons"]
+    assert client.get("/api/v1/hints?dataset=nowhere&by=age").status_code == 400
+
+
+def test_a_conditional_request_is_answered_without_sending_again(client: TestClient) -> None:
+    first = client.get(f"/api/v1/tables?{LINK}")
+    tag = first.headers["etag"]
+    again = client.get(f"/api/v1/tables?{LINK}", headers={"If-None-Match": tag})
+    assert again.status_code == 304
+    assert again.content == b""
+    assert again.headers["etag"] == tag
+    other = client.get(f"/api/v1/tables?{LINK}", headers={"If-None-Match": '"other"'})
+    assert other.status_code == 200
+    listed = client.get(f"/api/v1/tables?{LINK}", headers={"If-None-Match": f'"x", {tag}'})
+    assert listed.status_code == 304
+
+
+def test_a_tag_is_of_the_bytes_that_go_out_and_of_nothing_else(client: TestClient) -> None:
+    import hashlib
+
+    response = client.get(f"/api/v1/tables?{LINK}&format=csv")
+    digest = hashlib.sha256(response.content).hexdigest()[:32]
+    assert response.headers["etag"] == f'W/"{digest}"'
+    assert "etag" not in client.get("/api/v1/tables?dataset=demo&by=nowhere").headers

@@ -2,6 +2,7 @@
 
 from lustrum.release.case import Case
 from lustrum.release.desk import Desk
+from lustrum.release.foresee import Foresight, foresee
 from lustrum.release.pipeline import STEPS, answer
 
-__all__ = ["STEPS", "Case", "Desk", "answer"]
+__all__ = ["STEPS", "Case", "Desk", "Foresight", "answer", "foresee"]

@@ -20,6 +20,7 @@ from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuer
 from lustrum.model.errors import choices
 from lustrum.policy import Policy, read_policy
 from lustrum.release.before import Source, prepared
+from lustrum.release.foresee import Foresight, foresee
 from lustrum.release.pipeline import answer
 from lustrum.tabulate import EmbeddedEngine, Store
 
@@ -93,6 +94,12 @@ class Desk:
         """An answer or a refusal, under the policy in force."""
         engine, policy = self.engine(query.dataset), self.policy(query.dataset)
         return answer(query, engine, policy, self.source(engine, policy))
+
+    def foresee(self, query: TableQuery, *, count: bool = True) -> Foresight:
+        """What the preliminary rules would say."""
+        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        source = self.source(engine, policy) if count else None
+        return foresee(query, engine, policy, source, count=count)
 
     def source(self, engine: EmbeddedEngine, policy: Policy) -> Source:
         """What tables are counted from: the data, or what the policy made of them beforehand.

@@ -19,7 +19,7 @@ from lustrum.model.text import say, say_many
 from lustrum.policy import Rules
 from lustrum.release.coarsen import advice
 
-__all__ = ["area_axis", "failing_areas", "number_rules", "question_rules"]
+__all__ = ["area_axis", "failing_areas", "inner_count", "number_rules", "question_rules"]
 
 Ints = npt.NDArray[np.int64]
 TOTAL = "_T"
@@ -58,11 +58,7 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
             ),
             say("Select by fewer variables, or put one of them into the table."),
         )
-    cells = 1
-    for axis in query.by:
-        cells *= len(
-            [c for c in axis.categories(dataset.variable(axis.variable)) if c.code != TOTAL]
-        )
+    cells = inner_count(query, dataset)
     if cells > rules.max_cells:
         yield Reason(
             "cells",
@@ -76,6 +72,15 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
     yield from _combinations(query, dataset, rules)
     if rules.nested_only:
         yield from _nesting(query, dataset)
+
+
+def inner_count(query: TableQuery, dataset: Dataset) -> int:
+    """How many cells a table has, totals not counted."""
+    cells = 1
+    for axis in query.by:
+        shown = axis.categories(dataset.variable(axis.variable))
+        cells *= sum(category.code != TOTAL for category in shown)
+    return cells
 
 
 def number_rules(

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
+from lustrum.model.plugins import names
 from lustrum.release import Desk
 from lustrum.server import forms, words
 from lustrum.server.offer import Offer, find
+from lustrum.structure import UNBOUNDED
 
-__all__ = ["MOST_NAMES", "Answer", "ask", "question"]
+__all__ = ["DEFAULT", "INCLUDABLE", "MOST_NAMES", "Answer", "ask", "find_or_mistake", "question"]
+
+INCLUDABLE = ("bounds", "risk", "trace", "utility")
+DEFAULT = ("risk", "trace", "utility")
+"""The parts of an answer that can be asked for, and those that come unasked."""
 
 MOST_NAMES = 100
 """Far more variables than any table has. Checking names takes the square of their number."""
@@ -62,10 +74,17 @@ class Answer:
         wanted = f"&format={format_}" if format_ else ""
         return f"/api/v1/tables?dataset={self.query.dataset}&{forms.write(self.query)}{wanted}"
 
-    def body(self, host: str) -> dict[str, Any]:
+    @property
+    def id(self) -> str:
+        """A name for the question that never changes: the same question has it on every server."""
+        text = json.dumps(self.query.to_mapping(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, Any]:
         """The JSON form; the same for whoever asks, and for a refusal the same for any data."""
         decision, release = self.decision, self.release
-        return {
+        whole = {
+            "id": self.id,
             "decision": decision.verdict.value,
             "reasons": [
                 {"rule": r.rule, "text": r.text, "way_forward": r.way_forward}
@@ -74,14 +93,36 @@ class Answer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
+            "bounds": None if release is None else _bounds(release),
             "trace": [
                 {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
             ],
             "query": self.query.to_mapping(),
             "notes": list(self.notes),
             "links": {"page": host + self.page, "self": host + self.api()}
-            | ({} if release is None else {"csv": host + self.api("csv")}),
+            | (
+                {}
+                if release is None
+                else {name: host + self.api(name) for name in names("lustrum.formats")}
+            ),
         }
+        return {k: v for k, v in whole.items() if k not in INCLUDABLE or k in include}
+
+
+def _bounds(release: Release) -> dict[str, Any] | None:
+    """What anybody can know of each true value from its cell alone, in the order of the table's values."""
+    if release.low is None or release.high is None:
+        return None
+    scale = 10**release.decimals
+
+    def plain(values: npt.NDArray[np.int64]) -> list[Any]:
+        shown = zip(values.ravel().tolist(), release.shown.ravel().tolist(), strict=True)
+        return [
+            None if not seen or abs(v) >= UNBOUNDED else v if scale == 1 else v / scale
+            for v, seen in shown
+        ]
+
+    return {"low": plain(release.low), "high": plain(release.high)}
 
 
 def question(raw: object) -> TableQuery:
@@ -99,9 +140,16 @@ def question(raw: object) -> TableQuery:
 
 def ask(desk: Desk, query: TableQuery) -> Answer:
     """Put a question to the desk."""
-    names = desk.names()
-    if query.dataset not in names:
-        # Said here so that a dataset without a policy looks like one that does not exist.
-        there = choices(query.dataset, names)
-        raise QueryError(f"There is no dataset {query.dataset!r}; {there}.")
-    return Answer(desk.answer(query), find(desk, query.dataset))
+    offer = find_or_mistake(desk, query.dataset)
+    return Answer(desk.answer(query), offer)
+
+
+def find_or_mistake(desk: Desk, name: str) -> Offer:
+    """The dataset that a question names; a name that is not there is a mistake in the question.
+
+    A dataset without a policy looks like one that does not exist.
+    """
+    there = desk.names()
+    if name not in there:
+        raise QueryError(f"There is no dataset {name!r}; {choices(name, there)}.")
+    return find(desk, name)

@@ -1,4 +1,4 @@
-"""The API: what there is to ask, and tables.
+"""The API's tables, and hints of what would become of a question.
 
 A refusal is an answer with status 200: the question was understood, dealt with and decided. Only a
 format that has no words for a refusal, such as CSV, turns it into a problem, lest a program take the
@@ -14,22 +14,14 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import SkipValidation
 
-from lustrum.model import Dataset, Hierarchy, QueryError, Variable
+from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
 from lustrum.release import Desk
 from lustrum.server import forms, words
-from lustrum.server.answers import Answer, ask, question
-from lustrum.server.offer import Offer, catalogue, find
-from lustrum.server.problems import MEDIA_TYPE, Problem, ProblemError
-from lustrum.server.schemas import (
-    AnswerOut,
-    DatasetOut,
-    Datasets,
-    DatasetSummary,
-    ProblemOut,
-    TableQueryIn,
-)
+from lustrum.server.answers import DEFAULT, INCLUDABLE, Answer, ask, find_or_mistake, question
+from lustrum.server.problems import Problem, ProblemError, documented
+from lustrum.server.schemas import AnswerOut, HintOut, ReasonOut, TableQueryIn
 
 __all__ = ["router"]
 
@@ -42,6 +34,7 @@ _PARAMETERS = {
     "measure": "A numeric column to sum instead of counting.",
     "weight": "A column of weights.",
     "query": "The JSON form of the whole question, instead of the parameters above.",
+    "include": "Parts beside the table, with commas: risk, utility, trace (all unasked) and bounds.",
     "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
 }
 
@@ -50,20 +43,11 @@ def router(desk: Desk) -> APIRouter:
     """The routes under ``/api/v1``."""
     routes = APIRouter(prefix="/api/v1")
 
-    @routes.get("/datasets", summary="The catalogue", responses=_problems(500))
-    def datasets() -> Datasets:
-        """Every dataset that can be asked about."""
-        return Datasets(datasets=[DatasetSummary(**_summary(d)) for d in catalogue(desk)])
-
-    @routes.get("/datasets/{name}", summary="One dataset", responses=_problems(404, 422, 500, 503))
-    def dataset(name: str) -> DatasetOut:
-        """Its variables with codes, levels and what may be asked of them, and the policy."""
-        return DatasetOut.model_validate(_described(find(desk, name)))
-
     @routes.post(
         "/tables",
         summary="Ask for a table",
-        responses={200: {"model": AnswerOut}, **_problems(400, 413, 415, 422, 500, 503)},
+        responses={200: {"model": AnswerOut}, **documented(400, 413, 415, 422, 429, 500, 503)},
+        openapi_extra={"parameters": list(_parameters("include"))},
     )
     def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
         """The answer, or a refusal with reasons and a way forward; both come with status 200."""
@@ -73,33 +57,74 @@ def router(desk: Desk) -> APIRouter:
                 "Send a table query as JSON, with the header 'Content-Type: application/json'."
             )
             raise ProblemError(Problem.of_status(415, sentence))
-        return _enveloped(ask(desk, question(raw)), request)
+        include = _included(request)
+        for name in request.query_params:
+            if name != "include":
+                raise QueryError(f"There is no parameter {name!r} here; there is: include.")
+        return _enveloped(ask(desk, question(raw)), request, include)
 
     @routes.get(
         "/tables",
         summary="Ask for a table by a link",
         responses={
             200: {"model": AnswerOut, "content": {"text/csv": {"schema": {"type": "string"}}}},
-            **_problems(400, 406, 414, 500, 503),
+            **documented(400, 406, 414, 429, 500, 503),
         },
-        openapi_extra={"parameters": list(_parameters())},
+        openapi_extra={"parameters": list(_parameters(*_PARAMETERS))},
     )
     def get(request: Request) -> Response:
         """The same question as on the page, in the same words; `format=csv` gives the table as CSV."""
-        pairs = request.query_params.multi_items()
-        own = [(k, v) for k, v in pairs if k not in ("dataset", "format")]
-        named = [v for k, v in pairs if k == "dataset" and v]
-        if len(named) != 1:
-            raise QueryError("Name one dataset, such as dataset=demo.")
-        wanted = _format(request)
-        answer = ask(desk, forms.read(own, named[0]))
-        return _enveloped(answer, request) if wanted is None else _alone(answer, wanted)
+        wanted, include = _format(request), _included(request)
+        answer = ask(desk, _asked(request, "format", "include"))
+        if wanted is None:
+            return _enveloped(answer, request, include)
+        return _alone(answer, wanted)
+
+    @routes.get(
+        "/hints",
+        summary="What would likely become of a question",
+        responses={**documented(400, 414, 429, 500, 503)},
+        openapi_extra={"parameters": list(_parameters("dataset", *forms.PARAMETERS))},
+    )
+    def hints(request: Request) -> HintOut:
+        """The preliminary rules alone, quick enough to be asked while a question is being made."""
+        query = _asked(request)
+        offer = find_or_mistake(desk, query.dataset)
+        seen = desk.foresee(query)
+        return HintOut(
+            cells=seen.cells,
+            most=offer.rules.max_cells,
+            passes=seen.passes,
+            reasons=[
+                ReasonOut(rule=r.rule, text=r.text, way_forward=r.way_forward) for r in seen.reasons
+            ],
+        )
 
     return routes
 
 
-def _enveloped(answer: Answer, request: Request) -> Response:
-    return JSONResponse(answer.body(str(request.base_url).rstrip("/")))
+def _asked(request: Request, *others: str) -> TableQuery:
+    """The question in the parameters of an address."""
+    pairs = request.query_params.multi_items()
+    own = [(k, v) for k, v in pairs if k not in ("dataset", *others)]
+    named = [v for k, v in pairs if k == "dataset" and v]
+    if len(named) != 1:
+        raise QueryError("Name one dataset, such as dataset=demo.")
+    return forms.read(own, named[0])
+
+
+def _included(request: Request) -> tuple[str, ...]:
+    """The parts of an answer that are wanted beside the table."""
+    said = [part for text in request.query_params.getlist("include") for part in text.split(",")]
+    wanted = [part.strip() for part in said if part.strip()]
+    for part in wanted:
+        if part not in INCLUDABLE:
+            raise QueryError(f"There is no part {part!r}; {choices(part, INCLUDABLE)}.")
+    return tuple(wanted) if "include" in request.query_params else DEFAULT
+
+
+def _enveloped(answer: Answer, request: Request, include: tuple[str, ...]) -> Response:
+    return JSONResponse(answer.body(str(request.base_url).rstrip("/"), include))
 
 
 def _alone(answer: Answer, wanted: str) -> Response:
@@ -158,77 +183,14 @@ def _accepted(header: str) -> list[str]:
     return [kind for _, kind in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _summary(dataset: Dataset) -> dict[str, Any]:
-    return {key: getattr(dataset, key) for key in DatasetSummary.model_fields}
-
-
-def _described(offer: Offer) -> dict[str, Any]:
-    policy = offer.policy
-    return _summary(offer.dataset) | {
-        "variables": [_variable(v, offer) for v in offer.dataset.variables],
-        "policy": {
-            "title": policy.title,
-            "notes": policy.notes,
-            "rules": policy.rules.model_dump(),
-            "risk": policy.risk.model_dump(),
-            # The method's own words, not the file's: what a method keeps to itself stays so.
-            "protection": policy.protect.spec().to_mapping(),
-            "report": policy.report.model_dump(),
-        },
-    }
-
-
-def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:
-    return {
-        "name": variable.name,
-        "label": variable.label,
-        "description": variable.description,
-        "categories": [{"code": c.code, "label": c.label} for c in variable.finest],
-        "hierarchies": [_hierarchy(h, variable, offer) for h in variable.hierarchies],
-    }
-
-
-def _hierarchy(hierarchy: Hierarchy, variable: Variable, offer: Offer) -> dict[str, Any]:
-    return {
-        "name": hierarchy.name,
-        "label": hierarchy.label,
-        "levels": [
-            {
-                "name": level.name,
-                "label": level.label,
-                "offered": level in offer.levels(variable),
-                "categories": [
-                    {
-                        "code": c.code,
-                        "label": c.label,
-                        "members": [variable.codes[p] for p in c.members],
-                    }
-                    for c in level.categories
-                ],
-            }
-            for level in hierarchy.levels
-        ],
-    }
-
-
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {
-        status: {
-            "description": "Problem details (RFC 9457).",
-            "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}},
-        }
-        for status in statuses
-    }
-
-
-def _parameters() -> Iterator[dict[str, Any]]:
-    for name, description in _PARAMETERS.items():
+def _parameters(*wanted: str) -> Iterator[dict[str, Any]]:
+    for name in wanted:
         several = name in ("by", "where")
         text = {"type": "string"}
         yield {
             "name": name,
             "in": "query",
-            "description": description,
+            "description": _PARAMETERS[name],
             "required": name == "dataset",
             "schema": {"type": "array", "items": text} if several else text,
         }

@@ -12,7 +12,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.release import Desk
-from lustrum.server import answer_pages, api, errors, health, pages
+from lustrum.server import answer_pages, api, api_datasets, errors, health, pages
+from lustrum.server.etags import Tagged
 from lustrum.server.languages import InTheAddress
 from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
 from lustrum.server.templating import STATIC, Pages
@@ -44,11 +45,13 @@ def create_app(desk: Desk) -> FastAPI:
             Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
             Middleware(InTheAddress),
+            Middleware(Tagged),
             Middleware(Incidents, pages=templates),
             Middleware(SizeLimits, pages=templates),
         ],
     )
     errors.install(app, templates)
+    app.include_router(api_datasets.router(desk))
     app.include_router(api.router(desk))
     app.include_router(pages.router(desk, templates))
     app.include_router(answer_pages.router(desk, templates))

@@ -48,14 +48,22 @@ class Strict:
             await self.app(scope, receive, send)
             return
         kept = scope["path"].startswith("/static/")
+        tagged = scope["path"].startswith("/api/")
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
-                fresh = kept and message["status"] in (200, 304)
-                headers["Cache-Control"] = "public, max-age=86400" if fresh else "no-store"
+                good = message["status"] in (200, 304)
+                headers["Cache-Control"] = (
+                    "public, max-age=86400"
+                    if kept and good
+                    # What has a tag may be kept, but a saved link asks again before it is used.
+                    else "private, no-cache"
+                    if tagged and good and "etag" in headers
+                    else "no-store"
+                )
             await send(message)
 
         await self.app(scope, receive, complete)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "not_found"]
+from lustrum.server.schemas import ProblemOut
+
+__all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "documented", "not_found"]
 
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
@@ -17,6 +19,7 @@ _TITLES = {
     413: "Body too large",
     414: "Address too long",
     415: "Not JSON",
+    429: "Too many requests",
     503: "Not available",
 }
 
@@ -60,3 +63,14 @@ class ProblemError(Exception):
 def not_found(detail: str) -> ProblemError:
     """Ends a request for something that is not there."""
     return ProblemError(Problem.of_status(404, detail))
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route can answer with, for the description of the API."""
+    return {
+        status: {
+            "description": "Problem details (RFC 9457).",
+            "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}},
+        }
+        for status in statuses
+    }

@@ -8,10 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "AnswerOut",
+    "Categories",
     "DatasetOut",
     "DatasetSummary",
     "Datasets",
+    "HintOut",
     "ProblemOut",
+    "ReasonOut",
     "TableQueryIn",
 ]
 
@@ -81,18 +84,42 @@ class TraceOut(BaseModel):
     text: str
 
 
+class BoundsOut(BaseModel):
+    """What anybody can know of each true value from its cell and the method, as the table's values run."""
+
+    low: list[float | None] = Field(description="The least; null where nothing is known.")
+    high: list[float | None] = Field(description="The most; null where nothing is known.")
+
+
+class HintOut(BaseModel):
+    """What the preliminary rules would say; the risk is measured only when the table is asked for."""
+
+    cells: int = Field(description="Cells of the table, totals not counted.")
+    most: int = Field(description="Most cells that are allowed.")
+    passes: bool = Field(description="Whether the rules would let the question pass.")
+    reasons: list[ReasonOut] = Field(description="What they would say against it.")
+
+
 class AnswerOut(BaseModel):
     """An answer, a partial answer or a refusal; all three are answers to the question."""
 
+    id: str = Field(description="A name for the question that never changes.")
     decision: Literal["answer", "partial", "refusal"]
     reasons: list[ReasonOut] = Field(description="Why something is not shown; empty if all is.")
     table: dict[str, Any] | None = Field(description="A JSON-stat 2.0 dataset, or null.")
-    risk: RiskOut
-    utility: float | None = Field(description="What the table is still worth, from 0 to 1.")
-    trace: list[TraceOut] = Field(description="The five steps, as far as they went.")
+    risk: RiskOut | None = Field(None, description="Included unless other parts are asked for.")
+    utility: float | None = Field(
+        None, description="What the table is still worth, from 0 to 1; included likewise."
+    )
+    bounds: BoundsOut | None = Field(
+        None, description="Included if asked for; null where the method leaves everything open."
+    )
+    trace: list[TraceOut] | None = Field(
+        None, description="The five steps, as far as they went; included likewise."
+    )
     query: dict[str, Any] = Field(description="The question, as it was understood.")
     notes: list[str] = Field(description="What a reader of the table should know.")
-    links: dict[str, str] = Field(description="Addresses that ask again: page, self and csv.")
+    links: dict[str, str] = Field(description="Addresses that ask again: page, self, formats.")
 
 
 class DatasetSummary(BaseModel):
@@ -105,17 +132,27 @@ class DatasetSummary(BaseModel):
     units: str = Field(description="The same in the plural.", examples=["people"])
 
 
-class Datasets(BaseModel):
-    """The catalogue."""
-
-    datasets: list[DatasetSummary]
-
-
 class CategoryOut(BaseModel):
     """A code with its label."""
 
     code: str
     label: str
+
+
+class Datasets(BaseModel):
+    """A page of the catalogue."""
+
+    datasets: list[DatasetSummary]
+    total: int = Field(description="How many datasets match.")
+    next: str | None = Field(description="Address of the next page, or null.")
+
+
+class Categories(BaseModel):
+    """A page of the categories of a variable."""
+
+    categories: list[CategoryOut]
+    total: int = Field(description="How many categories match.")
+    next: str | None = Field(description="Address of the next page, or null.")
 
 
 class GroupOut(CategoryOut):

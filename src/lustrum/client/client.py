@@ -1,0 +1,177 @@
+"""Asks a server, waits where it says so, and turns its problems into exceptions with its own words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+from lustrum.client.shapes import Answer, Hint, Reason
+
+__all__ = ["Client", "ServerError"]
+
+_LONGEST_WAIT = 60.0
+
+
+class ServerError(Exception):
+    """A problem that the server described (RFC 9457), or that kept it from answering."""
+
+    def __init__(self, detail: str, status: int = 0, kind: str = "", title: str = "") -> None:
+        super().__init__(detail)
+        self.detail, self.status, self.kind, self.title = detail, status, kind, title
+
+
+@dataclass
+class Client:
+    """Asks one server. A refusal is an answer, not an exception.
+
+    ``patience`` is how many times a request is repeated when the server is busy (status 429 or 503), each
+    time after the wait that the server asks for.
+    """
+
+    address: str
+    timeout: float = 60.0
+    patience: int = 3
+    _kept: dict[str, tuple[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if urlsplit(self.address).scheme not in ("http", "https"):
+            raise ServerError("The address of a server begins with http:// or https://.")
+        self.address = self.address.rstrip("/")
+
+    def datasets(self, search: str = "") -> Iterator[dict[str, Any]]:
+        """Every dataset that can be asked about, page after page."""
+        yield from self._pages("/api/v1/datasets", {"q": search}, "datasets")
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        """One dataset with its variables and the rules in force."""
+        found: dict[str, Any] = self._get(f"/api/v1/datasets/{quote(name, safe='')}")
+        return found
+
+    def categories(
+        self, dataset: str, variable: str, level: str = "", search: str = ""
+    ) -> Iterator[dict[str, Any]]:
+        """The categories of a variable, page after page."""
+        path = f"/api/v1/datasets/{quote(dataset, safe='')}/variables/{quote(variable, safe='')}"
+        yield from self._pages(f"{path}/categories", {"level": level, "q": search}, "categories")
+
+    def hint(
+        self,
+        dataset: str,
+        by: Sequence[str | Mapping[str, Any]],
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        *,
+        totals: bool = False,
+    ) -> Hint:
+        """What the preliminary rules would say to a question."""
+        query = _query(dataset, by, where, totals)
+        asked = {k: v for k, v in query.items() if k != "dataset"}
+        pairs = [("dataset", dataset), ("query", json.dumps(asked | {"dataset": dataset}))]
+        body = self._get(f"/api/v1/hints?{urlencode(pairs)}")
+        reasons = tuple(Reason(**reason) for reason in body["reasons"])
+        return Hint(body["cells"], body["most"], body["passes"], reasons)
+
+    def table(
+        self,
+        dataset: str,
+        by: Sequence[str | Mapping[str, Any]],
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        *,
+        totals: bool = False,
+        include: Sequence[str] = ("risk", "utility"),
+    ) -> Answer:
+        """Ask for a table. A variable stands as its name, as ``name:level`` or as a mapping."""
+        body = json.dumps(_query(dataset, by, where, totals)).encode()
+        path = f"/api/v1/tables?{urlencode({'include': ','.join(include)})}"
+        return Answer.of(self._json(self._send(path, body)[0]))
+
+    def download(self, answer: Answer, format_: str) -> bytes:
+        """The table of an answer in one of the formats that the answer links to."""
+        if format_ not in answer.links:
+            there = ", ".join(sorted(set(answer.links) - {"self", "page"})) or "none"
+            raise ServerError(f"The answer has no format {format_!r}; there are: {there}.")
+        parts = urlsplit(answer.links[format_])
+        return self._send(f"{parts.path}?{parts.query}")[0]
+
+    def _pages(self, path: str, wanted: Mapping[str, str], name: str) -> Iterator[dict[str, Any]]:
+        pairs = {k: v for k, v in wanted.items() if v}
+        following: str | None = f"{path}?{urlencode(pairs)}" if pairs else path
+        while following is not None:
+            body = self._get(following)
+            yield from body[name]
+            after = body["next"] and urlsplit(body["next"])
+            following = f"{after.path}?{after.query}" if after else None
+
+    def _get(self, path: str) -> Any:
+        """What is at an address; asked again with its tag, and not sent again if it is the same."""
+        tag, body = self._kept.get(path, ("", None))
+        raw, found = self._send(path, tag=tag)
+        if found == tag and tag:
+            return body
+        parsed = self._json(raw)
+        if found:
+            self._kept[path] = (found, parsed)
+        return parsed
+
+    def _send(self, path: str, body: bytes | None = None, tag: str = "") -> tuple[bytes, str]:
+        headers = {"Accept": "application/json", "User-Agent": "lustrum-client"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if tag:
+            headers["If-None-Match"] = tag
+        for attempt in range(self.patience + 1):
+            request = Request(self.address + path, data=body, headers=headers)
+            try:
+                with urlopen(request, timeout=self.timeout) as response:
+                    return response.read(), response.headers.get("ETag", "")
+            except HTTPError as error:
+                if error.code == 304:
+                    return b"", tag
+                wait = error.headers.get("Retry-After", "")
+                if error.code in (429, 503) and wait.isdigit() and attempt < self.patience:
+                    time.sleep(min(float(wait), _LONGEST_WAIT))
+                    continue
+                raise _problem(error) from None
+            except URLError as error:
+                raise ServerError(f"{self.address} does not answer: {error.reason}.") from None
+            except TimeoutError:
+                raise ServerError(
+                    f"{self.address} did not answer within {self.timeout:g} seconds."
+                ) from None
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    def _json(self, raw: bytes) -> Any:
+        try:
+            return json.loads(raw)
+        except ValueError:
+            raise ServerError(f"{self.address} is no Lustrum server: it sent no JSON.") from None
+
+
+def _query(
+    dataset: str,
+    by: Sequence[str | Mapping[str, Any]],
+    where: Mapping[str, str | Sequence[str]] | None,
+    totals: bool,
+) -> dict[str, Any]:
+    axes: list[Any] = []
+    for axis in [by] if isinstance(by, str) else by:
+        if isinstance(axis, str) and ":" in axis:
+            variable, _, level = axis.partition(":")
+            axes.append({"variable": variable, "level": level})
+        else:
+            axes.append(axis if isinstance(axis, str) else dict(axis))
+    chosen = {k: [v] if isinstance(v, str) else list(v) for k, v in (where or {}).items()}
+    return {"dataset": dataset, "by": axes, "where": chosen, "totals": totals}
+
+
+def _problem(error: HTTPError) -> ServerError:
+    try:
+        body = json.loads(error.read())
+        return ServerError(body["detail"], error.code, body["type"], body["title"])
+    except (ValueError, KeyError, TypeError):
+        return ServerError(f"The server answered with status {error.code}.", error.code)
