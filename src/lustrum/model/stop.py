@@ -1,4 +1,7 @@
-"""How long work is told to stop: whoever starts it says how to ask, and whoever does it asks now and then."""
+"""Long work: how it is told to stop, and how it tells how far it is.
+
+Whoever starts it says how to ask and who listens; whoever does it asks and tells now and then.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["Stopped", "check_stop", "stop_asked", "stopping"]
+__all__ = ["Stopped", "check_stop", "stop_asked", "stopping", "tell", "telling"]
 
 _asked: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_stop", default=None)
 
@@ -38,3 +41,28 @@ def check_stop() -> None:
     """Raise :class:`Stopped` if somebody asked for it."""
     if stop_asked()():
         raise Stopped
+
+
+_told: ContextVar[Callable[[str, float], None] | None] = ContextVar("lustrum_told", default=None)
+
+
+@contextmanager
+def telling(told: Callable[[str, float], None]) -> Iterator[None]:
+    """Whatever runs inside tells how far it is: a word for the step, and the share that is done.
+
+    >>> with telling(lambda step, share: print(step, share)):
+    ...     tell("risk", 0.4)
+    risk 0.4
+    """
+    token = _told.set(told)
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def tell(step: str, share: float) -> None:
+    """Say how far the work is, if anybody listens."""
+    told = _told.get()
+    if told is not None:
+        told(step, share)

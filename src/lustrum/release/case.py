@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lustrum.model import Decision, Reason, Release, Table, TableQuery, TraceStep, Verdict
+from lustrum.model.text import say
 from lustrum.policy import Policy
 from lustrum.release.before import Source
 from lustrum.tabulate import Engine
@@ -46,7 +47,9 @@ class Case:
 
     def refused(self, step: str, *reasons: Reason) -> Case:
         """The case closed with reasons."""
-        text = " ".join(reason.text for reason in reasons)
+        text = reasons[0].text
+        for reason in reasons[1:]:
+            text = say("{some} {more}", some=text, more=reason.text)
         return self.noted(step, "refused", text, reasons=(*self.reasons, *reasons))
 
     def decision(self) -> Decision:

@@ -16,7 +16,7 @@ import numpy as np
 
 from lustrum.model import Decision, QueryError, Reason, Table, TableQuery
 from lustrum.model.plugins import load
-from lustrum.model.stop import check_stop
+from lustrum.model.stop import check_stop, tell
 from lustrum.model.text import say
 from lustrum.policy import Fallback, Policy
 from lustrum.release.audited import found_out
@@ -54,10 +54,11 @@ def answer(
 
 
 def _walked(case: Case) -> Case:
-    for step in STEPS:
+    for number, step in enumerate(STEPS):
         check_stop()
         if not case.open:
             break
+        tell(step.__name__, number / len(STEPS))
         case = step(case)
     return case
 

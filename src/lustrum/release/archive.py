@@ -1,0 +1,130 @@
+"""A decision as text, and back: what was let out, with all that a page or a file needs to show it again.
+
+Nothing confidential is in it: a decision holds protected values, public bounds and sentences. The channel is
+left out, since the method's words say it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import (
+    Category,
+    Decision,
+    InputError,
+    Reason,
+    Release,
+    TableAxis,
+    TableQuery,
+    TraceStep,
+    Verdict,
+)
+from lustrum.model.text import Message
+
+__all__ = ["read_decision", "write_decision"]
+
+FORMAT = 1
+
+
+def write_decision(decision: Decision) -> str:
+    """The decision as JSON."""
+    release = decision.release
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "query": decision.query.to_mapping(),
+            "verdict": decision.verdict.value,
+            "reasons": [[r.rule, _text(r.text), _text(r.way_forward)] for r in decision.reasons],
+            "trace": [[s.step, s.outcome, _text(s.text)] for s in decision.trace],
+            "risk_before": decision.risk_before,
+            "risk_after": decision.risk_after,
+            "utility": decision.utility,
+            "release": None if release is None else _release(release),
+        },
+        ensure_ascii=False,
+    )
+
+
+def read_decision(text: str) -> Decision:
+    """The decision that was written; a clear error where another version wrote it."""
+    raw = json.loads(text)
+    if raw.get("format") != FORMAT:
+        raise InputError("The answer was kept by another version of Lustrum; ask again.")
+    return Decision(
+        query=TableQuery.from_mapping(raw["query"]),
+        verdict=Verdict(raw["verdict"]),
+        reasons=tuple(Reason(rule, _said(t), _said(w)) for rule, t, w in raw["reasons"]),
+        trace=tuple(TraceStep(step, outcome, _said(t)) for step, outcome, t in raw["trace"]),
+        risk_before=raw["risk_before"],
+        risk_after=raw["risk_after"],
+        utility=raw["utility"],
+        release=None if raw["release"] is None else _read_release(raw["release"]),
+    )
+
+
+def _release(release: Release) -> dict[str, Any]:
+    return {
+        "axes": [
+            [axis.name, axis.label, [[c.code, c.label, list(c.members)] for c in axis.categories]]
+            for axis in release.axes
+        ],
+        "published": _packed(release.published),
+        "low": None if release.low is None else _packed(release.low),
+        "high": None if release.high is None else _packed(release.high),
+        "status": release.status.ravel().tolist() if not release.shown.all() else None,
+        "method": dict(release.method),
+        "decimals": release.decimals,
+        "unit": release.unit,
+        "notes": [_text(note) for note in release.notes],
+    }
+
+
+def _read_release(raw: Mapping[str, Any]) -> Release:
+    axes = tuple(
+        TableAxis(name, label, tuple(Category(c, text, tuple(m)) for c, text, m in categories))
+        for name, label, categories in raw["axes"]
+    )
+    shape = tuple(len(axis) for axis in axes)
+    letters = raw["status"]
+    return Release(
+        axes=axes,
+        published=_unpacked(raw["published"], shape),
+        low=None if raw["low"] is None else _unpacked(raw["low"], shape),
+        high=None if raw["high"] is None else _unpacked(raw["high"], shape),
+        status=np.full(shape, "F") if letters is None else np.array(letters).reshape(shape),
+        method=raw["method"],
+        decimals=raw["decimals"],
+        unit=raw["unit"],
+        notes=tuple(_said(note) for note in raw["notes"]),
+    )
+
+
+def _packed(values: npt.NDArray[np.int64]) -> str:
+    return base64.b64encode(zlib.compress(values.astype("<i8").tobytes(), 1)).decode("ascii")
+
+
+def _unpacked(text: str, shape: Sequence[int]) -> npt.NDArray[np.int64]:
+    raw = zlib.decompress(base64.b64decode(text))
+    return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(tuple(shape))
+
+
+def _text(text: Any) -> Any:
+    """A message keeps its template, so that it can still be translated."""
+    if not isinstance(text, Message):
+        return text
+    values = {name: _text(value) for name, value in text.values.items()}
+    return {"say": text.template, "values": values, "many": text.plural, "number": text.number}
+
+
+def _said(raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        return raw
+    values = {name: _said(value) for name, value in raw["values"].items()}
+    return Message(raw["say"], values, raw["many"], raw["number"])
