@@ -29,9 +29,12 @@ def with_totals(inner: Ints) -> Ints:
 
 
 class Enumeration:
-    """Every true table with counts up to the largest, with every way in which it can be published."""
+    """Every true table with counts up to the largest, with every way in which it can be published.
 
-    def __init__(self, shape: tuple[int, ...], largest: int) -> None:
+    With keys, cells that hold the same people go the same way.
+    """
+
+    def __init__(self, shape: tuple[int, ...], largest: int, keyed: bool) -> None:
         self.axes = [axis(f"v{i}", size) for i, size in enumerate(shape)]
         full = tuple(size + 1 for size in shape)
         counts = itertools.product(range(largest + 1), repeat=int(np.prod(shape)))
@@ -40,15 +43,24 @@ class Enumeration:
         # Every subset of the cells rounded up; multiples stay, so that some ways stand twice.
         up = (np.arange(2**cells)[:, None] >> np.arange(cells)) & 1
         true = np.repeat(np.array(tables), len(up), axis=0)
-        rounded = (
-            true - true % BASE + BASE * np.where(true % BASE, np.tile(up, (len(tables), 1)), 0)
-        )
+        ways = np.tile(up, (len(tables), 1))
+        if keyed:
+            # A cell goes the way of the first cell with the same inner cells that hold anybody.
+            members = _members(shape)
+            inside = inner_cells(self.axes).ravel()
+            held = members[None] & (np.array(tables)[:, inside] > 0)[:, None, :]
+            same = (held[:, :, None, :] == held[:, None, :, :]).all(axis=3)
+            first = same.argmax(axis=2)
+            ways = np.take_along_axis(ways, np.repeat(first, len(up), axis=0), axis=1)
+        rounded = true - true % BASE + BASE * np.where(true % BASE, ways, 0)
         digits = rounded // BASE
         key = np.ravel_multi_index(tuple(digits.T), tuple(digits.max(axis=0) + 1))
-        _, first, origin = np.unique(key, return_index=True, return_inverse=True)
-        ways = rounded[first]
+        _, first_way, origin = np.unique(key, return_index=True, return_inverse=True)
         guard = TotalsGuard(tuple(self.axes))
-        out = [guard.publish(way.reshape(full), RoundingChannel(BASE)) for way in ways]
+        out = [
+            guard.publish(way.reshape(full), RoundingChannel(BASE), keyed=keyed)
+            for way in rounded[first_way]
+        ]
         low, high = (np.array([getattr(o, n).ravel() for o in out]) for n in ("low", "high"))
         assert np.all((low[origin] <= true) & (true <= high[origin]))
         values = np.array([o.values.ravel() for o in out])
@@ -59,13 +71,20 @@ class Enumeration:
         np.maximum.at(self.most, release[origin], true)
 
 
+def _members(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """For every cell with its totals, which inner cells it holds."""
+    units = np.eye(int(np.prod(shape)), dtype=np.int64).reshape(-1, *shape)
+    return np.stack([with_totals(unit).ravel() for unit in units], axis=1) > 0
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize(("shape", "largest"), [((2,), 9), ((3,), 7), ((2, 2), 5)])
 def test_no_inner_cell_of_any_small_table_can_be_worked_out(
-    shape: tuple[int, ...], largest: int
+    shape: tuple[int, ...], largest: int, keyed: bool
 ) -> None:
     """Enumerated: whoever knows the method and sees the table keeps two values for every inner cell."""
-    found = Enumeration(shape, largest)
+    found = Enumeration(shape, largest, keyed)
     inside = inner_cells(found.axes).ravel()
     # A published value near the edge of the enumeration has origins beyond it.
     whole = found.published[:, inside].max(axis=1) + BASE - 1 <= largest
@@ -78,6 +97,16 @@ def test_a_telling_total_is_replaced_by_the_sum() -> None:
     out = safe_totals(axes, np.array([3, 3, 0]), RoundingChannel(BASE))
     assert out.values.tolist() == [3, 3, 6]
     assert (out.low[2], out.high[2]) == (2, 10)
+
+
+def test_a_total_that_differs_from_a_part_tells_of_another_part_where_keys_decide() -> None:
+    """With 0 and 3 beside 0 the second cannot be alone in the total, or both would show the same."""
+    axes = [axis("v", 2)]
+    shown = np.array([0, 3, 0])
+    alone = safe_totals(axes, shown, RoundingChannel(BASE))
+    assert alone.values.tolist() == [0, 3, 0]
+    keyed = safe_totals(axes, shown, RoundingChannel(BASE), keyed=True)
+    assert keyed.values.tolist() == [0, 3, 3]
 
 
 def test_a_harmless_total_stays_as_it_was_rounded() -> None:

@@ -76,7 +76,8 @@ class RandomRounding:
         counts = whole_counts(table, "Random rounding")
         words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)
-        published = safe_totals(table.axes, round_randomly(counts, self.base, words), channel)
+        rounded = round_randomly(counts, self.base, words)
+        published = safe_totals(table.axes, rounded, channel, table.structural, keyed=rng is None)
         return released(
             table,
             self,

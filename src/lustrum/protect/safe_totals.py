@@ -4,6 +4,9 @@ When every cell of a table is perturbed by itself, totals tell about parts: 3 an
 0, all rounded to base 3, can only be 1 and 1. A table with such a line shows, for all its totals, the sums of
 its published inner cells instead. To replace the telling total alone would tell just as much: a reader
 who sees that the total of 3 and 3 was replaced knows why.
+
+Keys tell more. The same records always show the same number, so a total that shows another number than
+one of its parts has somebody in another part: 0 and 3 beside a total of 0 can only be 1 and 1 too.
 """
 
 from __future__ import annotations
@@ -11,18 +14,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import Channel, TableAxis
+from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
-from lustrum.structure import Relations, Structure, propagate
+from lustrum.protect.lines import added_up, line_totals, narrow_relations, pinned
+from lustrum.structure import Relations, Structure
 
-__all__ = ["Published", "TotalsGuard", "safe_totals"]
+__all__ = ["Published", "Supported", "TotalsGuard", "safe_totals"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_ROUNDS = 1000
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,28 @@ class Published:
     high: Ints
 
 
-def safe_totals(axes: Sequence[TableAxis], perturbed: Ints, channel: Channel) -> Published:
-    """Keep all totals as they were perturbed, or add all of them up if one pins an inner cell."""
-    return TotalsGuard(tuple(axes)).publish(perturbed, channel)
+class Supported(Protocol):
+    """Whatever says which true values can be behind a published one: any channel does."""
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The smallest and the largest true value behind each published one."""
+        ...
+
+
+def safe_totals(
+    axes: Sequence[TableAxis],
+    perturbed: Ints,
+    channel: Supported,
+    structural: Mask | None = None,
+    *,
+    keyed: bool = False,
+) -> Published:
+    """Keep all totals as they were perturbed, or add all of them up if one pins an inner cell.
+
+    Everybody knows that ``structural`` cells are empty, and reckons with it. Where chance is ``keyed``, a
+    total of the same records as one of its parts shows the same number, and everybody reckons with that too.
+    """
+    return TotalsGuard(tuple(axes)).publish(perturbed, channel, structural, keyed=keyed)
 
 
 @dataclass(frozen=True)
@@ -50,33 +76,88 @@ class TotalsGuard:
         return inner_cells(self.axes)
 
     @cached_property
+    def _lines(self) -> list[int] | None:
+        return line_totals(self.axes)
+
+    @cached_property
     def _reach(self) -> _Reach:
         return _Reach.of(self.axes, self._inner)
 
     @cached_property
     def _relations(self) -> Relations:
-        return Structure.of_tables([self.axes]).relations
+        """Every total with its parts; within one table all relations are of this kind."""
+        found = Structure.of_tables([self.axes]).relations
+        assert bool((found.totals >= 0).all())
+        return found
 
-    def publish(self, perturbed: Ints, channel: Channel) -> Published:
+    def publish(
+        self,
+        perturbed: Ints,
+        channel: Supported,
+        structural: Mask | None = None,
+        *,
+        keyed: bool = False,
+    ) -> Published:
         """Decide by the perturbed values alone."""
-        low, high = channel.support(perturbed)
+        known = _Known(channel, structural)
+        low, high = known.support(perturbed)
         if self._inner.all():
             return Published(perturbed, low, high)
-        covered = self._reach.covered
-        sums, least, most = (self._reach.added_up(a) for a in (perturbed, low, high))
-        if not np.array_equal(perturbed[covered], sums[covered]):
-            tight = propagate(self._relations, low.ravel(), high.ravel())
-            open_cells = (self._inner & (low < high)).ravel()
-            if not (open_cells & (tight.low == tight.high)).any():
-                return Published(perturbed, low, high)
+        sums = self._added_up(perturbed)
+        shown = perturbed if keyed else None
+        if not np.array_equal(sums, perturbed) and not self._tells(low, high, shown):
+            return Published(perturbed, low, high)
         # Totals that all add up can have come about both ways; whoever reads them must reckon with both.
-        values = np.where(covered, sums, perturbed)
-        natural_low, natural_high = channel.support(values)
+        natural_low, natural_high = known.support(sums)
+        covered = self._covered
         return Published(
-            values,
-            np.where(covered, np.minimum(natural_low, least), low),
-            np.where(covered, np.maximum(natural_high, most), high),
+            sums,
+            np.where(covered, np.minimum(natural_low, self._added_up(low)), low),
+            np.where(covered, np.maximum(natural_high, self._added_up(high)), high),
         )
+
+    @property
+    def _covered(self) -> Mask:
+        return ~self._inner if self._lines is not None else self._reach.covered
+
+    def _added_up(self, array: Ints) -> Ints:
+        """All totals that inner cells cover as their sums."""
+        if self._lines is not None:
+            return added_up(array, self._lines)
+        return np.where(self._reach.covered, self._reach.added_up(array), array)
+
+    def _tells(self, low: Ints, high: Ints, shown: Ints | None) -> bool:
+        """Whether the totals pin an inner cell that has several values by itself."""
+        open_cells = self._inner & (low < high)
+        if self._lines is not None:
+            return pinned(low, high, open_cells, self._lines, shown)
+        relations = self._relations
+        return bool(
+            narrow_relations(
+                low.flatten(),
+                high.flatten(),
+                open_cells.ravel(),
+                relations.indptr,
+                relations.cells,
+                low.ravel() if shown is None else shown.ravel(),
+                shown is not None,
+                _ROUNDS,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A channel, and the cells of one table that are known to be empty."""
+
+    channel: Supported
+    structural: Mask | None
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        low, high = self.channel.support(published)
+        if self.structural is None:
+            return low, high
+        return np.where(self.structural, 0, low), np.where(self.structural, 0, high)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""Tables whose axes are plain lists of categories with or without their total: relations are lines.
+
+They need not be written down: a loop over the lines adds totals up, or narrows bounds until nothing changes,
+also in tables of a million cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.model import TableAxis
+
+__all__ = ["added_up", "line_totals", "narrow_lines", "narrow_relations", "pinned"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_ROUNDS = 1000
+
+
+def line_totals(axes: Sequence[TableAxis]) -> list[int] | None:
+    """Where the total stands along each axis, -1 without one; None if an axis is not that plain.
+
+    >>> line_totals([TableAxis.plain("x", ["a", "b"])])
+    [-1]
+    """
+    places = []
+    for axis in axes:
+        sets = [c.member_set for c in axis.categories]
+        largest = max(range(len(sets)), key=lambda i: len(sets[i]), default=-1)
+        parts = [s for i, s in enumerate(sets) if i != largest]
+        union: frozenset[int] = frozenset().union(*parts)
+        if sum(map(len, sets)) == len(union.union(*sets)):
+            places.append(-1)
+        elif (
+            len(parts) > 1
+            and all(parts)
+            and sum(map(len, parts)) == len(union)
+            and union == sets[largest]
+        ):
+            places.append(largest)
+        else:
+            return None
+    return places
+
+
+def added_up(array: Ints, places: Sequence[int]) -> Ints:
+    """The totals as sums of the inner cells."""
+    out = array.copy()
+    for position, place in enumerate(places):
+        if place >= 0:
+            moved = np.moveaxis(out, position, 0)
+            moved[place] = moved[:place].sum(axis=0) + moved[place + 1 :].sum(axis=0)
+    return out
+
+
+def pinned(
+    low: Ints, high: Ints, open_cells: Mask, places: Sequence[int], shown: Ints | None = None
+) -> bool:
+    """Whether the lines leave a single value for a cell that had several.
+
+    Where chance comes from keys, a total of the same records as one of its parts is ``shown`` as that part
+    is. If the two differ, somebody is in another part.
+    """
+    shape = np.array(low.shape, dtype=np.int64)
+    return bool(
+        narrow_lines(
+            low.flatten(),
+            high.flatten(),
+            open_cells.ravel(),
+            shape,
+            np.array(places, dtype=np.int64),
+            low.ravel() if shown is None else shown.ravel(),
+            shown is not None,
+            _ROUNDS,
+        )
+    )
+
+
+@compiled
+def narrow_lines(  # pragma: no cover
+    low: Any,
+    high: Any,
+    open_cells: Any,
+    shape: Any,
+    places: Any,
+    shown: Any,
+    keyed: bool,
+    rounds: int,
+) -> bool:
+    """Narrow in place along every line of every axis with a total; stop at the first pinned cell."""
+    line = np.empty(shape.max(), dtype=np.int64)
+    for _ in range(rounds):
+        changed = False
+        outer, stride = 1, low.size
+        for axis in range(shape.size):
+            n = shape[axis]
+            stride //= n
+            total = places[axis]
+            if total >= 0:
+                for o in range(outer):
+                    for i in range(stride):
+                        start = o * n * stride + i
+                        line[0] = start + total * stride
+                        for k in range(n):
+                            if k != total:
+                                line[k + 1 if k < total else k] = start + k * stride
+                        told = _narrow(low, high, open_cells, shown, keyed, line, 0, n)
+                        if told == 2:
+                            return True
+                        changed = changed or told == 1
+            outer *= n
+        if not changed:
+            return False
+    return False
+
+
+@compiled
+def narrow_relations(  # pragma: no cover
+    low: Any,
+    high: Any,
+    open_cells: Any,
+    indptr: Any,
+    cells: Any,
+    shown: Any,
+    keyed: bool,
+    rounds: int,
+) -> bool:
+    """The same for relations that are written down, the total first in each."""
+    for _ in range(rounds):
+        changed = False
+        for row in range(indptr.size - 1):
+            told = _narrow(low, high, open_cells, shown, keyed, cells, indptr[row], indptr[row + 1])
+            if told == 2:
+                return True
+            changed = changed or told == 1
+        if not changed:
+            return False
+    return False
+
+
+@compiled
+def _narrow(  # pragma: no cover
+    low: Any,
+    high: Any,
+    open_cells: Any,
+    shown: Any,
+    keyed: bool,
+    line: Any,
+    begin: int,
+    end: int,
+) -> int:
+    """Narrow a total and its parts: 0 if nothing changed, 1 if something did, 2 if a cell is pinned."""
+    changed = 0
+    t = line[begin]
+    least, most = 0, 0
+    for k in range(begin + 1, end):
+        least += low[line[k]]
+        most += high[line[k]]
+    if least > low[t]:
+        low[t] = least
+        changed = 1
+    if most < high[t]:
+        high[t] = most
+        changed = 1
+    if least < most:
+        floor, ceiling = low[t], high[t]
+        for k in range(begin + 1, end):
+            c = line[k]
+            below = floor - (most - high[c])
+            above = ceiling - (least - low[c])
+            if below > low[c] or above < high[c]:
+                # The sums stay those of before, which are as true and only wider.
+                low[c] = max(low[c], below)
+                high[c] = min(high[c], above)
+                changed = 1
+                if low[c] == high[c] and open_cells[c]:
+                    return 2
+    if not keyed:
+        return changed
+    filled = 0  # parts that may hold somebody
+    for k in range(begin + 1, end):
+        filled += 1 if high[line[k]] > 0 else 0
+    for k in range(begin + 1, end):
+        c = line[k]
+        if shown[c] == shown[t]:
+            continue
+        # Their records differ, so somebody is in another part.
+        if low[c] + 1 > low[t]:
+            low[t] = low[c] + 1
+            changed = 1
+        if high[t] - 1 < high[c]:
+            high[c] = high[t] - 1
+            changed = 1
+            if low[c] == high[c] and open_cells[c]:
+                return 2
+        if filled - (1 if high[c] > 0 else 0) == 1:
+            for j in range(begin + 1, end):
+                other = line[j]
+                if j != k and high[other] > 0 and low[other] < 1:
+                    low[other] = 1
+                    changed = 1
+                    if low[other] == high[other] and open_cells[other]:
+                        return 2
+    return changed
