@@ -5,6 +5,8 @@
 :class:`Solver`                whoever can load a problem and minimise over it, again and again
 :class:`Highs`                 HiGHS kept warm from one question to the next
 :class:`ScipyHighs`            HiGHS as scipy ships it, from scratch each time
+:func:`cheapest_flow`          the cheapest flow through a network, in whole numbers
+:func:`minimise_quadratic`     the least of a separable convex quadratic under equations and bounds
 :func:`lower_bound`            what multipliers prove about a minimum, whoever found them
 :class:`Prover`                the same for one problem and many questions
 =============================  ====================================================================
@@ -12,17 +14,25 @@
 
 from lustrum.solve.duality import Prover, lower_bound
 from lustrum.solve.highs import Highs
+from lustrum.solve.network import Network, NetworkFlow, cheapest_flow
 from lustrum.solve.problem import LinearProblem, Loaded, Optimum, Outcome, Solver
+from lustrum.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
 from lustrum.solve.scipy_highs import ScipyHighs
 
 __all__ = [
     "Highs",
     "LinearProblem",
     "Loaded",
+    "Network",
+    "NetworkFlow",
     "Optimum",
     "Outcome",
     "Prover",
+    "QuadraticOptimum",
+    "QuadraticProblem",
     "ScipyHighs",
     "Solver",
+    "cheapest_flow",
     "lower_bound",
+    "minimise_quadratic",
 ]

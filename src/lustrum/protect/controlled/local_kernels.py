@@ -1,0 +1,266 @@
+"""The loops of the local search, compiled when they are first run.
+
+A cell that can move stands at one of two neighbouring multiples of the base: ``up[i]`` is 1 at the upper
+one. Its margins are ``margin[begin[i]:begin[i + 1]]``; the cells of margin ``m`` are
+``cell[first[m]:first[m + 1]]``. ``error[m]`` is published minus true, kept up to date with every move.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lustrum.compiled import compiled
+
+__all__ = ["anneal", "greedy_start", "polish", "walk"]
+
+LOOKED_AT = 128  # cells of a margin that are compared before one of them is moved
+LEAN = 0.02  # how much small errors count beside those above the goal
+DRAWN = 4  # margins beyond the goal of which the smallest is repaired first
+BLIND = 32  # one step in so many is taken without looking, which ends going round in circles
+TRIES = 4  # partners drawn for a swap
+
+
+@compiled
+def _next(state: Any) -> Any:  # pragma: no cover
+    """SplitMix64 (Steele, Lea and Flood 2014)."""
+    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
+    state[0] = z
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def _unit(state: Any) -> float:  # pragma: no cover
+    """A number in [0, 1) of 53 bits."""
+    return float(np.int64(_next(state) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _below(state: Any, count: int) -> Any:  # pragma: no cover
+    """A number below ``count``, which is less than 2**31."""
+    return np.int64(((_next(state) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+
+
+@compiled
+def _gain(begin: Any, margin: Any, error: Any, i: int, step: int) -> Any:  # pragma: no cover
+    """What a step of cell ``i`` adds to the sum of squared errors of its margins."""
+    total = 0
+    for k in range(begin[i], begin[i + 1]):
+        total += error[margin[k]]
+    return 2 * step * total + (begin[i + 1] - begin[i]) * step * step
+
+
+@compiled
+def _move(begin: Any, margin: Any, error: Any, i: int, step: int) -> None:  # pragma: no cover
+    for k in range(begin[i], begin[i + 1]):
+        error[margin[k]] += step
+
+
+@compiled
+def greedy_start(  # pragma: no cover
+    begin: Any, margin: Any, error: Any, up: Any, residue: Any, lean: Any, base: int, state: Any
+) -> None:
+    """Round cell after cell to the side that leaves its margins with the smaller squares.
+
+    ``error`` holds the cells rounded so far. Where both sides are as good, chance decides without bias.
+    """
+    for i in range(up.size):
+        above, below = base - residue[i], -residue[i]
+        rise = _gain(begin, margin, error, i, above) + lean[i]
+        fall = _gain(begin, margin, error, i, below)
+        raised = rise < fall or (rise == fall and _unit(state) * base < residue[i])
+        up[i] = 1 if raised else 0
+        _move(begin, margin, error, i, above if raised else below)
+
+
+@compiled
+def anneal(  # pragma: no cover
+    begin: Any,
+    margin: Any,
+    error: Any,
+    up: Any,
+    lean: Any,
+    base: int,
+    temperatures: Any,
+    state: Any,
+) -> int:
+    """One sweep over all cells at each temperature (Metropolis); gives the number of moves.
+
+    The energy is the sum of squared margin errors and, for each cell that is up, its ``lean``.
+    """
+    moved = 0
+    for t in range(temperatures.size):
+        heat = temperatures[t]
+        for i in range(up.size):
+            step = -base if up[i] == 1 else base
+            change = _gain(begin, margin, error, i, step) + (-lean[i] if up[i] == 1 else lean[i])
+            # Beyond 30 the chance is less than one in 10**13, and no number is drawn.
+            if change > 30.0 * heat:
+                continue
+            if change > 0.0 and _unit(state) >= math.exp(-change / heat):
+                continue
+            up[i] = 1 - up[i]
+            moved += 1
+            _move(begin, margin, error, i, step)
+    return moved
+
+
+@compiled
+def _pain(error: int, goal: int, base: int) -> float:  # pragma: no cover
+    """How bad an error is: steps of the base beyond the goal, squared, and a little for its size."""
+    share = error / base
+    beyond = abs(error) - goal
+    if beyond <= 0:
+        return LEAN * share * share
+    steps = (beyond + base - 1) // base
+    return steps * steps + LEAN * share * share
+
+
+@compiled
+def walk(  # pragma: no cover
+    begin: Any,
+    margin: Any,
+    first: Any,
+    cell: Any,
+    error: Any,
+    up: Any,
+    base: int,
+    goal: int,
+    steps: int,
+    state: Any,
+) -> Any:
+    """Repair margins beyond the goal, one cell a step; gives the steps taken and whether all are repaired.
+
+    A few margins are drawn among those beyond the goal. Of the cells of the smallest the one is moved that
+    does the least harm elsewhere, even if that is more than it repairs; now and then any of them (as
+    WalkSAT does for logical clauses: Selman, Kautz and Cohen 1994). So an error wanders from margin to
+    margin until it meets its opposite.
+    """
+    where = np.full(error.size, -1, dtype=np.int64)
+    bad = np.empty(error.size, dtype=np.int64)
+    count = 0
+    for m in range(error.size):
+        if abs(error[m]) > goal:
+            where[m] = count
+            bad[count] = m
+            count += 1
+    for taken in range(steps):
+        if count == 0:
+            return taken, True
+        m = bad[_below(state, count)]
+        for _ in range(DRAWN - 1):
+            other = bad[_below(state, count)]
+            if first[other + 1] - first[other] < first[m + 1] - first[m]:
+                m = other
+        raised = 1 if error[m] < 0 else 0
+        step = base if raised == 1 else -base
+        length = first[m + 1] - first[m]
+        place = first[m] + _below(state, length)
+        blind = _below(state, BLIND) == 0
+        chosen, least, ties = -1, 0.0, 0
+        for _ in range(min(length, LOOKED_AT)):
+            i = cell[place]
+            place += 1
+            if place == first[m + 1]:
+                place = first[m]
+            if up[i] == raised:
+                continue
+            pain = 0.0
+            for k in range(begin[i], begin[i] if blind else begin[i + 1]):
+                e = error[margin[k]]
+                pain += _pain(e + step, goal, base) - _pain(e, goal, base)
+            if chosen < 0 or pain < least:
+                chosen, least, ties = i, pain, 1
+            elif pain == least:
+                ties += 1
+                if _below(state, ties) == 0:
+                    chosen = i
+        if chosen < 0:
+            continue
+        up[chosen] = raised
+        for k in range(begin[chosen], begin[chosen + 1]):
+            touched = margin[k]
+            error[touched] += step
+            beyond = abs(error[touched]) > goal
+            if beyond and where[touched] < 0:
+                where[touched] = count
+                bad[count] = touched
+                count += 1
+            elif not beyond and where[touched] >= 0:
+                count -= 1
+                last = bad[count]
+                bad[where[touched]] = last
+                where[last] = where[touched]
+                where[touched] = -1
+    return steps, count == 0
+
+
+@compiled
+def _within(begin: Any, margin: Any, error: Any, i: int, goal: int) -> bool:  # pragma: no cover
+    worst = 0
+    for k in range(begin[i], begin[i + 1]):
+        worst = max(worst, abs(error[margin[k]]))
+    return worst <= goal
+
+
+@compiled
+def polish(  # pragma: no cover
+    begin: Any,
+    margin: Any,
+    first: Any,
+    cell: Any,
+    error: Any,
+    up: Any,
+    lean: Any,
+    base: int,
+    goal: int,
+    rounds: int,
+    state: Any,
+) -> int:
+    """Single moves and swaps that make the squares smaller and no error larger than the goal.
+
+    A swap moves a second cell of one of the margins the other way, so that this margin stays as it is.
+    Gives the number of moves and swaps made; ends early when a whole round makes none.
+    """
+    made = 0
+    for _ in range(rounds):
+        before = made
+        for i in range(up.size):
+            if begin[i] == begin[i + 1]:
+                continue
+            step = -base if up[i] == 1 else base
+            change = _gain(begin, margin, error, i, step) + (-lean[i] if up[i] == 1 else lean[i])
+            _move(begin, margin, error, i, step)
+            up[i] = 1 - up[i]
+            if change < 0.0 and _within(begin, margin, error, i, goal):
+                made += 1
+                continue
+            m = margin[begin[i] + _below(state, begin[i + 1] - begin[i])]
+            swapped = False
+            for _ in range(TRIES):
+                j = cell[first[m] + _below(state, first[m + 1] - first[m])]
+                if j == i or up[j] != up[i]:
+                    continue
+                back = _gain(begin, margin, error, j, -step) + (-lean[j] if up[j] == 1 else lean[j])
+                if change + back >= 0.0:
+                    continue
+                _move(begin, margin, error, j, -step)
+                if _within(begin, margin, error, i, goal) and _within(
+                    begin, margin, error, j, goal
+                ):
+                    up[j] = 1 - up[j]
+                    swapped = True
+                    break
+                _move(begin, margin, error, j, step)
+            if swapped:
+                made += 1
+            else:
+                _move(begin, margin, error, i, -step)
+                up[i] = 1 - up[i]
+        if made == before:
+            break
+    return made
