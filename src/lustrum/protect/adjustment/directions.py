@@ -1,0 +1,115 @@
+"""Which sensitive cells go up and which go down, before anything is optimised.
+
+Good directions cancel out: within a relation, what rises makes room for what falls. How well they
+cancel is a quadratic form of the directions: the least squared change of the whole table that brings every
+sensitive cell near its level, bounds left aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+from lustrum.protect.adjustment.problem import Problem
+
+__all__ = ["alternating", "balanced", "imbalance", "neighbours", "settled"]
+
+Floats = npt.NDArray[np.float64]
+Signs = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
+
+_FIRMNESS = 10.0  # a sensitive cell is held at its level so much more firmly than it resists moving
+_DENSE_UP_TO = 3000
+
+
+def alternating(problem: Problem) -> Signs:
+    """Up and down in turns, the largest levels first: a fixed start without chance."""
+    order = np.argsort(-(problem.up + problem.down), kind="stable")
+    signs = np.ones(problem.places.size, dtype=np.int64)
+    signs[order[1::2]] = -1
+    return signs
+
+
+def imbalance(problem: Problem) -> Floats:
+    """The matrix Q of ``s Q s``: what the movements s of the sensitive cells cost at least in squares.
+
+    Of large problems only the relations themselves are looked at: Q is how far they are out of balance.
+    """
+    places, weights = problem.places, problem.weights
+    own = sparse.csr_array(problem.relations.astype(np.float64))[:, places]
+    if max(places.size, problem.span.shape[1]) > _DENSE_UP_TO or problem.rest.shape[0]:
+        around = float(np.median(weights)) if weights.size else 1.0
+        form = (own.T @ own).toarray() * around
+        return np.asarray(form + np.diag(weights[places]))
+    span = problem.floats
+    spread = (span.T @ (sparse.diags_array(weights) @ span)).toarray()
+    touched = span[places].toarray()
+    factor = linalg.cho_factor(spread, lower=True)
+    give = touched @ linalg.cho_solve(factor, touched.T)
+    give[np.diag_indices_from(give)] += 1.0 / (_FIRMNESS * weights[places])
+    return np.asarray(linalg.inv(give))
+
+
+def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, float]:
+    """Turn directions, and pairs of opposite ones, while the form falls; and where it ends."""
+    up, down = problem.up.astype(np.float64), problem.down.astype(np.float64)
+    signs = directions.astype(np.int64).copy()
+    moves = np.where(signs > 0, up, -down)
+    slope = form @ moves
+    diagonal = np.diag(form).copy()
+    for _ in range(50 * max(signs.size, 1)):
+        change = np.where(signs > 0, -(up + down), up + down)
+        gain = -(2.0 * change * slope + change**2 * diagonal)
+        best = int(np.argmax(gain)) if gain.size else -1
+        if best < 0 or gain[best] <= 1e-9 * (1.0 + abs(float(moves @ slope))):
+            turned = _pair(form, gain, change)
+        else:
+            turned = (best,)
+        if not turned:
+            break
+        for place in turned:
+            slope = slope + form[:, place] * change[place]
+            moves[place] += change[place]
+            signs[place] = -signs[place]
+    return signs, float(moves @ slope)
+
+
+def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
+    """The two whose turning together gains most; none if no two gain."""
+    if gain.size < 2 or gain.size > _DENSE_UP_TO:
+        return ()
+    both = gain[:, None] + gain - 2.0 * form * np.outer(change, change)
+    np.fill_diagonal(both, -np.inf)
+    place = int(np.argmax(both))
+    one, other = divmod(place, gain.size)
+    return (one, other) if both[one, other] > 1e-9 * (1.0 + np.abs(gain).max()) else ()
+
+
+def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Signs]:
+    """Each start settled, the best first, none twice."""
+    ends = [settled(form, problem, start) for start in starts]
+    ends.sort(key=lambda end: end[1])
+    seen: dict[bytes, Signs] = {}
+    for signs, _ in ends:
+        seen.setdefault(signs.tobytes(), signs)
+    return list(seen.values())
+
+
+def neighbours(form: Floats, problem: Problem, size: int) -> list[Places]:
+    """Blocks of directions that depend on each other most, until every direction is in one."""
+    way = (problem.up + problem.down).astype(np.float64)
+    strength = np.abs(form * np.outer(way, way))
+    covered = np.zeros(way.size, dtype=np.bool_)
+    blocks = []
+    for seed in np.argsort(-np.diag(strength), kind="stable").tolist():
+        if covered[seed]:
+            continue
+        order = np.argsort(-strength[seed], kind="stable")
+        near = order[order != seed][: size - 1]
+        block = np.concatenate([[seed], near]).astype(np.intp)
+        covered[block] = True
+        blocks.append(block)
+    return blocks

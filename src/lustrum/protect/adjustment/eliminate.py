@@ -1,0 +1,137 @@
+"""What relations leave free: all whole solutions of ``A z = 0`` from a few whole numbers.
+
+Relations between the cells of a table say mostly the same things over again. Exact elimination in whole
+numbers finds the rows that say something, and cells from which all others follow by adding and
+subtracting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = ["Freedom", "eliminate"]
+
+Ints = npt.NDArray[np.int64]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+Row = dict[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """All z with ``A z = 0`` are ``span @ t`` for the t with ``rest @ t = 0``; whole t give all whole z.
+
+    ``free`` are the cells that t stands for, and ``rows`` are relations from which all others follow.
+    """
+
+    span: Sparse
+    rest: Sparse
+    free: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return f"Freedom({self.free.size} free of {self.span.shape[0]} cells)"
+
+
+def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None = None) -> Freedom:
+    """Solve every relation for one of its cells, in this order; exact, and whole numbers stay whole.
+
+    Short sums first keep the work small. A relation is solved for a cell that counts once in it; one
+    without such a cell stays in ``rest``.
+
+    >>> found = eliminate(sparse.csr_array([[1, 1, -1], [2, 2, -2]]))
+    >>> found.span.toarray().tolist(), found.rows.tolist()
+    ([[1, 0], [0, 1], [1, 1]], [0])
+    """
+    rows, width = matrix.shape
+    made = sparse.csr_array(matrix).astype(np.int64)
+    starts, cells, weights = made.indptr.tolist(), made.indices.tolist(), made.data.tolist()
+    solved: dict[int, Row] = {}
+    users: list[set[int]] = [set() for _ in range(width)]
+    told: list[int] = []
+    rest: list[tuple[int, Row]] = []
+    for row in range(rows) if order is None else np.asarray(order).tolist():
+        said: Row = {}
+        for at in range(starts[row], starts[row + 1]):
+            _add(said, cells[at], weights[at], solved)
+        if not said:
+            continue
+        pivot = _pivot(said, users)
+        if pivot is None:
+            rest.append((row, said))
+            continue
+        told.append(row)
+        sign = said.pop(pivot)
+        own = {cell: -weight * sign for cell, weight in said.items()}
+        for other in users[pivot]:
+            expression = solved[other]
+            factor = expression.pop(pivot)
+            for cell, weight in own.items():
+                total = expression.get(cell, 0) + factor * weight
+                if total:
+                    expression[cell] = total
+                    users[cell].add(other)
+                elif cell in expression:
+                    del expression[cell]
+                    users[cell].discard(other)
+        users[pivot] = set()
+        solved[pivot] = own
+        for cell in own:
+            users[cell].add(pivot)
+    return _collected(width, solved, told, rest)
+
+
+def _add(said: Row, cell: int, weight: int, solved: dict[int, Row]) -> None:
+    for part, share in solved[cell].items() if cell in solved else ((cell, 1),):
+        total = said.get(part, 0) + weight * share
+        if total:
+            said[part] = total
+        else:
+            said.pop(part, None)
+
+
+def _pivot(said: Row, users: list[set[int]]) -> int | None:
+    """A cell that counts once: the only one of its sign if there is one, then the least used."""
+    plus = sum(weight > 0 for weight in said.values())
+    lone = 1 if plus == 1 else -1 if len(said) - plus == 1 else 0
+    units = [cell for cell, weight in said.items() if abs(weight) == 1]
+    if not units:
+        return None
+    return min(units, key=lambda cell: (said[cell] != lone, len(users[cell]), cell))
+
+
+def _collected(
+    width: int, solved: dict[int, Row], told: list[int], rest: list[tuple[int, Row]]
+) -> Freedom:
+    free = np.array([cell for cell in range(width) if cell not in solved], dtype=np.intp)
+    place = np.full(width, -1, dtype=np.int64)
+    place[free] = np.arange(free.size)
+    span_rows = [solved.get(cell, {cell: 1}) for cell in range(width)]
+    left: list[Row] = []
+    for _, row in rest:
+        said: Row = {}
+        for cell, weight in row.items():
+            _add(said, cell, weight, solved)
+        left.append(said)
+    kept = [row for (row, _), said in zip(rest, left, strict=True) if said]
+    return Freedom(
+        span=_matrix(span_rows, place, free.size),
+        rest=_matrix([said for said in left if said], place, free.size),
+        free=free,
+        rows=np.sort(np.array(told + kept, dtype=np.intp)),
+    )
+
+
+def _matrix(rows: list[Row], place: Ints, width: int) -> Sparse:
+    indptr = np.cumsum([0] + [len(row) for row in rows])
+    cells = np.array([cell for row in rows for cell in row], dtype=np.intp)
+    data = np.array([weight for row in rows for weight in row.values()], dtype=np.int64)
+    made = sparse.csr_array((data, place[cells], indptr), shape=(len(rows), width))
+    made.sort_indices()
+    return made

@@ -1,0 +1,245 @@
+"""The least sum of weighted absolute changes: by linear programs for given directions, or exactly.
+
+Every change is split into a rise and a fall. For given directions that is a linear program; a direction
+that cannot be kept is allowed to fall short at a price, so that there always is an answer to improve on.
+With the directions as 0/1 variables it is the mixed program of Dandekar and Cox (2002).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.problem import Problem, as_floats
+from lustrum.protect.adjustment.programs import Program
+from lustrum.solve import Outcome
+
+__all__ = ["Directed", "Found", "Mixed", "improve"]
+
+Floats = npt.NDArray[np.float64]
+Signs = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
+
+_TOP = 1e3  # the largest weight inside a solver; it tells 1e-7 from nothing
+_PENALTY = 100.0 * _TOP
+_LARGEST_LEVEL = 2.0**20
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Directions, the real movement of all groups, how far directions fall short, and the cost of it all."""
+
+    directions: Signs
+    moved: Floats
+    short: float
+    cost: float
+    pull: Floats
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every direction is kept."""
+        return self.short <= 1e-6
+
+
+class Directed:
+    """The linear program for given directions, kept warm while directions are tried."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.unit, self.scale = _unit(problem), _scale(problem)
+        count, choices = problem.low.size, problem.places.size
+        rows = problem.relations.shape[0]
+        pick = sparse.csr_array(
+            (np.ones(choices), (np.arange(choices), problem.places)), shape=(choices, count)
+        )
+        one = sparse.eye_array(choices, format="csr")
+        none = sparse.csr_array((rows, choices))
+        relations = problem.relations.astype(np.float64)
+        matrix = sparse.block_array(
+            [[relations, -relations, none, none], [pick, -pick, one, -one]], format="csc"
+        )
+        low, high = split_bounds(problem, self.unit)
+        self._first = rows
+        self._program = Program(
+            matrix,
+            (np.zeros(rows + choices), np.zeros(rows + choices)),
+            (
+                np.concatenate([low, np.zeros(2 * choices)]),
+                np.concatenate([high, np.full(2 * choices, np.inf)]),
+            ),
+            np.concatenate([np.tile(problem.weights * self.scale, 2), self._penalty()]),
+            presolve="off",
+        )
+        self._shown: Signs | None = None
+
+    def _penalty(self) -> Floats:
+        return np.full(2 * self.problem.places.size, _PENALTY)
+
+    def solve(self, directions: Signs, seconds: float | None = None) -> Found | None:
+        """The least cost with these directions, or None where the clock ran out."""
+        problem, count = self.problem, self.problem.low.size
+        changed = (
+            np.arange(directions.size)
+            if self._shown is None
+            else np.flatnonzero(self._shown != directions)
+        )
+        up = directions[changed] > 0
+        self._program.row_bounds(
+            changed + self._first,
+            np.where(up, problem.up[changed] / self.unit, -np.inf),
+            np.where(up, np.inf, -problem.down[changed] / self.unit),
+        )
+        self._shown = directions.copy()
+        answer = self._program.run(seconds)
+        if answer.point is None or answer.prices is None:
+            return None
+        x = answer.point
+        short = float(x[2 * count :].sum()) * self.unit
+        moved = (x[:count] - x[count : 2 * count]) * self.unit
+        factor = self.unit / self.scale
+        pull = answer.prices[self._first :] / self.scale
+        return Found(directions.copy(), moved, short, answer.value * factor, pull)
+
+    def mark(self) -> tuple[object, Signs | None]:
+        """Where the program stands."""
+        return self._program.basis(), self._shown
+
+    def back(self, mark: tuple[object, Signs | None]) -> None:
+        """Go back there; the directions follow with the next question."""
+        self._program.return_to(mark[0])
+
+
+def improve(
+    directed: Directed,
+    start: Found,
+    clock: Clock,
+    passes: int = 3,
+    *,
+    tries: int | None = None,
+    until_feasible: bool = False,
+) -> Found:
+    """Turn one direction at a time while that lowers the cost, or until every direction is kept.
+
+    The cost is convex in where a cell ends, so its price times the way to the other side bounds what
+    turning can gain; the others need not be tried.
+    """
+    problem = directed.problem
+    way = (problem.up + problem.down).astype(np.float64)
+    best, tried = start, 0
+    for _ in range(passes):
+        before = best.cost
+        order = np.argsort(-np.abs(best.pull) * way, kind="stable")
+        for choice in order.tolist():
+            hope = best.pull[choice] * best.directions[choice] * way[choice]
+            if hope <= 1e-9 * (1.0 + best.cost):
+                continue
+            enough = tries is not None and tried >= tries
+            if clock.late or enough or (until_feasible and best.feasible):
+                return best
+            tried += 1
+            mark = directed.mark()
+            turned = best.directions.copy()
+            turned[choice] = -turned[choice]
+            found = directed.solve(turned, clock.left)
+            if found is not None and found.cost < best.cost - 1e-9 * (1.0 + best.cost):
+                best = found
+            else:
+                directed.back(mark)
+        if best.cost > before * (1.0 - 1e-3):
+            break
+    return best
+
+
+class Mixed:
+    """The mixed program with a 0/1 variable for each direction; some or all of them may be open."""
+
+    def __init__(self, problem: Problem, ceiling: float, *, relaxed: bool = False) -> None:
+        """``ceiling`` is a cost that can be had, from which follows how far a cell would ever go."""
+        self.problem = problem
+        self.unit, self.scale = _unit(problem), _scale(problem)
+        count, choices = problem.low.size, problem.places.size
+        relations = problem.relations.astype(np.float64)
+        rows = relations.shape[0]
+        low, high = split_bounds(problem, self.unit)
+        reach = 1.001 * ceiling / problem.weights[problem.places] / self.unit + 1.0
+        up, down = problem.up / self.unit, problem.down / self.unit
+        rise = np.maximum(up, np.minimum(high[problem.places], reach))
+        fall = np.maximum(down, np.minimum(high[count + problem.places], reach))
+        pick = sparse.csr_array(
+            (np.ones(choices), (np.arange(choices), problem.places)), shape=(choices, count)
+        )
+        zero = sparse.csr_array((choices, count))
+        matrix = sparse.block_array(
+            [
+                [relations, -relations, sparse.csr_array((rows, choices))],
+                [pick, zero, -sparse.diags_array(up)],
+                [pick, zero, -sparse.diags_array(rise)],
+                [zero, pick, sparse.diags_array(down)],
+                [zero, pick, sparse.diags_array(fall)],
+            ],
+            format="csc",
+        )
+        free, none = np.full(choices, np.inf), np.zeros(choices)
+        row_low = np.concatenate([np.zeros(rows), none, -free, down, -free])
+        row_high = np.concatenate([np.zeros(rows), free, none, free, fall])
+        self._program = Program(
+            matrix,
+            (row_low, row_high),
+            (np.concatenate([low, none]), np.concatenate([high, np.ones(choices)])),
+            np.concatenate([np.tile(problem.weights * self.scale, 2), none]),
+            whole=None if relaxed else np.arange(2 * count, 2 * count + choices),
+            mip_rel_gap=1e-6,
+        )
+
+    def rounded(self, start: Found, seconds: float | None) -> Signs:
+        """Directions from the relaxed program: the side to which each variable leans."""
+        answer = self._program.run(seconds)
+        if answer.point is None:
+            return start.directions
+        lean = answer.point[2 * self.problem.low.size :] - 0.5
+        return np.where(np.abs(lean) < 1e-6, start.directions, np.sign(lean)).astype(np.int64)
+
+    def solve(
+        self, start: Found, open_choices: Places, seconds: float | None, nodes: int | None = None
+    ) -> tuple[Signs, float, Outcome]:
+        """The best directions with the others as they are, and what no choice costs less than."""
+        problem, count = self.problem, self.problem.low.size
+        chosen = (start.directions > 0).astype(np.float64)
+        low, high = chosen.copy(), chosen.copy()
+        low[open_choices], high[open_choices] = 0.0, 1.0
+        self._program.column_bounds(np.arange(problem.places.size) + 2 * count, low, high)
+        if start.feasible:
+            moved = start.moved / self.unit
+            split = (np.maximum(moved, 0.0), np.maximum(-moved, 0.0), chosen)
+            self._program.start(np.concatenate(split))
+        answer = self._program.run(seconds, nodes)
+        factor = self.unit / self.scale
+        if answer.point is None:
+            bound = answer.bound * factor
+            return start.directions, bound, answer.outcome
+        directions = np.where(answer.point[2 * count :] > 0.5, 1, -1).astype(np.int64)
+        return directions, max(answer.bound * factor, 0.0), answer.outcome
+
+
+def split_bounds(problem: Problem, unit: float) -> tuple[Floats, Floats]:
+    """Bounds of all rises, then of all falls."""
+    low, high = as_floats(problem.low) / unit, as_floats(problem.high) / unit
+    return (
+        np.concatenate([np.maximum(low, 0.0), np.maximum(-high, 0.0)]),
+        np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)]),
+    )
+
+
+def _unit(problem: Problem) -> float:
+    """A power of two that brings movements to a size at which solvers are sharp."""
+    forced = np.concatenate([problem.up, problem.down, problem.low, -problem.high]).astype(float)
+    largest = float(np.where(np.abs(forced) < 2.0**60, forced, 0.0).max(initial=1.0))
+    return float(2.0 ** max(0, int(np.ceil(np.log2(max(largest, 1.0) / _LARGEST_LEVEL)))))
+
+
+def _scale(problem: Problem) -> float:
+    return _TOP / float(problem.weights.max(initial=1e-300))

@@ -1,0 +1,79 @@
+"""The least sum of weighted squares for given directions: a convex quadratic program without choices.
+
+Castro (2006) adjusts tables this way, and spreads the change over many cells instead of a few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.problem import Problem, as_floats
+from lustrum.solve import Outcome
+from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
+
+__all__ = ["Squares", "improve_squares", "least_squares"]
+
+Floats = npt.NDArray[np.float64]
+Signs = npt.NDArray[np.int64]
+
+_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """Directions, the real movement of all groups, its weighted squares, and what presses on directions."""
+
+    directions: Signs
+    moved: Floats
+    cost: float
+    pull: Floats
+    residual: float
+
+
+def least_squares(
+    problem: Problem, directions: Signs, seconds: float | None = None
+) -> Squares | None:
+    """The optimum for these directions, or None where they cannot be kept or the clock ran out."""
+    low, high = problem.bounds(directions)
+    if bool((low > high).any()):
+        return None
+    scale = 1.0 / max(float(problem.weights.max(initial=0.0)), 1e-300)
+    found = minimise_quadratic(
+        QuadraticProblem(
+            2.0 * problem.weights * scale,
+            np.zeros(low.size),
+            problem.rest,
+            np.zeros(problem.rest.shape[0]),
+            as_floats(low),
+            as_floats(high),
+            span=problem.floats,
+        ),
+        tolerance=_TOLERANCE,
+        seconds=seconds,
+    )
+    if found.outcome is not Outcome.OPTIMAL or found.point is None or found.pressure is None:
+        return None
+    pull = found.pressure[problem.places] / scale
+    return Squares(directions.copy(), found.point, found.value / scale, pull, found.residual)
+
+
+def improve_squares(problem: Problem, start: Squares, clock: Clock, tries: int = 12) -> Squares:
+    """Turn the direction under the most pressure, and keep it turned if that lowers the cost."""
+    way = (problem.up + problem.down).astype(np.float64)
+    best, failed = start, set[int]()
+    for _ in range(tries):
+        hope = best.pull * best.directions * way
+        order = [c for c in np.argsort(-hope, kind="stable").tolist() if c not in failed]
+        if not order or hope[order[0]] <= 1e-9 * best.cost or clock.late:
+            break
+        turned = best.directions.copy()
+        turned[order[0]] = -turned[order[0]]
+        found = least_squares(problem, turned, clock.left)
+        failed.add(order[0])
+        if found is not None and found.cost < best.cost * (1.0 - 1e-9):
+            best = found
+    return best

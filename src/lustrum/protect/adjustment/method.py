@@ -1,0 +1,191 @@
+"""Controlled tabular adjustment as a method: which cells must move comes from a sensitivity rule.
+
+What anybody can know of a cell from the method alone is little: it may have moved by any amount, unless a
+public cap holds for all cells, sensitive ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.protect.adjustment.adjust import WeightWord, adjust
+from lustrum.protect.adjustment.search import DirectionWord, Norm
+from lustrum.protect.method import Stage, released
+from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
+from lustrum.structure import UNBOUNDED, Structure
+
+__all__ = ["ControlledAdjustment"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Kept = Literal["nothing", "grand-total", "totals"]
+
+
+@dataclass(frozen=True)
+class ControlledAdjustment:
+    """Sensitive cells are published at least their protection level away, and all numbers add up.
+
+    ``rule`` finds the sensitive cells and their levels: a rule, or its words in a policy. ``norm`` is
+    ``l1``, which moves few cells, or ``l2``, which moves many a little. ``directions`` says how it is found
+    which cells go up and which down. ``keep`` are cells that stay as they are, and ``max_change`` is the
+    largest share of its size by which any cell may move; both are public. ``seconds`` end a long search.
+
+    >>> table = Table.from_counts([1, 5, 9])
+    >>> release = ControlledAdjustment(rule={"rule": "threshold", "minimum": 3}).apply(table)
+    >>> abs(int(release.published[0]) - 1) >= 1
+    True
+    """
+
+    name: ClassVar[str] = "controlled-adjustment"
+    stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
+    norm: Norm = "l1"
+    directions: DirectionWord = "heuristic"
+    weights: WeightWord = "reciprocal"
+    keep: Kept = "nothing"
+    max_change: float | None = None
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rule, Mapping):
+            object.__setattr__(self, "rule", read_rule(self.rule))
+        elif not hasattr(self.rule, "judge"):
+            raise InputError("The rule of controlled adjustment must be a rule or its words.")
+        words = {"norm": Norm, "directions": DirectionWord, "weights": WeightWord, "keep": Kept}
+        for field, valid in words.items():
+            given = getattr(self, field)
+            if given not in get_args(valid):
+                known = choices(str(given), get_args(valid))
+                raise InputError(
+                    f"'{field}' of controlled adjustment cannot be {given!r}; {known}."
+                )
+        if self.directions == "exact" and self.norm == "l2":
+            raise InputError("Exact directions are for the norm 'l1'; with 'l2' use 'heuristic'.")
+        if self.max_change is not None and not (
+            _number(self.max_change) and 0 < self.max_change < 1
+        ):
+            raise InputError("'max_change' is a share above 0 and below 1, such as 0.2.")
+        if not (_number(self.seconds) and 0 < self.seconds < np.inf):
+            raise InputError("'seconds' of controlled adjustment must be a number above 0.")
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Adjust a table; chance comes from the generator, else from record keys, else from a fixed order."""
+        assert not isinstance(self.rule, Mapping)
+        found = self.rule.judge(table)
+        relations = Structure.of_tables([table.axes]).relations.matrix
+        sensitive = found.mask.ravel()
+        lower, upper = _levels(found)
+        frozen = self._frozen(table, relations)
+        adjusted = adjust(
+            table.values.ravel(),
+            relations,
+            sensitive,
+            lower[sensitive],
+            upper[sensitive],
+            norm=self.norm,
+            directions=self.directions,
+            frozen=frozen.ravel(),
+            weights=self.weights,
+            max_change=self.max_change,
+            seconds=self.seconds,
+            rng=_chance(table, rng, self.name) if rng is None else rng,
+        )
+        published = adjusted.values.reshape(table.shape)
+        low, high = self._known(table, published, frozen)
+        return released(table, self, published, low=low, high=high, notes=self._notes())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        assert not isinstance(self.rule, Mapping)
+        words: dict[str, Any] = {
+            "method": self.name,
+            "rule": self.rule.to_mapping(),
+            "norm": self.norm,
+            "directions": self.directions,
+            "weights": self.weights,
+            "keep": self.keep,
+            "seconds": self.seconds,
+        }
+        return words if self.max_change is None else words | {"max_change": self.max_change}
+
+    def _frozen(self, table: Table, relations: Any) -> Mask:
+        frozen = np.zeros(table.shape, dtype=np.bool_)
+        if self.keep == "totals":
+            frozen |= ~table.inner
+        elif self.keep == "grand-total":
+            parts, totals = (relations > 0).sum(axis=0), (relations < 0).sum(axis=0)
+            frozen |= ((parts == 0) & (totals > 0)).reshape(table.shape)
+        if table.structural is not None:
+            frozen |= table.structural
+        return frozen
+
+    def _known(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
+        """What holds whatever the true values were; only kept cells, signs and the cap tell anything."""
+        if self.max_change is not None:
+            low, high = _within(published, self.max_change)
+        else:
+            floor = 0 if table.kind == "count" else -UNBOUNDED
+            low = np.full(table.shape, floor, dtype=np.int64)
+            # Only a value below 0 is ever published below 0.
+            high = np.where(published < 0, -1, UNBOUNDED)
+        return np.where(frozen, published, low), np.where(frozen, published, high)
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = [
+            "Some numbers were changed so that nobody's contribution can be worked out, others so that all "
+            "numbers add up; it is not told which."
+        ]
+        if self.keep != "nothing":
+            kept = "The grand total is" if self.keep == "grand-total" else "All totals are"
+            notes.append(f"{kept} as counted.")
+        if self.max_change is not None:
+            notes.append(
+                f"No number was changed by more than {self.max_change:.0%} of its true size."
+            )
+        return tuple(notes)
+
+
+def _levels(found: Sensitivity) -> tuple[Ints, Ints]:
+    """Levels for each way; a cell may not go a way that leads nowhere, and must move by one at least."""
+    half = (found.sliding + 1) // 2
+    upper = np.where(found.mask, np.maximum(np.maximum(found.upper, half), 1), 0)
+    lower = np.where(found.lower > 0, np.maximum(found.lower, half), 0)
+    return lower.ravel(), upper.ravel()
+
+
+def _chance(
+    table: Table, rng: np.random.Generator | None, purpose: str
+) -> np.random.Generator | None:
+    """A generator from all record keys of the table together, if it has keys."""
+    if rng is not None or table.keys is None:
+        return rng
+    words = cell_words(table.keys, purpose)
+    return np.random.default_rng(int(words.sum(dtype=np.uint64)))
+
+
+def _within(published: Ints, share: float) -> tuple[Ints, Ints]:
+    """All t with ``|published - t| <= share * |t|``: from p / (1 + r) to p / (1 - r), drawn in."""
+    part = Fraction(str(share))
+    top, bottom = part.numerator, part.denominator
+    size = np.abs(published).astype(object)
+    nearest = -((-size * bottom) // (bottom + top))
+    furthest = size * bottom // (bottom - top)
+    nearest, furthest = (
+        np.minimum(end, UNBOUNDED).astype(np.int64).reshape(published.shape)
+        for end in (nearest, furthest)
+    )
+    negative = published < 0
+    return np.where(negative, -furthest, nearest), np.where(negative, -nearest, furthest)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

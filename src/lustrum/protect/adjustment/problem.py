@@ -1,0 +1,207 @@
+"""The problem of controlled adjustment, brought down to what can really move.
+
+Cells that the relations tie together move as one. A sensitive cell with only one direction left is a plain
+bound. What remains is often a fraction of the cells, and of the directions to be chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.model import InputError
+from lustrum.protect.adjustment.eliminate import eliminate
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["NO_ADJUSTMENT", "Problem", "as_floats", "reduce_problem"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+Signs = npt.NDArray[np.int64]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+NO_ADJUSTMENT = (
+    "No adjustment was found that protects all sensitive cells: the bounds, or cells that must not move, "
+    "are closer than the protection levels; free some cells, widen the bounds, lower the levels, or "
+    "allow more time."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Groups of cells that move as one, by how much they may, and which must.
+
+    ``span`` and ``rest`` give all movements (see :class:`~lustrum.protect.adjustment.eliminate.Freedom`), and
+    ``relations`` says the same as a matrix with few entries. Group ``places[i]`` must move up by at least
+    ``up[i]`` or down by at least ``down[i]``; both are possible as far as its own bounds go.
+    """
+
+    span: Sparse
+    rest: Sparse
+    relations: Sparse
+    low: Ints
+    high: Ints
+    weights: Floats
+    places: Places
+    down: Ints
+    up: Ints
+    group: Places
+    sign: Signs
+
+    def __repr__(self) -> str:
+        return f"Problem({self.low.size} groups of cells, {self.places.size} directions)"
+
+    def bounds(self, directions: Signs) -> tuple[Ints, Ints]:
+        """The bounds of all groups once the directions are given."""
+        low, high = self.low.copy(), self.high.copy()
+        up = directions > 0
+        low[self.places[up]] = np.maximum(low[self.places[up]], self.up[up])
+        high[self.places[~up]] = np.minimum(high[self.places[~up]], -self.down[~up])
+        return low, high
+
+    def spread(self, moved: Ints) -> Ints:
+        """The movement of every cell from that of the groups."""
+        every = np.append(moved, 0)  # cells that cannot move are in the last group
+        return np.asarray(every[self.group] * self.sign)
+
+    def distance(self, moved: npt.NDArray[Any], norm: str) -> float:
+        """The weighted distance: of absolute values, or of squares."""
+        size = np.abs(moved.astype(np.float64))
+        return float(self.weights @ (size if norm == "l1" else size**2))
+
+    @cached_property
+    def floats(self) -> Sparse:
+        """The span in floating point."""
+        return self.span.astype(np.float64)
+
+
+def reduce_problem(
+    matrix: Sparse,
+    sizes: Ints,
+    low: Ints,
+    high: Ints,
+    sensitive: Places,
+    lower: Ints,
+    upper: Ints,
+    weights: Floats,
+) -> Problem:
+    """Tie cells together, and settle the directions that have no choice.
+
+    ``low`` and ``high`` bound the movement of each cell; a level of 0 means that a sensitive cell must not
+    go that way. ``sizes`` only order the work.
+    """
+    width = matrix.shape[1]
+    held = np.flatnonzero((low == 0) & (high == 0))
+    pins = sparse.csr_array(
+        (np.ones(held.size, np.int64), (np.arange(held.size), held)), shape=(held.size, width)
+    )
+    every = sparse.vstack([pins, sparse.csr_array(matrix).astype(np.int64)], format="csr")
+    every.eliminate_zeros()
+    largest = np.zeros(every.shape[0], dtype=np.int64)
+    rows = np.repeat(np.arange(every.shape[0]), np.diff(every.indptr))
+    np.maximum.at(largest, rows, sizes[every.indices])
+    largest[: held.size] = -1
+    freedom = eliminate(every, np.argsort(largest, kind="stable"))
+    group, sign, first = _groups(freedom.span)
+    count = first.size
+    least, most = _together(low, high, group, sign, count)
+    ways_up = np.where(upper > 0, upper, UNBOUNDED)
+    ways_down = np.where(lower > 0, lower, UNBOUNDED)
+    up, down = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    own, turned = group[sensitive], sign[sensitive] < 0
+    if bool((own == count).any()):
+        raise InputError(NO_ADJUSTMENT)
+    np.maximum.at(up, own, np.where(turned, ways_down, ways_up))
+    np.maximum.at(down, own, np.where(turned, ways_up, ways_down))
+    must = np.flatnonzero(up > 0)
+    can_rise, can_fall = up[must] <= most[must], -down[must] >= least[must]
+    if bool((~can_rise & ~can_fall).any()):
+        raise InputError(NO_ADJUSTMENT)
+    only_up, only_down = must[can_rise & ~can_fall], must[can_fall & ~can_rise]
+    least[only_up] = np.maximum(least[only_up], up[only_up])
+    most[only_down] = np.minimum(most[only_down], -down[only_down])
+    if bool((least > most).any()):
+        raise InputError(NO_ADJUSTMENT)
+    places = must[can_rise & can_fall]
+    return Problem(
+        span=freedom.span[first],
+        rest=freedom.rest,
+        relations=_merged(every[freedom.rows], group, sign, count),
+        low=least,
+        high=most,
+        weights=np.asarray(np.bincount(group, weights, count + 1)[:count], dtype=np.float64),
+        places=places,
+        down=down[places],
+        up=up[places],
+        group=group,
+        sign=sign,
+    )
+
+
+def _groups(span: Sparse) -> tuple[Places, Signs, Places]:
+    """Cells with the same or the opposite row move as one; cells with an empty row do not move."""
+    cuts = span.indptr.tolist()
+    empty = np.diff(span.indptr) == 0
+    heads = np.zeros(span.shape[0], dtype=np.int64)
+    heads[~empty] = span.data[span.indptr[:-1][~empty]]
+    sign = np.where(heads < 0, -1, 1).astype(np.int64)
+    seen: dict[bytes, int] = {}
+    group = np.zeros(span.shape[0], dtype=np.intp)
+    first: list[int] = []
+    for cell in range(span.shape[0]):
+        a, b = cuts[cell], cuts[cell + 1]
+        if a == b:
+            group[cell] = -1
+            continue
+        key = span.indices[a:b].tobytes() + (span.data[a:b] * sign[cell]).tobytes()
+        if key not in seen:
+            seen[key] = len(first)
+            first.append(cell)
+        group[cell] = seen[key]
+    # The first of a group shows its movement as it is.
+    lead = np.array(first, dtype=np.intp)
+    moving = group >= 0
+    if lead.size:
+        sign[moving] = sign[moving] * sign[lead][group[moving]]
+    group[~moving] = len(first)
+    return group, sign, lead
+
+
+def _together(low: Ints, high: Ints, group: Places, sign: Signs, count: int) -> tuple[Ints, Ints]:
+    least = np.full(count + 1, -UNBOUNDED, dtype=np.int64)
+    most = np.full(count + 1, UNBOUNDED, dtype=np.int64)
+    np.maximum.at(least, group, np.where(sign > 0, low, -high))
+    np.minimum.at(most, group, np.where(sign > 0, high, -low))
+    if least[count] > 0 or most[count] < 0 or bool((least > most).any()):
+        raise InputError(NO_ADJUSTMENT)
+    return least[:count], most[:count]
+
+
+def _merged(matrix: Sparse, group: Places, sign: Signs, count: int) -> Sparse:
+    moving = np.flatnonzero(group < count)
+    fold = sparse.csr_array(
+        (sign[moving], (moving, group[moving])), shape=(group.size, count), dtype=np.int64
+    )
+    made = (matrix @ fold).tocsr()
+    made.eliminate_zeros()
+    made.sort_indices()
+    seen: dict[bytes, int] = {}
+    cuts = made.indptr.tolist()
+    for row in range(made.shape[0]):
+        a, b = cuts[row], cuts[row + 1]
+        if b > a:
+            data = made.data[a:b] * (1 if made.data[a] > 0 else -1)
+            seen.setdefault(made.indices[a:b].tobytes() + data.tobytes(), row)
+    return made[np.fromiter(seen.values(), dtype=np.intp, count=len(seen))]
+
+
+def as_floats(ends: Ints) -> Floats:
+    """Ends for a solver, where no bound is an infinity."""
+    return np.where(np.abs(ends) >= UNBOUNDED // 2, np.sign(ends) * np.inf, ends.astype(np.float64))

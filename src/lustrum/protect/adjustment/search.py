@@ -1,0 +1,198 @@
+"""From a problem to directions and a real solution: which heuristics run, in which order.
+
+All steps are counted, not timed, so that the same problem has the same answer; the clock only cuts off what
+would take too long, and the answer says when it did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
+from lustrum.protect.adjustment.l1 import Directed, Found, Mixed, improve
+from lustrum.protect.adjustment.l2 import improve_squares, least_squares
+from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, Problem
+from lustrum.solve import Outcome
+
+__all__ = ["DirectionWord", "Norm", "Solution", "search"]
+
+Floats = npt.NDArray[np.float64]
+Signs = npt.NDArray[np.int64]
+Norm = Literal["l1", "l2"]
+DirectionWord = Literal["heuristic", "exact", "balanced", "relaxed", "random"]
+
+_STARTS = 10
+_TRIED = 3
+_BLOCK = 8
+_BLOCK_NODES = 50
+_TRIES = 100  # so many directions are turned on trial
+_SMALL = 200  # up to so many groups of cells, blocks of directions are searched too
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Directions, the real movement of all groups, its distance, and what no distance is below."""
+
+    directions: Signs
+    moved: Floats
+    cost: float
+    bound: float
+    cut_short: bool
+
+
+def search(
+    problem: Problem,
+    norm: Norm,
+    word: DirectionWord,
+    clock: Clock,
+    rng: np.random.Generator | None,
+) -> Solution:
+    """Directions by this way, and the best real solution for them."""
+    if word == "exact" and norm != "l1":
+        raise InputError(
+            "Exact directions are for the norm 'l1'; with 'l2' use 'heuristic' or another way."
+        )
+    if word == "random" and rng is None:
+        raise InputError("Random directions need chance; give a random generator ('rng').")
+    form = imbalance(problem)
+    candidates = _candidates(problem, form, word, rng, clock)
+    directed = Directed(problem)
+    best = _best(directed, candidates, clock)
+    if not best.feasible:
+        best = _repaired(directed, best, clock)
+    if norm == "l2":
+        return _squares(problem, best, word, clock, candidates)
+    return _absolutes(problem, form, directed, best, word, clock)
+
+
+def _candidates(
+    problem: Problem,
+    form: Floats,
+    word: DirectionWord,
+    rng: np.random.Generator | None,
+    clock: Clock,
+) -> list[Signs]:
+    count = problem.places.size
+    chance = np.random.default_rng(0) if rng is None else rng  # a fixed order where there is none
+    draws = [_signs(chance, count) for _ in range(1 if word == "random" else _STARTS - 1)]
+    if word == "random":
+        return draws
+    if word == "relaxed":
+        start = Found(draws[0], np.zeros(problem.low.size), np.inf, np.inf, np.zeros(count))
+        return [Mixed(problem, _far(problem), relaxed=True).rounded(start, clock.left)]
+    return balanced(form, problem, [alternating(problem), *draws])[:_TRIED]
+
+
+def _signs(rng: np.random.Generator, count: int) -> Signs:
+    return rng.integers(0, 2, count, dtype=np.int64) * 2 - 1
+
+
+def _best(directed: Directed, candidates: list[Signs], clock: Clock) -> Found:
+    best: Found | None = None
+    for directions in candidates:
+        if best is not None and clock.late:
+            break
+        found = directed.solve(directions, clock.left if best is not None else None)
+        if found is not None and (best is None or found.cost < best.cost):
+            best = found
+    if best is None:
+        raise InputError(NO_ADJUSTMENT)
+    return best
+
+
+def _repaired(directed: Directed, found: Found, clock: Clock) -> Found:
+    """Turn what falls short, by the price of falling short; then look for any directions at all."""
+    found = improve(directed, found, clock, passes=2, until_feasible=True)
+    if found.feasible:
+        return found
+    problem = directed.problem
+    mixed = Mixed(problem, _far(problem))
+    directions, _, outcome = mixed.solve(found, np.arange(problem.places.size), clock.left)
+    again = None if outcome is Outcome.INFEASIBLE else directed.solve(directions, None)
+    if again is None or not again.feasible:
+        raise InputError(NO_ADJUSTMENT)
+    return again
+
+
+def _far(problem: Problem) -> float:
+    """A cost beyond any that would be found: every cell moves by all levels together."""
+    levels = float((problem.up + problem.down).sum())
+    forced = np.maximum(problem.low, -problem.high).astype(np.float64)
+    return (levels + float(np.maximum(forced, 0.0).sum()) + 1.0) * float(
+        problem.weights.max(initial=0.0)
+    )
+
+
+def _absolutes(
+    problem: Problem,
+    form: Floats,
+    directed: Directed,
+    best: Found,
+    word: DirectionWord,
+    clock: Clock,
+) -> Solution:
+    bound = 0.0
+    if word in ("heuristic", "exact") and problem.places.size:
+        share = Clock(clock.left * (0.4 if word == "exact" else 1.0))
+        best = improve(directed, best, share, tries=_TRIES if word == "heuristic" else None)
+        mixed = Mixed(problem, best.cost)
+        if word == "exact" or problem.low.size <= _SMALL:
+            for block in neighbours(form, problem, _BLOCK):
+                if share.late:
+                    break
+                directions, _, _ = mixed.solve(best, block, share.left, _BLOCK_NODES)
+                best = _kept(directed, best, directions)
+        if word == "exact":
+            every = np.arange(problem.places.size)
+            directions, bound, _ = mixed.solve(best, every, clock.left)
+            best = _kept(directed, best, directions)
+    if problem.places.size == 0:
+        bound = best.cost
+    bound = max(bound, _floor(problem))
+    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), clock.late)
+
+
+def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
+    if np.array_equal(directions, best.directions):
+        return best
+    found = directed.solve(directions, None)
+    better = found is not None and found.feasible and found.cost < best.cost
+    return found if better and found is not None else best
+
+
+def _floor(problem: Problem) -> float:
+    """What the sensitive cells alone cost."""
+    levels = np.minimum(problem.up, problem.down).astype(np.float64)
+    forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
+    forced[problem.places] = np.maximum(forced[problem.places], levels)
+    return float(problem.weights @ forced)
+
+
+def _squares(
+    problem: Problem,
+    start: Found,
+    word: DirectionWord,
+    clock: Clock,
+    candidates: list[Signs],
+) -> Solution:
+    best = least_squares(problem, start.directions)
+    for directions in candidates if word == "heuristic" else []:
+        if clock.late or np.array_equal(directions, start.directions):
+            continue
+        other = least_squares(problem, directions, clock.left)
+        best = other if best is None or (other and other.cost < best.cost) else best
+    if best is None:
+        raise InputError(NO_ADJUSTMENT)
+    if word == "heuristic":
+        best = improve_squares(problem, best, clock)
+    levels = np.minimum(problem.up, problem.down).astype(np.float64)
+    forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
+    forced[problem.places] = np.maximum(forced[problem.places], levels)
+    bound = best.cost if problem.places.size == 0 else float(problem.weights @ forced**2)
+    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), clock.late)

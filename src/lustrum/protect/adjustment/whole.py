@@ -1,0 +1,139 @@
+"""The nearest whole numbers that satisfy relations: controlled rounding to base 1.
+
+Given a real solution, each number goes to the whole number below or above it so that all relations hold
+again and the cost is least. Between two neighbouring whole numbers the cost is a straight line, so that
+is a linear program, and for tables of two dimensions its vertices are whole (Cox and Ernst 1982). Where
+they are not, a search over whole numbers follows, and where even that finds nothing, numbers may go further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.programs import Answer, Program
+from lustrum.solve import Outcome
+
+__all__ = ["nearest_whole"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+Cost = Callable[[Ints], Floats]
+
+_WHOLE = 1e-6
+_WIDTHS = (0, 1, 3, 8)
+_TOP = 1e3
+
+
+def nearest_whole(
+    matrix: Sparse,
+    target: Ints,
+    point: Floats,
+    low: Ints,
+    high: Ints,
+    cost: Cost,
+    clock: Clock,
+) -> tuple[Ints | None, bool]:
+    """Whole x near the point with ``matrix @ x = target``, and whether it is the best next to the point.
+
+    ``cost`` gives, for whole numbers in all places, what each costs; it must be convex. None where the time
+    does not suffice, or where there is nothing near.
+    """
+    snapped = np.round(point)
+    near = np.abs(point - snapped) < _WHOLE
+    # Bounds may be as good as infinite, where floats no longer count in ones.
+    floor = np.where(near, snapped, np.floor(point)).astype(np.int64)
+    floor = np.clip(floor, low, high)
+    if near.all() and np.array_equal(matrix @ floor, target):
+        return floor, True
+    for width in _WIDTHS:
+        steps = _Steps(matrix, target, floor, low, high, cost, width)
+        if steps.crossed:
+            continue
+        found = steps.linear(clock)
+        if found is None:
+            return None, False
+        if found.outcome is Outcome.INFEASIBLE:
+            continue
+        moved = steps.read(found)
+        if moved is not None:
+            return moved, width == 0
+        moved, best = steps.search(clock)
+        if moved is not None:
+            return moved, best and width == 0
+        if clock.late:
+            break
+    return None, False
+
+
+class _Steps:
+    """``x = floor - width + steps``, where each step is at most 1 and dearer than the one before."""
+
+    def __init__(
+        self,
+        matrix: Sparse,
+        target: Ints,
+        floor: Ints,
+        low: Ints,
+        high: Ints,
+        cost: Cost,
+        width: int,
+    ) -> None:
+        self.matrix, self.target = matrix, target
+        self.low = np.maximum(floor - width, low)
+        top = np.minimum(floor + 1 + width, high)
+        self.crossed = bool((self.low > top).any())
+        self.room = top - self.low
+        count = 2 * width + 1
+        prices, columns = [], []
+        before = cost(self.low)
+        for step in range(1, count + 1):
+            now = cost(self.low + step)
+            open_cells = np.flatnonzero(self.room >= step)
+            prices.append((now - before)[open_cells])
+            columns.append(open_cells)
+            before = now
+        self.place = np.concatenate(columns)
+        self.prices = np.concatenate(prices)
+        self.scale = _TOP / max(float(np.abs(self.prices).max(initial=0.0)), 1e-300)
+        self.side = (target - matrix @ self.low).astype(np.float64)
+
+    def _program(self, whole: bool) -> Program:
+        steps = self.matrix.tocsc().astype(np.float64)[:, self.place]
+        size = self.place.size
+        return Program(
+            steps,
+            (self.side, self.side),
+            (np.zeros(size), np.ones(size)),
+            self.prices * self.scale,
+            whole=np.arange(size) if whole else None,
+            **({"mip_rel_gap": 1e-4} if whole else {}),
+        )
+
+    def linear(self, clock: Clock) -> Answer | None:
+        """The linear program; None where the clock ran out."""
+        answer = self._program(False).run(clock.left)
+        return None if answer.outcome is Outcome.CUT_SHORT else answer
+
+    def search(self, clock: Clock) -> tuple[Ints | None, bool]:
+        """The same over whole numbers."""
+        answer = self._program(True).run(clock.left)
+        found = None if answer.point is None else self.read(answer)
+        return found, answer.outcome is Outcome.OPTIMAL
+
+    def read(self, answer: Answer) -> Ints | None:
+        """The whole numbers of a vertex, if they are whole and all relations hold to the last unit."""
+        if answer.point is None:
+            return None
+        taken = np.bincount(self.place, weights=answer.point, minlength=self.low.size)
+        whole = np.round(taken)
+        if bool((np.abs(taken - whole) > 1e-4).any()):
+            return None
+        moved = self.low + whole.astype(np.int64)
+        return moved if np.array_equal(self.matrix @ moved, self.target) else None

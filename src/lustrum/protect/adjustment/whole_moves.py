@@ -1,0 +1,128 @@
+"""Whole numbers near a movement of a table, found through the cells that are free.
+
+If the free cells move by whole numbers, all cells do, and everything adds up. So the free cells are rounded,
+and only where a total then falls short of a bound, the free cells around it are chosen anew by a small
+search. Bounds are few and far between, so the searches stay small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.problem import Problem, as_floats
+from lustrum.protect.adjustment.programs import Program
+
+__all__ = ["whole_moves"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_REACH = 4  # so many steps may a free cell go away from its rounding
+_GAP = 0.05
+
+
+def whole_moves(
+    problem: Problem, point: Floats, low: Ints, high: Ints, clock: Clock
+) -> Ints | None:
+    """Whole movements within the bounds near the point, or None where none are found in time."""
+    span = problem.span.tocsr()
+    if problem.rest.shape[0]:
+        return None
+    start = _free_part(problem, point)
+    chosen = _kept_inside(problem, start, low, high)
+    open_cells = np.zeros(chosen.size, dtype=np.bool_)
+    while True:
+        moved = span @ chosen
+        failed = (moved < low) | (moved > high)
+        if not failed.any():
+            return np.asarray(moved)
+        wider = _around(problem, failed, open_cells)
+        if np.array_equal(wider, open_cells) or clock.late:
+            return None
+        open_cells = wider
+        found = _chosen_anew(problem, start, chosen, open_cells, low, high, clock)
+        chosen = chosen if found is None else found
+
+
+def _free_part(problem: Problem, point: Floats) -> Floats:
+    """The free numbers behind a movement: every one of them is a cell by itself."""
+    span = problem.span.tocsr()
+    alone = np.flatnonzero(np.diff(span.indptr) == 1)
+    place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
+    units = np.abs(sign) == 1
+    free = np.zeros(span.shape[1])
+    free[place[units]] = point[alone[units]] * sign[units]
+    return free
+
+
+def _kept_inside(problem: Problem, start: Floats, low: Ints, high: Ints) -> Ints:
+    """Each free number rounded, inside the bounds of the cell that it is."""
+    span = problem.span.tocsr()
+    alone = np.flatnonzero(np.diff(span.indptr) == 1)
+    place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
+    least = np.full(start.size, np.iinfo(np.int64).min // 2)
+    most = np.full(start.size, np.iinfo(np.int64).max // 2)
+    units = np.abs(sign) == 1
+    plus = sign[units] > 0
+    cells = alone[units]
+    np.maximum.at(least, place[units], np.where(plus, low[cells], -high[cells]))
+    np.minimum.at(most, place[units], np.where(plus, high[cells], -low[cells]))
+    return np.clip(np.round(start).astype(np.int64), least, most)
+
+
+def _around(problem: Problem, failed: Mask, open_cells: Mask) -> Mask:
+    """The free cells in what failed, and those that share a cell with free cells that are open already."""
+    touches = abs(problem.span)
+    wider = open_cells | np.asarray((touches.T @ failed.astype(np.int64)) > 0)
+    if open_cells.any() and np.array_equal(wider, open_cells):
+        small = np.diff(problem.span.indptr) <= 4 * max(
+            1, int(np.median(np.diff(problem.span.indptr)))
+        )
+        near = (touches @ open_cells.astype(np.int64) > 0) & small
+        wider = wider | np.asarray((touches.T @ near.astype(np.int64)) > 0)
+        if np.array_equal(wider, open_cells):
+            wider = np.ones_like(open_cells)
+    return np.asarray(wider)
+
+
+def _chosen_anew(
+    problem: Problem,
+    start: Floats,
+    chosen: Ints,
+    open_cells: Mask,
+    low: Ints,
+    high: Ints,
+    clock: Clock,
+) -> Ints | None:
+    """The open free cells such that all bounds hold, as near to the real solution as a straight cost tells."""
+    places = np.flatnonzero(open_cells)
+    span = problem.span.tocsr()
+    moved = span @ chosen
+    part = span[:, places].tocsr()
+    bounded = (np.abs(as_floats(low)) < np.inf) | (np.abs(as_floats(high)) < np.inf)
+    rows = np.flatnonzero((np.diff(part.indptr) > 0) & bounded)
+    stiff = abs(span[:, places]).T @ problem.weights
+    # Steps up and steps down cost alike, less what brings the free cell nearer to where it was.
+    off = start[places] - chosen[places]
+    price = np.concatenate([stiff * (1.0 - off), stiff * (1.0 + off)])
+    price = 1e3 * np.maximum(price, 0.0) / max(float(price.max(initial=0.0)), 1e-300)
+    matrix = sparse.hstack([part[rows], -part[rows]], format="csc")
+    program = Program(
+        matrix,
+        (as_floats(low)[rows] - moved[rows], as_floats(high)[rows] - moved[rows]),
+        (np.zeros(2 * places.size), np.full(2 * places.size, float(_REACH))),
+        price,
+        whole=np.arange(2 * places.size),
+        mip_rel_gap=_GAP,
+    )
+    answer = program.run(clock.left)
+    if answer.point is None:
+        return None
+    steps = np.round(answer.point).astype(np.int64)
+    found = chosen.copy()
+    found[places] += steps[: places.size] - steps[places.size :]
+    return found

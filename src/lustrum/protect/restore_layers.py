@@ -1,0 +1,95 @@
+"""Margins as layers: each cell belongs to at most one total of a layer, so a layer is met by one scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.model import InputError
+
+__all__ = ["Layer", "fit_layers", "layers_of"]
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """``labels[cell]`` is the total that a cell belongs to, or -1; ``name`` is for messages."""
+
+    labels: Places
+    totals: Floats
+    name: str
+
+    @classmethod
+    def of_axes(cls, shape: tuple[int, ...], axes: tuple[int, ...], margin: Floats) -> Layer:
+        """The margin along some axes of a table, in rising order."""
+        inner = np.arange(margin.size, dtype=np.intp).reshape(margin.shape)
+        spread = [shape[axis] if axis in axes else 1 for axis in range(len(shape))]
+        labels = np.broadcast_to(inner.reshape(spread), shape).ravel()
+        return cls(labels, margin.ravel(), f"margin along axes {axes}")
+
+    def matrix(self, cells: int) -> Sparse:
+        """The layer as rows of a 0/1 matrix."""
+        inside = np.flatnonzero(self.labels >= 0)
+        ones = np.ones(inside.size, dtype=np.int64)
+        return sparse.csr_array(
+            (ones, (self.labels[inside], inside)), shape=(self.totals.size, cells)
+        )
+
+    def sums(self, values: Floats) -> Floats:
+        """What the totals are now."""
+        added = np.bincount(self.labels + 1, values, self.totals.size + 1)[1:]
+        return np.asarray(added, dtype=np.float64)
+
+
+def layers_of(matrix: Sparse, totals: Floats) -> list[Layer]:
+    """Rows in as few layers as come about when each goes to the first in which it overlaps no other."""
+    made = sparse.csr_array(matrix)
+    made.eliminate_zeros()
+    layers: list[tuple[Places, list[int]]] = []
+    for row in range(made.shape[0]):
+        cells = made.indices[made.indptr[row] : made.indptr[row + 1]]
+        home = next((one for one in layers if bool((one[0][cells] < 0).all())), None)
+        if home is None:
+            home = (np.full(made.shape[1], -1, dtype=np.intp), [])
+            layers.append(home)
+        home[0][cells] = len(home[1])
+        home[1].append(row)
+    return [
+        Layer(labels, totals[rows], f"layer {place} of the totals")
+        for place, (labels, rows) in enumerate(layers)
+    ]
+
+
+def fit_layers(
+    start: Floats, layers: Sequence[Layer], tolerance: float, rounds: int
+) -> tuple[Floats, int, float, bool]:
+    """Scale to each layer in turn; the values, rounds taken, the largest miss and whether it is small."""
+    for layer in layers:
+        if bool(((layer.sums(start) <= 0) & (layer.totals > 0)).any()):
+            raise InputError(
+                f"The {layer.name} asks for something where every cell of the table is 0; zeros stay "
+                "zeros, so such a total must be 0 or the table must hold something there."
+            )
+    values = start.copy()
+    largest = max((float(layer.totals.max(initial=0.0)) for layer in layers), default=0.0)
+    small = tolerance * max(largest, 1.0)
+    error, done = np.inf, 0
+    while done < rounds and error > small:
+        for layer in layers:
+            sums = layer.sums(values)
+            factors = np.append(
+                np.divide(layer.totals, sums, out=np.zeros_like(sums), where=sums > 0), 1.0
+            )
+            values = values * factors[layer.labels]  # cells outside the layer have the last factor
+        error = max(float(np.abs(y.sums(values) - y.totals).max(initial=0.0)) for y in layers)
+        done += 1
+    return values, done, error, error <= small
