@@ -1,0 +1,65 @@
+"""Controlled perturbation: as many cells take each step as the matrix lets expect.
+
+The paper computes the expected numbers and draws the cells without replacement (Shlomo, Antal and Elliot
+2015, section 3.3). Here the cells of a row of the matrix get words that are spread evenly over their range
+in random order. Every word is uniform, so each cell changes with exactly the probabilities of its
+row, and of the cells of a row the expected number takes each step, up or down to the next whole number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model.channel import MatrixChannel
+from lustrum.protect.apportion import apportioned, spread_words
+
+__all__ = ["controlled_words", "total_kept"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+def controlled_words(
+    rows: Ints, words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
+) -> Words:
+    """Even words in place of independent ones.
+
+    ``rows`` says to which group each cell belongs, ``words`` put the cells of a group in order, and
+    ``shift_of`` gives one more uniform word for the cells of a group.
+    """
+    out = np.empty(words.shape, dtype=np.uint64)
+    order = np.argsort(words, kind="stable")
+    order = order[np.argsort(rows[order], kind="stable")]
+    bounds = np.flatnonzero(np.diff(rows[order])) + 1
+    for cells in np.split(order, bounds):
+        if cells.size:
+            out[cells] = spread_words(np.arange(cells.size), cells.size, shift_of(cells))
+    return out
+
+
+def total_kept(values: Ints, perturbed: Ints, channel: MatrixChannel) -> Ints:
+    """Take back from the cells above the cap, in proportion to their size, what the total has moved by.
+
+    A cell above the cap stays above it. Where all of them together cannot give enough, the total is
+    kept as nearly as they can.
+    """
+    out = perturbed.copy()
+    large = np.flatnonzero(out > channel.cap)
+    excess = int(perturbed.sum() - values.sum())
+    if not large.size or not excess:
+        return out
+    if excess < 0:
+        out[large] += apportioned(-excess, out[large])
+        return out
+    while excess > 0:
+        room = out[large] - channel.cap - 1
+        giving = large[room > 0]
+        if not giving.size:
+            break
+        cut = np.minimum(apportioned(excess, out[giving]), room[room > 0])
+        out[giving] -= cut
+        excess -= int(cut.sum())
+    return out

@@ -1,0 +1,137 @@
+"""A transition matrix as a lookup: a uniform 64-bit word in, a published value out.
+
+Each row of a matrix becomes a list of thresholds, the cumulative probabilities in units of ``2**-64``. The
+value drawn is the first one whose threshold lies above the word, so that the probability of every
+value is right to ``2**-64``, and a value of probability 0 is never drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.model import InputError
+from lustrum.model.channel import MatrixChannel
+
+__all__ = ["Lookup", "lookup", "perturb_by_words"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_ALL = 1 << 64
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The rows of a matrix one after the other: where each begins, its steps and its thresholds.
+
+    ``steps`` are published value less true value, from the lowest up. Entry ``k`` of a row is drawn by the
+    words from ``thresholds[k - 1]`` up to but without ``thresholds[k]``; the last entry of a row takes all
+    words that are left, and its threshold is the largest word.
+    """
+
+    first: Ints
+    steps: Ints
+    thresholds: Words
+
+
+def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words) -> Ints:
+    """Draw a published value for each true one, by its row of the matrix and its uniform word.
+
+    The larger the word, the larger the published value. The same value and word always give the same.
+
+    >>> flip = MatrixChannel([[0.75, 0.25], [0.25, 0.75]])
+    >>> perturb_by_words([0, 0, 1], flip, np.array([0, 2**64 - 1, 2**63], dtype=np.uint64)).tolist()
+    [0, 1, 1]
+    """
+    counts = np.asarray(values, dtype=np.int64)
+    uniform = np.asarray(words, dtype=np.uint64)
+    if counts.shape != uniform.shape:
+        raise InputError(
+            f"Every value needs a word of its own; the values have the shape {counts.shape} and the "
+            f"words {uniform.shape}."
+        )
+    if not counts.size:
+        return counts.copy()
+    channel.rows_of(np.array([counts.min(), counts.max()]))  # says what is wrong with the counts
+    made = lookup(channel)
+    out = np.empty(counts.size, dtype=np.int64)
+    base = channel.residue_base or 1
+    _draw(
+        np.ascontiguousarray(counts).reshape(-1),
+        np.ascontiguousarray(uniform).reshape(-1),
+        channel.cap,
+        base,
+        made.first,
+        made.steps,
+        made.thresholds,
+        out,
+    )
+    return out.reshape(counts.shape)
+
+
+@lru_cache(maxsize=64)
+def lookup(channel: MatrixChannel) -> Lookup:
+    """The cumulative thresholds of a matrix, worked out in whole numbers.
+
+    >>> lookup(MatrixChannel([[0.5, 0.5], [0, 1]])).thresholds.tolist()[0] == 2**63
+    True
+    """
+    row, column = np.nonzero(channel.matrix)
+    first = np.searchsorted(row, np.arange(channel.cap + 2)).astype(np.int64)
+    thresholds: list[int] = []
+    for begin, end in pairwise(first.tolist()):
+        # A row may miss 1 by the rounding error of its numbers; shares of its exact sum do not.
+        exact = [
+            Fraction(float(channel.matrix[r, c]))
+            for r, c in zip(row[begin:end], column[begin:end], strict=True)
+        ]
+        sums = list(accumulate(exact))
+        thresholds += [min(int(s * _ALL / sums[-1]), _ALL - 1) for s in sums]
+    return Lookup(first, (column - row).astype(np.int64), np.array(thresholds, dtype=np.uint64))
+
+
+def _draw_plain(
+    values: Ints, words: Words, cap: int, base: int, first: Ints, steps: Ints, above: Words
+) -> Ints:
+    """What the compiled loop does, in plain numpy: one pass for each place in the longest row."""
+    lowest = cap - base + 1
+    rows = np.where(values <= cap, values, lowest + (values - lowest) % base)
+    entry = first[rows].copy()
+    last = first[rows + 1] - 1
+    for _ in range(int(np.diff(first).max())):
+        entry += (entry < last) & (words >= above[np.minimum(entry, last)])
+    return np.asarray(values + steps[entry])
+
+
+@compiled
+def _draw(  # pragma: no cover
+    values: Any,
+    words: Any,
+    cap: int,
+    base: int,
+    first: Any,
+    steps: Any,
+    above: Any,
+    out: Any,
+) -> None:
+    lowest = cap - base + 1
+    for i in range(values.size):
+        value = values[i]
+        row = value
+        if value > cap:
+            row = cap if base == 1 else lowest + (value - lowest) % base
+        word = words[i]
+        begin = first[row]
+        # Thresholds rise, so counting those passed finds the entry, without a jump to be guessed wrong.
+        passed = 0
+        for entry in range(begin, first[row + 1] - 1):
+            passed += word >= above[entry]
+        out[i] = value + steps[begin + passed]

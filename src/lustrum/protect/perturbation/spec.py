@@ -1,0 +1,271 @@
+"""Stochastic perturbation of counts by a transition matrix (Shlomo, Antal and Elliot 2015, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.channel import SHLOMO_2015, MatrixChannel
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.protect.added_totals import added_totals
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.perturbation.controlled import controlled_words, total_kept
+from lustrum.protect.perturbation.design import PerturbationDesign
+from lustrum.protect.perturbation.invariant import (
+    calibrated,
+    frequencies_of,
+    invariant,
+    invariant_reach,
+)
+from lustrum.protect.perturbation.lookup import perturb_by_words
+from lustrum.protect.safe_totals import Published, safe_totals
+
+__all__ = ["PRESETS", "StochasticPerturbation"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Matrix = str | tuple[tuple[float, ...], ...] | PerturbationDesign
+
+PRESETS: dict[str, MatrixChannel] = {"shlomo-2015": SHLOMO_2015}
+"""Matrices that are known by name."""
+
+_CHOICES = {"version": ("plain", "invariant", "calibrated"), "totals": ("sums", "perturbed")}
+
+
+@dataclass(frozen=True)
+class StochasticPerturbation:
+    """Every inner cell is drawn from the row of a transition matrix that belongs to its true count.
+
+    - ``matrix``: the name of a known matrix, its rows, or the words of a design.
+    - ``residue_base``: for rows given as numbers, how counts above the last row move.
+    - ``version``: ``"plain"`` takes the matrix as it is. ``"invariant"`` makes it leave the distribution of
+      counts as it is, ``"calibrated"`` does so while it moves no more than the given one.
+    - ``frequencies``: public frequencies, one per row, for which to make the matrix invariant. Without them
+      those of the table are taken, and the matrix is a secret: the release then has no channel, and bounds
+      that hold for whatever frequencies. Its holder finds the matrix with :meth:`channel_for`.
+    - ``controlled``: as many cells take each step as expected, up or down to the next whole number.
+    - ``totals``: ``"sums"`` of the published cells, or ``"perturbed"`` on their own like any other cell, as
+      long as :mod:`~lustrum.protect.safe_totals` finds no cell pinned down by them. Only a generator
+      perturbs totals: by keys, a total with the same records as one part shows the same number as that
+      part, and where it does not, a reader learns that another part is not empty.
+    - ``keep_total``: what the sum of all cells has moved by is taken back from the cells above the last row.
+
+    Chance comes from the cell keys or from a generator. With keys, and without ``controlled`` and
+    ``keep_total`` and with a matrix that does not depend on the table, the same cell is the same in every
+    table. Structural zeros are never perturbed.
+
+    >>> table = Table.from_counts([[0, 1], [7, 40]])
+    >>> release = StochasticPerturbation().apply(table, rng=np.random.default_rng(5))
+    >>> release.published.tolist(), release.low.tolist()
+    ([[0, 4], [7, 40]], [[0, 1], [3, 37]])
+    """
+
+    name: ClassVar[str] = "stochastic-perturbation"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    matrix: Matrix = "shlomo-2015"
+    residue_base: int | None = None
+    version: Literal["plain", "invariant", "calibrated"] = "plain"
+    frequencies: tuple[float, ...] = ()
+    controlled: bool = False
+    totals: Literal["sums", "perturbed"] = "sums"
+    keep_total: bool = False
+
+    def __post_init__(self) -> None:
+        matrix: Any = self.matrix
+        if isinstance(matrix, Mapping):
+            object.__setattr__(self, "matrix", _designed(matrix))
+        elif isinstance(matrix, (list, tuple)):
+            rows = tuple(tuple(float(p) for p in row) for row in matrix)
+            object.__setattr__(self, "matrix", rows)
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name!r} of a perturbation is one of {', '.join(map(repr, allowed))}, not "
+                    f"{getattr(self, name)!r}."
+                )
+        object.__setattr__(self, "frequencies", tuple(float(f) for f in self.frequencies))
+        if self.frequencies and self.version == "plain":
+            raise InputError("Frequencies are for the invariant and the calibrated version only.")
+        if self.keep_total and self.totals != "sums":
+            raise InputError("A perturbation that keeps the total needs totals that are 'sums'.")
+        if self.residue_base is not None and not isinstance(self.matrix, tuple):
+            raise InputError("A residue base is for a matrix given by its rows.")
+        if (
+            self.version != "plain"
+            and self.base_channel.matrix.shape[1] > self.base_channel.cap + 1
+        ):
+            raise InputError(
+                "Only a square transition matrix can be made invariant, not one from a design."
+            )
+        if self.frequencies:
+            self._invariant(np.array(self.frequencies))
+
+    @property
+    def base_channel(self) -> MatrixChannel:
+        """The matrix as given, before it is made invariant."""
+        if isinstance(self.matrix, PerturbationDesign):
+            return self.matrix.channel()
+        if isinstance(self.matrix, str):
+            if self.matrix not in PRESETS:
+                raise InputError(
+                    f"There is no perturbation matrix {self.matrix!r}; "
+                    f"{choices(self.matrix, list(PRESETS))}."
+                )
+            return PRESETS[self.matrix]
+        return MatrixChannel(self.matrix, self.residue_base)
+
+    @property
+    def public_channel(self) -> MatrixChannel | None:
+        """The matrix that is used, if it does not depend on the table."""
+        if self.version == "plain":
+            return self.base_channel
+        return self._invariant(np.array(self.frequencies)) if self.frequencies else None
+
+    def channel_for(self, table: Table) -> MatrixChannel:
+        """The matrix that is used for a table; unless it is public it is as confidential as the table."""
+        known = self.public_channel
+        if known is not None:
+            return known
+        cells = table.values[_moving(table)]
+        if not cells.size:
+            return self.base_channel
+        return self._invariant(frequencies_of(self.base_channel, cells))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Perturb a table of counts."""
+        counts = whole_counts(table, "Stochastic perturbation")
+        channel = self.channel_for(table)
+        if rng is None and channel.matrix[0, 0] < 1:
+            raise InputError(
+                "The perturbation matrix moves zeros, and cells without records have no key of their "
+                "own; give a random generator ('rng')."
+            )
+        if rng is None and self.totals == "perturbed" and not table.inner.all():
+            raise InputError(
+                "Totals perturbed by the keys of their records would tell which parts are empty; use "
+                "totals that are 'sums', or give a random generator ('rng')."
+            )
+        # No parameter goes into the words: another matrix must not be a fresh look at the same records.
+        words = uniform_words(table, rng, self.name)
+        perturbed = counts.copy()
+        moving = _moving(table)
+        others = ~table.inner & ~_structural(table)
+        perturbed[others] = perturb_by_words(counts[others], channel, words[others])
+        drawn = words[moving]
+        if self.controlled:
+            drawn = self._even(table, channel, drawn, rng)
+        cells = perturb_by_words(counts[moving], channel, drawn)
+        kept = total_kept(counts[moving], cells, channel) if self.keep_total else cells
+        perturbed[moving] = kept
+        published = self._published(table, perturbed, int(moving.sum()))
+        return released(
+            table,
+            self,
+            published.values,
+            low=published.low,
+            high=published.high,
+            channel=None if self.keep_total else self.public_channel,
+            notes=self._notes(),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file; what is left out has its default."""
+        words: dict[str, Any] = {"method": self.name, "version": self.version}
+        if isinstance(self.matrix, PerturbationDesign):
+            words["matrix"] = self.matrix.to_mapping()
+        else:
+            named = isinstance(self.matrix, str)
+            words["matrix"] = self.matrix if named else [list(row) for row in self.matrix]
+        if self.residue_base is not None:
+            words["residue_base"] = self.residue_base
+        if self.frequencies:
+            words["frequencies"] = list(self.frequencies)
+        words |= {"controlled": self.controlled, "totals": self.totals}
+        return words | {"keep_total": self.keep_total}
+
+    def _invariant(self, frequency: npt.NDArray[np.float64]) -> MatrixChannel:
+        base = self.base_channel
+        make = invariant if self.version == "invariant" else calibrated
+        return MatrixChannel(make(base.matrix, frequency), base.residue_base)
+
+    def _even(
+        self, table: Table, channel: MatrixChannel, words: Words, rng: np.random.Generator | None
+    ) -> Words:
+        moving = _moving(table)
+
+        def shift(cells: npt.NDArray[np.intp]) -> int:
+            if rng is not None:
+                return int(rng.integers(0, 2**64, dtype=np.uint64))
+            assert table.keys is not None  # the words came from them
+            summed = table.keys[moving][cells].sum(keepdims=True, dtype=np.uint64)
+            return int(cell_words(summed, f"{self.name} shift")[0])
+
+        return controlled_words(channel.rows_of(table.values[moving]), words, shift)
+
+    def _published(self, table: Table, perturbed: Ints, cells: int) -> Published:
+        """Totals and bounds, both by what is published and public alone."""
+        reach = self.public_channel or invariant_reach(self.base_channel)
+        if self.totals == "perturbed":
+            return safe_totals(table.axes, perturbed, reach, table.structural)
+        low, high = _support(reach, perturbed)
+        if self.keep_total:
+            # What a cell has lost or got is at most what all cells together have moved by.
+            row, column = np.nonzero(reach.matrix)
+            spread = (cells + 1) * int(np.abs(column - row).max())
+            adjusted = table.inner & (perturbed > reach.cap)
+            low = np.where(adjusted, np.maximum(perturbed - spread, 0), low)
+            high = np.where(adjusted, perturbed + spread, high)
+        fixed = _structural(table)
+        low, high = np.where(fixed, 0, low), np.where(fixed, 0, high)
+        return added_totals(table.axes, perturbed, low, high)
+
+    def _notes(self) -> tuple[str, ...]:
+        how = {
+            "plain": "a fixed matrix of probabilities",
+            "invariant": "a matrix of probabilities that leaves the distribution of counts as it is",
+            "calibrated": "a matrix of probabilities that leaves the distribution of counts as it is",
+        }[self.version]
+        totals = (
+            "Totals are the sums of the published numbers."
+            if self.totals == "sums"
+            else "Totals are perturbed on their own, so the numbers may not add up to them; a total that "
+            "does add up may be the sum of the published numbers."
+        )
+        kept = (
+            ("Large numbers were adjusted so that their sum is kept.",) if self.keep_total else ()
+        )
+        return (f"Numbers are changed at random by {how}.", *kept, totals)
+
+
+def _support(channel: MatrixChannel, published: Ints) -> tuple[Ints, Ints]:
+    """The bounds of each published value, worked out once for each value there is."""
+    values, place = np.unique(published, return_inverse=True)
+    low, high = channel.support(values)
+    return low[place].reshape(published.shape), high[place].reshape(published.shape)
+
+
+def _structural(table: Table) -> npt.NDArray[np.bool_]:
+    if table.structural is None:
+        return np.zeros(table.shape, dtype=np.bool_)
+    return table.structural
+
+
+def _moving(table: Table) -> npt.NDArray[np.bool_]:
+    """The inner cells that can hold anybody."""
+    return np.asarray(table.inner & ~_structural(table))
+
+
+def _designed(words: Mapping[str, Any]) -> PerturbationDesign:
+    try:
+        return PerturbationDesign(**words)
+    except TypeError:
+        known = ", ".join(PerturbationDesign.__dataclass_fields__)
+        raise InputError(
+            f"A designed matrix has 'largest_change' and 'variance', and of {known} what is wanted."
+        ) from None

@@ -1,0 +1,441 @@
+"""Stochastic perturbation: drawn as the matrix says, controlled, invariant, and honest about bounds."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.model.channel import SHLOMO_2015, MatrixChannel
+from lustrum.protect.apportion import apportioned, spread_words
+from lustrum.protect.perturbation import (
+    PerturbationDesign,
+    StochasticPerturbation,
+    calibrated,
+    calibrated_for,
+    perturb_by_words,
+)
+from lustrum.protect.perturbation.controlled import controlled_words, total_kept
+from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
+from lustrum.protect.perturbation.lookup import _draw_plain, lookup
+
+SMALL = MatrixChannel([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0.375, 0.625]])
+DESIGN = {"largest_change": 2, "variance": 1.08, "blocked": [1]}
+tables = arrays(np.int64, (3, 4), elements=st.integers(0, 40))
+
+
+def axis(name: str, size: int) -> TableAxis:
+    parts = tuple(Category(str(i), str(i), (i,)) for i in range(size))
+    return TableAxis(name, name, (*parts, Category("_T", "Total", tuple(range(size)))))
+
+
+def with_totals(inner: np.ndarray, keys: np.ndarray | None = None) -> Table:
+    arrays_ = []
+    for array in (inner, keys):
+        if array is None:
+            continue
+        for position in range(2):
+            total = array.sum(axis=position, keepdims=True, dtype=array.dtype)
+            array = np.concatenate([array, total], axis=position)
+        arrays_.append(array)
+    axes = (axis("a", inner.shape[0]), axis("b", inner.shape[1]))
+    return Table(axes=axes, values=arrays_[0], keys=arrays_[1] if keys is not None else None)
+
+
+# Lookup
+
+
+def test_each_value_is_drawn_by_the_share_of_words_that_the_matrix_says() -> None:
+    """Counted by thresholds: the words below each are its cumulative probability, to one word."""
+    made = lookup(SHLOMO_2015)
+    for row in range(SHLOMO_2015.cap + 1):
+        first, last = made.first[row], made.first[row + 1]
+        exact = [Fraction(float(p)) for p in SHLOMO_2015.matrix[row] if p > 0]
+        sums = itertools.accumulate(exact)
+        for entry, share in zip(range(first, last), sums, strict=True):
+            words = int(made.thresholds[entry])
+            assert abs(words - share / sum(exact) * 2**64) <= 1
+            if entry < last - 1:
+                edge = np.array([words - 1, words], dtype=np.uint64)
+                shown = perturb_by_words(np.array([row, row]), SHLOMO_2015, edge)
+                assert shown.tolist() == [row + made.steps[entry], row + made.steps[entry + 1]]
+
+
+@settings(max_examples=50)
+@given(
+    values=st.lists(st.integers(0, 100), min_size=1, max_size=30),
+    seed=st.integers(0, 2**32),
+    which=st.integers(0, 2),
+)
+def test_the_compiled_draw_is_the_plain_one(values: list[int], seed: int, which: int) -> None:
+    channel = [SHLOMO_2015, PerturbationDesign(3, 1.5).channel(), MatrixChannel(np.eye(101))][which]
+    words = np.random.default_rng(seed).integers(0, 2**64, len(values), dtype=np.uint64)
+    words[: len(words) // 4] = 2**64 - 1
+    words[len(words) // 4 : len(words) // 3] = 0
+    counts = np.array(values)
+    made = lookup(channel)
+    base = channel.residue_base or 1
+    plain = _draw_plain(counts, words, channel.cap, base, made.first, made.steps, made.thresholds)
+    assert perturb_by_words(counts, channel, words).tolist() == plain.tolist()
+    rows = channel.transitions(counts)
+    possible = {(int(o), int(p)) for o, p in zip(rows.origin, rows.published, strict=True)}
+    assert set(enumerate(plain.tolist())) <= possible
+
+
+def test_a_tiny_probability_at_the_end_of_a_row_does_not_overflow() -> None:
+    channel = MatrixChannel([[1 - 2**-53, 2**-53], [0, 1]])
+    words = np.array([0, 2**64 - 2**12, 2**64 - 1], dtype=np.uint64)
+    assert perturb_by_words([0, 0, 0], channel, words).tolist() == [0, 0, 1]
+
+
+def test_shapes_and_counts_that_do_not_fit_are_one_sentence() -> None:
+    with pytest.raises(InputError, match="a word of its own"):
+        perturb_by_words([1, 2], SHLOMO_2015, np.zeros(3, dtype=np.uint64))
+    with pytest.raises(InputError, match="ends at 2"):
+        perturb_by_words([3], SMALL, np.zeros(1, dtype=np.uint64))
+    with pytest.raises(InputError, match="0 or more"):
+        perturb_by_words([-1], SHLOMO_2015, np.zeros(1, dtype=np.uint64))
+    assert perturb_by_words([], SHLOMO_2015, np.zeros(0, dtype=np.uint64)).size == 0
+
+
+# Plain and keyed
+
+
+@pytest.mark.parametrize("controlled", [False, True])
+def test_keyed_cells_follow_the_channel(controlled: bool) -> None:
+    """Chi-square over the keyed cells of each count; false alarm rate one in a million.
+
+    Controlled cells of one large table fit better than chance, so theirs come from many tables.
+    """
+    rng = np.random.default_rng(17)
+    method = StochasticPerturbation(controlled=controlled)
+    for value in (1, 5, 23) if controlled else (1, 2, 5, 10, 13, 23):
+        keys = rng.integers(0, 2**64, (200, 200), dtype=np.uint64)
+        if controlled:
+            shown = [
+                int(method.apply(Table.from_counts([value] * 3, keys=part)).published[0])
+                for part in keys.ravel()[:3_600].reshape(-1, 3)
+            ]
+        else:
+            table = Table.from_counts(np.full((200, 200), value), keys=keys)
+            shown = method.apply(table).published.ravel().tolist()
+        rows = SHLOMO_2015.transitions(np.array([value]))
+        seen = np.array([np.count_nonzero(np.array(shown) == p) for p in rows.published])
+        assert seen.sum() == len(shown)
+        assert stats.chisquare(seen, rows.probability * len(shown)).pvalue > 1e-6
+
+
+def test_the_same_cell_is_the_same_in_overlapping_tables() -> None:
+    rng = np.random.default_rng(2)
+    keys = rng.integers(0, 2**64, (6, 5), dtype=np.uint64)
+    values = rng.integers(0, 30, (6, 5))
+    for method in (StochasticPerturbation(), StochasticPerturbation(matrix=DESIGN)):  # type: ignore[arg-type]
+        whole = method.apply(Table.from_counts(values, keys=keys)).published
+        part = method.apply(Table.from_counts(values[1:4, ::2], keys=keys[1:4, ::2])).published
+        assert np.array_equal(whole[1:4, ::2], part)
+        assert not np.array_equal(whole, values)
+
+
+@settings(max_examples=60)
+@given(
+    inner=tables,
+    version=st.sampled_from(["plain", "invariant", "calibrated"]),
+    controlled=st.booleans(),
+    totals=st.sampled_from(["sums", "perturbed"]),
+    keep=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_public_bounds_hold_the_true_values(
+    inner: np.ndarray, version: str, controlled: bool, totals: str, keep: bool, seed: int
+) -> None:
+    if keep:
+        totals = "sums"
+    table = with_totals(inner)
+    method = StochasticPerturbation(
+        version=version,  # type: ignore[arg-type]
+        controlled=controlled,
+        totals=totals,  # type: ignore[arg-type]
+        keep_total=keep,
+    )
+    release = method.apply(table, np.random.default_rng(seed))
+    assert release.low is not None
+    assert release.high is not None
+    assert np.all((release.low <= table.values) & (table.values <= release.high))
+    assert np.all(release.published >= 0)
+    if totals == "sums":
+        shown = release.published[:3, :4]
+        assert release.published[:3, 4].tolist() == shown.sum(axis=1).tolist()
+        assert release.published[3, 4] == shown.sum()
+    assert (release.channel is None) == (keep or version != "plain")
+
+
+def test_structural_zeros_are_never_perturbed() -> None:
+    moving = tuple(tuple(row) for row in np.full((3, 3), 1 / 3).tolist())
+    structural = np.array([True, False] * 500)
+    table = Table(
+        axes=(TableAxis.plain("v", [str(i) for i in range(1000)]),),
+        values=np.zeros(1000, dtype=np.int64),
+        structural=structural,
+    )
+    release = StochasticPerturbation(moving).apply(table, np.random.default_rng(1))
+    assert not release.published[structural].any()
+    assert np.count_nonzero(release.published[~structural]) > 250
+    assert release.high is not None
+    assert release.high.tolist() == np.where(structural, 0, 2).tolist()
+
+
+def test_totals_are_not_perturbed_by_keys() -> None:
+    """Published 0 and 2 beside a total of 0 with other records than the 2: the 0 cannot be empty."""
+    keys = np.random.default_rng(1).integers(0, 2**64, (2, 2), dtype=np.uint64)
+    table = with_totals(np.array([[1, 2], [3, 4]]), keys)
+    with pytest.raises(InputError, match="which parts are empty"):
+        StochasticPerturbation(totals="perturbed").apply(table)
+    sums = StochasticPerturbation().apply(table).published
+    assert sums[2, 2] == sums[:2, :2].sum()
+
+
+def test_zeros_that_move_need_a_generator() -> None:
+    """All cells without records have the same key, so they would all move alike."""
+    keys = np.zeros(3, dtype=np.uint64)
+    table = Table.from_counts([0, 0, 0], keys=keys)
+    with pytest.raises(InputError, match="moves zeros"):
+        StochasticPerturbation(((0.5, 0.5), (0.5, 0.5))).apply(table)
+    assert not StochasticPerturbation().apply(table).published.any()
+
+
+# Controlled
+
+
+def test_spread_words_are_uniform_and_even() -> None:
+    """With words of 64 bits the shift cannot be enumerated; its extremes and the formula can."""
+    for cells in (1, 2, 3, 7, 1000):
+        for shift in (0, 1, 2**63 + 12345, 2**64 - 1):
+            exact = [(k * 2**64 + shift) // cells for k in range(cells)]
+            assert spread_words(np.arange(cells), cells, shift).tolist() == exact
+            assert max(exact) < 2**64
+
+
+def test_controlled_cells_change_with_exactly_their_probabilities() -> None:
+    """All orders of the cells, and all shifts in steps that split no threshold."""
+    values = np.array([1, 2, 1, 1, 2])
+    expected = {1: SMALL.matrix[1], 2: SMALL.matrix[2]}
+    # The thresholds are multiples of 2**61; times the number of cells (3 and 2), shifts on multiples of
+    # 2**61 cover every position of a word between two thresholds equally often.
+    seen = np.zeros((values.size, 3), dtype=np.int64)
+    ways = 0
+    shifts = [k << 61 for k in range(8)]
+    for order in itertools.permutations(range(values.size)):
+        for one, two in itertools.product(shifts, repeat=2):
+            words = controlled_words(
+                values,
+                np.array(order, dtype=np.uint64),
+                lambda cells, one=one, two=two: one if values[cells[0]] == 1 else two,
+            )
+            shown = perturb_by_words(values, SMALL, words)
+            for value in (1, 2):
+                own = np.bincount(shown[values == value], minlength=3)
+                cells = np.count_nonzero(values == value)
+                assert np.all(np.abs(own - cells * expected[value]) < 1)
+            seen[np.arange(values.size), shown] += 1
+            ways += 1
+    for cell, value in enumerate(values.tolist()):
+        assert (seen[cell] / ways).tolist() == expected[value].tolist()
+
+
+def test_a_controlled_table_takes_the_expected_number_of_each_step() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 20, 5_000)
+    keys = np.where(values > 0, rng.integers(0, 2**64, 5_000, dtype=np.uint64), np.uint64(0))
+    method = StochasticPerturbation(controlled=True)
+    for given_rng in (None, rng):
+        shown = method.apply(Table.from_counts(values, keys=keys), given_rng).published
+        rows = SHLOMO_2015.rows_of(values)
+        for row in np.unique(rows):
+            own = rows == row
+            taken = np.bincount((shown - values)[own] + row, minlength=16)
+            assert np.all(np.abs(taken - own.sum() * SHLOMO_2015.matrix[row]) < 1)
+
+
+def test_the_kept_total_is_taken_from_the_large_cells_only() -> None:
+    rng = np.random.default_rng(6)
+    values = rng.integers(0, 60, 2_000)
+    moved = perturb_by_words(values, SHLOMO_2015, rng.integers(0, 2**64, 2_000, dtype=np.uint64))
+    kept = total_kept(values, moved, SHLOMO_2015)
+    assert moved.sum() != values.sum()
+    assert kept.sum() == values.sum()
+    small = moved <= SHLOMO_2015.cap
+    assert np.array_equal(kept[small], moved[small])
+    assert np.all(kept[~small] > SHLOMO_2015.cap)
+
+
+@given(moved=st.lists(st.integers(0, 30), min_size=1, max_size=12), off=st.integers(-40, 40))
+def test_a_total_is_kept_as_nearly_as_the_large_cells_allow(moved: list[int], off: int) -> None:
+    out = np.array(moved)
+    true = out.copy()
+    true[0] = max(true[0] + off, 0)
+    kept = total_kept(true, out, SHLOMO_2015)
+    large = out > 15
+    assert np.array_equal(kept[~large], out[~large])
+    assert np.all(kept[large] > 15)
+    missed = int(kept.sum() - true.sum())
+    if missed > 0:
+        assert np.all(kept[large] == 16)
+    elif missed < 0:
+        assert not large.any()
+
+
+@given(total=st.integers(0, 10_000), sizes=st.lists(st.integers(0, 100), min_size=1, max_size=20))
+def test_apportioned_parts_add_up_and_are_next_to_their_share(total: int, sizes: list[int]) -> None:
+    if not sum(sizes):
+        with pytest.raises(InputError, match="all sizes are 0"):
+            apportioned(total + 1, sizes)
+        return
+    for scale in (1, 10**13):  # products that fit 64 bits, and some that do not
+        parts = apportioned(total * scale, sizes)
+        assert parts.sum() == total * scale
+        for part, size in zip(parts.tolist(), sizes, strict=True):
+            assert abs(part - Fraction(total * scale * size, sum(sizes))) < 1
+    shares = apportioned(total, np.array(sizes) / 7)
+    assert shares.sum() == total
+    assert np.all(np.abs(shares - total * np.array(sizes) / sum(sizes)) < 1 + 1e-6)
+
+
+def test_what_cannot_be_shared_is_one_sentence() -> None:
+    with pytest.raises(InputError, match="0 or more"):
+        apportioned(-1, [1])
+    with pytest.raises(InputError, match="0 or more"):
+        apportioned(1, [1.0, np.nan])
+    with pytest.raises(InputError, match=r"below 2\*\*31"):
+        apportioned(2**31, [0.5])
+    with pytest.raises(InputError, match="1 to 2"):
+        spread_words(np.arange(0), 0, 0)
+    assert apportioned(0, [0, 0]).tolist() == [0, 0]
+
+
+# Invariant
+
+
+@given(
+    weights=st.lists(st.integers(0, 1_000_000), min_size=16, max_size=16).filter(any),
+)
+def test_an_invariant_matrix_keeps_the_frequencies(weights: list[int]) -> None:
+    t = np.array(weights, dtype=np.float64)
+    for made in (invariant(SHLOMO_2015.matrix, t), calibrated(SHLOMO_2015.matrix, t)):
+        assert np.allclose(made.sum(axis=1), 1, atol=1e-12)
+        assert np.all(made >= 0)
+        assert np.allclose(t @ made, t, rtol=1e-12, atol=1e-12 * t.sum())
+        reach = invariant_reach(SHLOMO_2015).matrix > 0
+        assert not np.any((made > 0) & ~reach)
+    diagonal = np.diagonal(calibrated(SHLOMO_2015.matrix, t))
+    assert diagonal.mean() >= np.diagonal(SHLOMO_2015.matrix).mean() - 1e-12
+
+
+def test_a_calibrated_matrix_moves_as_much_as_the_given_one() -> None:
+    values = np.random.default_rng(1).geometric(0.15, 3_000) - 1
+    made = calibrated_for(SHLOMO_2015, values)
+    mean = np.diagonal(made.matrix).mean()
+    assert mean == pytest.approx(np.diagonal(SHLOMO_2015.matrix).mean())
+    t = frequencies_of(SHLOMO_2015, values)
+    assert np.allclose(t @ made.matrix, t)
+    assert not np.allclose(t @ SHLOMO_2015.matrix, t, rtol=1e-3)
+
+
+def test_controlled_invariant_perturbation_keeps_the_distribution_of_counts() -> None:
+    """For counts that stay inside the matrix every value is held by as many cells as before, nearly."""
+    rng = np.random.default_rng(12)
+    values = np.minimum(rng.geometric(0.3, 20_000) - 1, 12)
+    table = Table.from_counts(values)
+    before = np.bincount(values, minlength=16)
+    misses = {}
+    for version in ("plain", "invariant"):
+        method = StochasticPerturbation(version=version, controlled=True)  # type: ignore[arg-type]
+        after = np.bincount(method.apply(table, rng).published, minlength=16)
+        misses[version] = np.abs(after - before).max()
+    assert misses["invariant"] <= 16  # one cell at most for each of the 16 rows
+    assert misses["plain"] > 200
+
+
+def test_a_secret_matrix_is_not_in_the_release_and_does_not_shape_its_bounds() -> None:
+    """Two tables with other frequencies but the same published values get the same bounds."""
+    few, many = np.array([1, 2, 5, 9]), np.array([1, 2, 5, 9] * 50 + [3] * 400)
+    method = StochasticPerturbation(version="invariant")
+    releases = [method.apply(Table.from_counts(v), np.random.default_rng(4)) for v in (few, many)]
+    bounds: dict[int, set[tuple[int, int]]] = {}
+    for release in releases:
+        assert release.channel is None
+        assert release.low is not None
+        assert release.high is not None
+        for shown, low, high in zip(release.published, release.low, release.high, strict=True):
+            bounds.setdefault(int(shown), set()).add((int(low), int(high)))
+    assert all(len(found) == 1 for found in bounds.values())
+    assert "frequencies" not in releases[0].method
+
+
+def test_public_frequencies_make_a_public_invariant_channel() -> None:
+    frequencies = tuple(float(x) for x in range(16, 0, -1))
+    method = StochasticPerturbation(version="calibrated", frequencies=frequencies)
+    values = np.random.default_rng(3).integers(0, 25, 500)
+    release = method.apply(Table.from_counts(values), np.random.default_rng(4))
+    assert isinstance(release.channel, MatrixChannel)
+    assert np.allclose(np.array(frequencies) @ release.channel.matrix, frequencies)
+    assert method.channel_for(Table.from_counts(values)).matrix.tolist() == (
+        release.channel.matrix.tolist()
+    )
+    low, high = release.channel.support(release.published)
+    assert np.all((low <= values) & (values <= high))
+
+
+def test_matrices_and_frequencies_that_do_not_fit_are_one_sentence() -> None:
+    with pytest.raises(InputError, match="square"):
+        invariant([[0.5, 0.25, 0.25], [0, 0.5, 0.5]], [1, 1])
+    with pytest.raises(InputError, match="not all of them 0"):
+        calibrated(np.eye(2), [0, 0])
+    table = Table(
+        axes=(TableAxis.plain("v", ["a"]),),
+        values=np.zeros(1, dtype=np.int64),
+        structural=np.array([True]),
+    )
+    method = StochasticPerturbation(version="invariant")
+    assert not method.apply(table, np.random.default_rng(1)).published.any()
+
+
+# Words
+
+
+def test_the_mapping_builds_the_method_again() -> None:
+    rows = ((1.0, 0.0), (0.5, 0.5))
+    for method in (
+        StochasticPerturbation(),
+        StochasticPerturbation(rows, residue_base=1, version="invariant", frequencies=(2.0, 3.0)),
+        StochasticPerturbation(DESIGN, controlled=True, totals="perturbed"),  # type: ignore[arg-type]
+        StochasticPerturbation(keep_total=True),
+    ):
+        words = method.to_mapping()
+        assert words.pop("method") == "stochastic-perturbation"
+        assert StochasticPerturbation(**words) == method
+
+
+def test_wrong_parameters_are_one_sentence() -> None:
+    for parameters, words in [
+        ({"matrix": "shlomo"}, "no perturbation matrix 'shlomo'"),
+        ({"version": "odd"}, "'plain', 'invariant', 'calibrated'"),
+        ({"totals": "odd"}, "'sums', 'perturbed'"),
+        ({"frequencies": (1, 2)}, "invariant and the calibrated version only"),
+        ({"version": "invariant", "frequencies": (1, 2)}, "needs 16 frequencies"),
+        ({"keep_total": True, "totals": "perturbed"}, "totals that are 'sums'"),
+        ({"residue_base": 2}, "given by its rows"),
+        ({"matrix": DESIGN, "version": "invariant"}, "square"),
+        ({"matrix": {"variance": 2}}, "'largest_change' and 'variance'"),
+        ({"matrix": ((0.5, 0.4), (0, 1))}, "adds up to 0.9"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            StochasticPerturbation(**parameters).apply(  # type: ignore[arg-type]
+                Table.from_counts([1]), np.random.default_rng(1)
+            )
