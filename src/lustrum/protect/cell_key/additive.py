@@ -1,0 +1,259 @@
+"""Perturbed tables made additive again, with the least change.
+
+Totals perturbed on their own do not add up. Of all tables of whole numbers that do, this finds one in which
+the sum of all changes, weighted if wished, is least::
+
+    minimise   sum_c w_c |z_c - y_c|
+    subject to every total z_t is the sum of its parts, z >= 0, |z - y| <= the largest shift allowed
+
+For a table of two dimensions the relations are those of a network, so that the linear program has a whole
+solution. Others are solved by branch and bound within a time limit, and large ones, or those where that
+finds nothing, by moving single units as long as that helps. Where no table is left within the largest
+shift, the totals are added up from the perturbed inner cells.
+
+What it costs: the same cell need no longer be the same in every table, and a reader who reckons with the
+shift knows less about each cell, which is what the widened bounds say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.model import InputError, TableAxis
+from lustrum.model.channel import MatrixChannel
+from lustrum.model.table import inner_cells
+from lustrum.protect.added_totals import added_totals
+from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
+from lustrum.protect.cell_key.channel import LookupChannel, support_of
+from lustrum.protect.safe_totals import Published
+from lustrum.solve import Highs, LinearProblem, Outcome
+from lustrum.structure import Relations, Structure, complete_relations
+
+__all__ = ["Restored", "restore", "widened"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_LARGE = 60_000  # published cells beyond which no program is set up
+_WHOLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Restored:
+    """An additive table near a perturbed one.
+
+    ``way`` says how it was found: ``linear`` and ``integer`` are of least change, ``search`` need not be,
+    and ``sums`` are totals added up. ``bound`` is proven: no additive table within the shift changes less.
+    """
+
+    values: Ints
+    cost: float
+    bound: float
+    way: Literal["linear", "integer", "search", "sums"]
+    moved: float
+
+    def __repr__(self) -> str:
+        return f"Restored(by {self.way})"
+
+    @property
+    def optimal(self) -> bool:
+        """Whether nothing better is possible."""
+        return self.cost <= self.bound + _WHOLE * max(1.0, abs(self.bound))
+
+
+def restore(
+    axes: Sequence[TableAxis],
+    perturbed: Ints,
+    *,
+    max_shift: int,
+    structural: Mask | None = None,
+    weights: npt.ArrayLike | None = None,
+    seconds: float = 10.0,
+    large: int = _LARGE,
+) -> Restored:
+    """The additive table of whole numbers that is nearest to a perturbed one.
+
+    ``weights`` of 0 or more say how much a change of each cell costs; all cost 1 without. Cells that
+    cannot hold anybody stay 0.
+    """
+    if type(max_shift) is not int or max_shift < 0:
+        raise InputError(f"The largest shift must be a whole number from 0 up, not {max_shift!r}.")
+    w = np.ones(perturbed.shape) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != perturbed.shape or not np.isfinite(w).all() or (w < 0).any():
+        raise InputError("There must be one weight of 0 or more for every cell.")
+    fixed = np.zeros(perturbed.shape, np.bool_) if structural is None else structural
+    y = np.where(fixed, 0, perturbed)
+    problem = _Problem(tuple(axes), y.ravel(), w.ravel(), fixed.ravel(), max_shift)
+    return problem.solved(seconds, large)
+
+
+def widened(
+    published: Ints, channel: MatrixChannel | LookupChannel, max_shift: int
+) -> tuple[Ints, Ints]:
+    """The least and the most behind each number, if it may have been shifted after it was perturbed."""
+    support = support_of(channel).support
+    low = np.full(published.shape, np.iinfo(np.int64).max)
+    high = np.full(published.shape, -1, dtype=np.int64)
+    for shift in range(-max_shift, max_shift + 1):
+        before = published + shift
+        if isinstance(channel, MatrixChannel) and channel.residue_base is None:
+            possible = (before >= 0) & (before < channel.matrix.shape[1])
+        else:
+            possible = before >= 0
+        least, most = support(np.where(possible, before, 0))
+        possible &= least <= most
+        low = np.where(possible, np.minimum(low, least), low)
+        high = np.where(possible, np.maximum(high, most), high)
+    return low, high
+
+
+def additive_release(
+    axes: Sequence[TableAxis],
+    perturbed: Ints,
+    channel: MatrixChannel | LookupChannel,
+    *,
+    max_shift: int,
+    structural: Mask | None,
+    seconds: float,
+) -> tuple[Restored, Published]:
+    """The restored table with bounds that are true however it was found."""
+    found = restore(axes, perturbed, max_shift=max_shift, structural=structural, seconds=seconds)
+    low, high = widened(found.values, channel, max_shift)
+    if structural is not None:
+        low, high = np.where(structural, 0, low), np.where(structural, 0, high)
+    # A total may also be the sum of inner cells that were left alone; a reader reckons with both.
+    alone = support_of(channel).support(found.values)
+    if structural is not None:
+        alone = np.where(structural, 0, alone[0]), np.where(structural, 0, alone[1])
+    summed = added_totals(axes, found.values, *alone)
+    total = ~inner_cells(axes)
+    return found, Published(
+        found.values,
+        np.where(total, np.minimum(low, summed.low), low),
+        np.where(total, np.maximum(high, summed.high), high),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    axes: tuple[TableAxis, ...]
+    y: Ints
+    weights: Floats
+    fixed: Mask
+    shift: int
+
+    @cached_property
+    def structure(self) -> Structure:
+        return Structure.of_tables([self.axes])
+
+    @cached_property
+    def relations(self) -> Relations:
+        return complete_relations(self.structure)
+
+    def solved(self, seconds: float, large: int) -> Restored:
+        relations = self.relations
+        if self._adds_up(self.y):
+            return self._result(self.y, 0.0, "linear")
+        if self.y.size > large:
+            return self._searched(0.0)
+        matrix = relations.matrix.astype(np.float64)
+        up = np.where(self.fixed, 0, self.shift).astype(np.float64)
+        down = np.where(self.fixed, 0, np.minimum(self.y, self.shift)).astype(np.float64)
+        # Split changes: z = y + up - down, each from 0 to the shift.
+        gap = -(relations.matrix.astype(np.int64) @ self.y).astype(np.float64)
+        problem = LinearProblem(
+            sparse.csr_array(sparse.hstack([matrix, -matrix])),
+            gap,
+            gap,
+            np.zeros(2 * self.y.size),
+            np.concatenate((up, down)),
+        )
+        loaded = Highs().load(problem)
+        cost = np.concatenate((self.weights, self.weights))
+        relaxed = loaded.minimise(cost, seconds=seconds)
+        if relaxed.outcome is Outcome.INFEASIBLE:
+            return self._summed()
+        bound = max(relaxed.bound, 0.0)
+        whole = self._whole(relaxed.point)
+        if whole is not None:
+            return self._result(whole, bound, "linear")
+        best = loaded.minimise(cost, whole=True, seconds=seconds)
+        if best.outcome is Outcome.INFEASIBLE:
+            return self._summed()
+        # What a search found that was cut short depends on the clock.
+        whole = self._whole(best.point) if best.outcome is Outcome.OPTIMAL else None
+        if whole is not None:
+            return self._result(whole, max(bound, best.bound), "integer")
+        return self._searched(bound)
+
+    def _whole(self, point: Floats | None) -> Ints | None:
+        """The table at a point of the solver, if it is whole and all relations hold exactly."""
+        if point is None:
+            return None
+        change = point[: self.y.size] - point[self.y.size :]
+        if np.abs(change - np.rint(change)).max(initial=0.0) > _WHOLE:
+            return None
+        z = self.y + np.rint(change).astype(np.int64)
+        return z if self._allowed(z) and self._adds_up(z) else None
+
+    def _adds_up(self, z: Ints) -> bool:
+        return not (self.relations.matrix.astype(np.int64) @ z).any()
+
+    def _allowed(self, z: Ints) -> bool:
+        inside = (z >= 0) & (np.abs(z - self.y) <= self.shift) & (~self.fixed | (z == 0))
+        return bool(inside.all())
+
+    def _summed(self, bound: float = 0.0) -> Restored:
+        z = self._sums()
+        if not self._adds_up(z):
+            raise InputError(
+                f"No table that adds up lies within {self.shift} of the perturbed one, and its totals are "
+                "not sums of its inner cells; allow a larger shift ('max_shift')."
+            )
+        return self._result(z, bound, "sums")
+
+    def _sums(self) -> Ints:
+        shape = tuple(len(axis) for axis in self.axes)
+        y = self.y.reshape(shape)
+        return added_totals(self.axes, y, y, y).values.ravel()
+
+    def _searched(self, bound: float) -> Restored:
+        """Move single units of inner cells while that helps; totals follow."""
+        if not is_partition(self.axes):
+            return self._summed(bound)
+        incidence = self.structure.matrix.tocsc()
+        z = self._sums()
+        inner = inner_places(self.axes, self.structure)
+        # The whole program's limits as heavy costs, so that the search first heads for what is allowed.
+        heavy = float(self.weights.sum()) + 1.0
+        descend(
+            incidence.indptr.astype(np.int64),
+            incidence.indices.astype(np.int64),
+            inner,
+            self.y,
+            self.weights,
+            self.fixed,
+            self.shift,
+            heavy,
+            z,
+        )
+        return self._result(z, bound, "search") if self._allowed(z) else self._summed(bound)
+
+    def _result(self, z: Ints, bound: float, way: Any) -> Restored:
+        shape = tuple(len(axis) for axis in self.axes)
+        change = np.abs(z - self.y)
+        return Restored(
+            z.reshape(shape),
+            float(self.weights @ change),
+            float(bound),
+            way,
+            float((change > 0).mean()) if z.size else 0.0,
+        )

@@ -1,0 +1,82 @@
+"""The search for an additive table near a perturbed one where no program is solved: single units, as long as
+that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.model import TableAxis
+from lustrum.model.table import inner_cells
+from lustrum.structure import Structure
+
+__all__ = ["descend", "inner_places", "is_partition"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def is_partition(axes: Sequence[TableAxis]) -> bool:
+    """Whether every category is made of inner ones, so that inner cells decide the whole table."""
+    for axis in axes:
+        parts = [axis.categories[i].member_set for i in np.flatnonzero(axis.inner)]
+        if sum(map(len, parts)) != len(frozenset().union(*parts)):
+            return False
+        for category in axis.categories:
+            held: frozenset[int] = frozenset().union(
+                *(p for p in parts if p <= category.member_set)
+            )
+            if held != category.member_set:
+                return False
+    return True
+
+
+def inner_places(axes: Sequence[TableAxis], structure: Structure) -> Ints:
+    """The published place of each inner cell, in the order of the structure's columns."""
+    matrix = structure.matrix
+    places = np.flatnonzero(inner_cells(axes).ravel())
+    columns = matrix[places].indices
+    out = np.empty(structure.inner, dtype=np.int64)
+    out[columns] = places
+    return out
+
+
+@compiled
+def descend(  # pragma: no cover
+    indptr: Any,
+    rows: Any,
+    inner: Any,
+    y: Any,
+    weights: Any,
+    fixed: Any,
+    shift: int,
+    heavy: float,
+    z: Any,
+) -> None:
+    """Change inner cells by one at a time, each time all that helps; ends where no single step does."""
+    changed = True
+    while changed:
+        changed = False
+        for j in range(inner.size):
+            place = inner[j]
+            if fixed[place]:
+                continue
+            for step in (1, -1):
+                while True:
+                    after = z[place] + step
+                    if after < 0 or abs(after - y[place]) > shift:
+                        break
+                    gain = 0.0
+                    for k in range(indptr[j], indptr[j + 1]):
+                        r = rows[k]
+                        old, new = abs(z[r] - y[r]), abs(z[r] + step - y[r])
+                        gain += weights[r] * (new - old)
+                        gain += heavy * (max(new - shift, 0) - max(old - shift, 0))
+                    if gain >= -1e-9:
+                        break
+                    for k in range(indptr[j], indptr[j + 1]):
+                        z[rows[k]] += step
+                    changed = True

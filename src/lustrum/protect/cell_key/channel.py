@@ -1,0 +1,199 @@
+"""What the public knows of a lookup table: which steps a count can take, and how often.
+
+A transition matrix has to be square, so that its largest value cannot go up. A lookup table of an agency
+lets it: rows hold steps, not published values. :class:`LookupChannel` is the channel of such a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.model import InputError, Transitions
+from lustrum.model.channel import MatrixChannel
+
+__all__ = ["LookupChannel", "Support", "longest_step", "support_of", "zeros_stay"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LookupChannel:
+    """Row ``v`` says by which steps a count ``v`` moves, with which probabilities.
+
+    Entries of row ``v`` stand from ``first[v]`` to ``first[v + 1]``. Counts above the last row move as the one
+    among the last ``cycle`` rows that differs from them by a multiple of ``cycle``.
+
+    >>> coin = LookupChannel.of_rows([{0: 1.0}, {-1: 0.5, 1: 0.5}], cycle=1)
+    >>> coin
+    LookupChannel(rows 0 to 1, then the last 1 again)
+    >>> [ends.tolist() for ends in coin.support(np.array([0, 1, 7]))]
+    [[0, 2, 6], [1, 2, 8]]
+    """
+
+    first: Ints
+    steps: Ints
+    probability: Floats
+    cycle: int
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[dict[int, float]], cycle: int) -> LookupChannel:
+        """From the steps of each value and their probabilities; those of 0 are left out."""
+        kept = [sorted((s, p) for s, p in row.items() if p > 0) for row in rows]
+        first = np.concatenate(([0], np.cumsum([len(row) for row in kept]))).astype(np.int64)
+        steps = np.array([s for row in kept for s, _ in row], dtype=np.int64)
+        chances = np.array([p for row in kept for _, p in row], dtype=np.float64)
+        return cls(first, steps, chances, cycle)
+
+    def __repr__(self) -> str:
+        return f"LookupChannel(rows 0 to {self.cap}, then the last {self.cycle} again)"
+
+    @property
+    def cap(self) -> int:
+        """The largest value with a row of its own."""
+        return len(self.first) - 2
+
+    @property
+    def largest_change(self) -> int:
+        """The longest step of any row."""
+        return int(np.abs(self.steps).max(initial=0))
+
+    def rows_of(self, true: Ints) -> Ints:
+        """Which row says what becomes of each true value."""
+        true = np.asarray(true, dtype=np.int64)
+        if true.size and int(true.min()) < 0:
+            raise InputError("A lookup table is for counts of 0 or more.")
+        lowest = self.cap - self.cycle + 1
+        return np.where(true <= self.cap, true, lowest + (true - lowest) % self.cycle)
+
+    def transitions(self, true: Ints) -> Transitions:
+        """The entries of each row, moved to the true value."""
+        true = np.asarray(true, dtype=np.int64)
+        rows = self.rows_of(true)
+        length = np.diff(self.first)[rows]
+        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
+        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
+        entry = np.repeat(self.first[rows], length) + within
+        return Transitions(origin, true[origin] + self.steps[entry], self.probability[entry])
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The least and the most behind each published value; low above high where nothing is."""
+        return self._support.support(published)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The mean probability to stay over the values of a range; without an end, over the rows left."""
+        if lowest < 0 or (highest is not None and highest < lowest):
+            raise InputError("A range of values runs from 0 or more upwards; this one does not.")
+        if highest is None:
+            highest = self.cap if lowest <= self.cap else lowest + self.cycle - 1
+        return float(self._stays[self.rows_of(np.arange(lowest, highest + 1))].mean())
+
+    @cached_property
+    def _stays(self) -> Floats:
+        row = np.repeat(np.arange(self.cap + 1), np.diff(self.first))
+        still = self.steps == 0
+        chances = np.bincount(row[still], self.probability[still], minlength=self.cap + 1)
+        return chances.astype(np.float64)
+
+    @cached_property
+    def _support(self) -> Support:
+        """Beyond the last row that a step can reach the ends repeat with the rows."""
+        size = self.cap + self.largest_change + self.cycle + 1
+        true = np.arange(size + self.largest_change, dtype=np.int64)
+        moved = self.transitions(true)
+        inside = moved.published < size
+        low = np.full(size, np.iinfo(np.int64).max)
+        high = np.full(size, -1, dtype=np.int64)
+        origin, published = true[moved.origin[inside]], moved.published[inside]
+        np.minimum.at(low, published, origin)
+        np.maximum.at(high, published, origin)
+        place = np.arange(size, dtype=np.int64)
+        reached = high >= 0
+        return Support(
+            np.where(reached, low, place + 1), np.where(reached, high, place - 1), self.cycle
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The ends of what can lie behind each published value, as a table whose last part repeats.
+
+    It says the same as ``support`` of the channel, at the price of one look per cell.
+    """
+
+    low: Ints
+    high: Ints
+    cycle: int
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """The least and the most behind each published value."""
+        published = np.asarray(published, dtype=np.int64)
+        if published.size and int(published.min()) < 0:
+            raise InputError("A published count is 0 or more.")
+        flat = np.ascontiguousarray(published).reshape(-1)
+        low, high = np.empty_like(flat), np.empty_like(flat)
+        _look_up(flat, self.low, self.high, self.cycle, low, high)
+        return low.reshape(published.shape), high.reshape(published.shape)
+
+
+@compiled
+def _look_up(  # pragma: no cover
+    published: Any, table_low: Any, table_high: Any, cycle: int, low: Any, high: Any
+) -> None:
+    last = table_low.size - cycle
+    for i in range(published.size):
+        place = published[i]
+        if place >= table_low.size:
+            place = last + (place - last) % cycle
+        shift = published[i] - place
+        low[i] = table_low[place] + shift
+        high[i] = table_high[place] + shift
+
+
+@lru_cache(maxsize=64)
+def support_of(channel: MatrixChannel | LookupChannel) -> Support:
+    """The ends of a channel as a table, asked once."""
+    if isinstance(channel, LookupChannel):
+        return channel._support
+    cycle = channel.residue_base or 1
+    size = channel.matrix.shape[1]
+    if channel.residue_base is not None:
+        # Whatever is published beyond this comes from repeated rows alone.
+        size = channel.cap + longest_step(channel) + cycle + 1
+    low, high = channel.support(np.arange(size, dtype=np.int64))
+    return Support(low, high, cycle)
+
+
+@lru_cache(maxsize=64)
+def zeros_stay(channel: MatrixChannel | LookupChannel) -> MatrixChannel | LookupChannel:
+    """The same channel, but for zeros, which stay."""
+    if isinstance(channel, LookupChannel):
+        begin = int(channel.first[1])
+        first = channel.first - begin + 1
+        first[0] = 0
+        return LookupChannel(
+            first,
+            np.concatenate(([0], channel.steps[begin:])).astype(np.int64),
+            np.concatenate(([1.0], channel.probability[begin:])),
+            channel.cycle,
+        )
+    matrix = channel.matrix.copy()
+    matrix[0] = 0.0
+    matrix[0, 0] = 1.0
+    return type(channel)(matrix, channel.residue_base)
+
+
+@lru_cache(maxsize=64)
+def longest_step(channel: MatrixChannel | LookupChannel) -> int:
+    """By how much a count can change at most."""
+    if isinstance(channel, LookupChannel):
+        return channel.largest_change
+    row, column = np.nonzero(channel.matrix)
+    return int(np.abs(column - row).max(initial=0))

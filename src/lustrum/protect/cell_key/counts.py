@@ -1,0 +1,299 @@
+"""The cell key method for counts (Fraser and Wooton 2005; Marley and Leaver 2011; Giessing and Tent 2019).
+
+Every record has a secret key. The keys of the records of a cell add up to the cell's key, and the cell's key
+and its count together are looked up in a perturbation table, the *ptable*, which says what is added. The
+same people always make the same published number: in every table, on every engine, today and in a year.
+Asking ten thousand times tells no more than asking once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Dataset, InputError, Release, Table
+from lustrum.model.channel import SHLOMO_2015, MatrixChannel
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.protect.cell_key.additive import additive_release
+from lustrum.protect.cell_key.channel import longest_step, support_of
+from lustrum.protect.cell_key.layouts import (
+    Layout,
+    LayoutName,
+    layout_of,
+    moves_zeros,
+    public_channel,
+    rows_right_on_average,
+)
+from lustrum.protect.cell_key.ptable import PTable, read_ptable
+from lustrum.protect.cell_key.zeros import ZeroKeys
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.perturbation.design import Monotone, design
+from lustrum.protect.perturbation.wide import WideChannel
+from lustrum.protect.safe_totals import Published, safe_totals
+
+__all__ = ["CellKey"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_PURPOSE = "cell-key"
+_PRESETS = {"shlomo-2015": SHLOMO_2015}
+_OWN = ("designed", "matrix")
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """Every cell, totals included, is changed by what the ptable says for its count and its cell key.
+
+    ``ptable`` is the name of a preset, ``designed`` with the parameters of
+    :class:`~lustrum.protect.perturbation.design.PerturbationDesign`,
+    ``matrix`` with ``matrix`` and ``residue_base``, the path of a CSV file with the columns ``pcv``, ``ckey``
+    and ``pvalue``, or a :class:`~lustrum.protect.cell_key.PTable` or transition matrix itself.
+
+    Where the ptable moves zeros, empty cells need :meth:`with_zeros`; without it they stay 0, and the
+    notes say so. ``totals="guarded"`` keeps totals from pinning inner cells; ``"own"`` keeps every total as
+    its own key perturbs it, and lets it tell what it tells. ``additive`` makes the table add up.
+
+    >>> table = Table.from_counts([[1, 5], [7, 0]], keys=[[11, 12], [13, 0]])
+    >>> release = CellKey().apply(table)
+    >>> int(release.published[1, 1]), release.low.tolist()[1][1]
+    (0, 0)
+    >>> bool((CellKey().apply(table).published == release.published).all())
+    True
+    """
+
+    name: ClassVar[str] = "cell-key"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    ptable: str | PTable | MatrixChannel = "shlomo-2015"
+    layout: LayoutName | None = None
+    bits: int = 8
+    matrix: tuple[tuple[float, ...], ...] = ()
+    residue_base: int = 1
+    largest_change: int = 3
+    variance: float = 1.0
+    blocked: tuple[int, ...] = ()
+    stay: float | None = None
+    monotone: Monotone = "no"
+    totals: Literal["guarded", "own"] = "guarded"
+    additive: bool = False
+    max_shift: int = 5
+    seconds: float = 10.0
+    version: str = "1"
+    key_version: int = 1
+    zero_keys: ZeroKeys | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", tuple(tuple(row) for row in self.matrix))
+        if self.totals not in ("guarded", "own"):
+            raise InputError(
+                f"Totals are 'guarded' or perturbed on their 'own', not {self.totals!r}."
+            )
+        if type(self.additive) is not bool:
+            raise InputError(f"'additive' must be true or false, not {self.additive!r}.")
+        if type(self.max_shift) is not int or self.max_shift < 0:
+            raise InputError(
+                f"'max_shift' must be a whole number from 0 up, not {self.max_shift!r}."
+            )
+        if type(self.seconds) not in (int, float) or not self.seconds > 0:
+            raise InputError(f"'seconds' must be a number above 0, not {self.seconds!r}.")
+        words: tuple[object, object] = (self.version, self.key_version)
+        if tuple(map(type, words)) != (str, int):
+            raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
+        if self.zero_keys is not None and not isinstance(self.zero_keys, ZeroKeys):
+            raise InputError("Words for empty cells are no words of a policy; use 'with_zeros'.")
+        _ = self._layout
+
+    def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
+        """The same method, with what it takes to perturb empty cells alike in every table.
+
+        The secret is kept out of everything that is shown or written.
+        """
+        return replace(self, zero_keys=ZeroKeys(secret, dataset))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Perturb a table of counts."""
+        counts = whole_counts(table, "The cell key method")
+        zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
+        perturbed = self._perturbed(table, counts, zeros, rng)
+        channel = public_channel(self._layout, zeros)
+        if self.additive:
+            _, published = additive_release(
+                table.axes,
+                perturbed,
+                channel,
+                max_shift=self.max_shift,
+                structural=table.structural,
+                seconds=self.seconds,
+            )
+        elif self.totals == "guarded":
+            published = safe_totals(
+                table.axes,
+                perturbed,
+                support_of(channel),
+                table.structural,
+                keyed=rng is None,
+            )
+        else:
+            low, high = support_of(channel).support(perturbed)
+            if table.structural is not None:
+                low, high = (np.where(table.structural, 0, end) for end in (low, high))
+            published = Published(perturbed, low, high)
+        for array in (published.values, published.low, published.high):
+            array.setflags(write=False)  # so that the release need not copy them
+        return released(
+            table,
+            self,
+            published.values,
+            low=published.low,
+            high=published.high,
+            channel=None if self.additive else channel,
+            notes=self._notes(zeros),
+        )
+
+    def perturbed(self, table: Table, rng: np.random.Generator | None = None) -> Ints:
+        """Every cell as its own key perturbs it, before totals are seen to."""
+        counts = whole_counts(table, "The cell key method")
+        zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
+        return self._perturbed(table, counts, zeros, rng)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file; no key and no secret is among them."""
+        given = self.ptable
+        out: dict[str, Any] = {"method": self.name}
+        if isinstance(given, str):
+            out["ptable"] = given
+        else:
+            out["ptable"] = given.name if isinstance(given, PTable) else "matrix"
+        if self.layout is not None:
+            out["layout"] = self.layout
+        if self.layout in ("abs", "ons"):
+            out["bits"] = self.bits
+        if out["ptable"] == "matrix":
+            rows = given.matrix.tolist() if isinstance(given, MatrixChannel) else self.matrix
+            out["matrix"] = [list(row) for row in rows]
+            base = given.residue_base if isinstance(given, MatrixChannel) else self.residue_base
+            out |= {} if base is None else {"residue_base": base}
+        if given == "designed":
+            out |= {"largest_change": self.largest_change, "variance": self.variance}
+            out |= {"blocked": list(self.blocked)} if self.blocked else {}
+            out |= {} if self.stay is None else {"stay": self.stay}
+            out["monotone"] = self.monotone
+        out["totals"] = self.totals
+        if self.additive:
+            out |= {"additive": True, "max_shift": self.max_shift, "seconds": self.seconds}
+        return out | {"version": self.version, "key_version": self.key_version}
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return layout_of(self._source(), self.layout, self.bits)
+
+    def _source(self) -> PTable | MatrixChannel:
+        given = self.ptable
+        if isinstance(given, (PTable, MatrixChannel)):
+            return given
+        if not isinstance(given, str):
+            raise InputError(
+                "A ptable is a name, the path of a CSV file, a PTable or a transition matrix, not "
+                f"{type(given).__name__}."
+            )
+        if given in _PRESETS:
+            return _PRESETS[given]
+        if given == "matrix":
+            return _explicit(self.matrix, self.residue_base)
+        if given == "designed":
+            return _designed(
+                self.largest_change,
+                self.variance,
+                tuple(self.blocked),
+                self.stay,
+                self.monotone,
+            )
+        if given.endswith(".csv"):
+            return read_ptable(Path(given))
+        raise InputError(
+            f"There is no ptable {given!r}; {choices(given, [*_PRESETS, *_OWN])}, or give a file "
+            "ending in .csv."
+        )
+
+    @property
+    def _zeros_move(self) -> bool:
+        return moves_zeros(self._layout.channel)
+
+    def _perturbed(
+        self, table: Table, counts: Ints, zeros: bool, rng: np.random.Generator | None
+    ) -> Ints:
+        words = self._words(table, counts, zeros, rng)
+        out = self._layout.perturb(counts, words)
+        if not zeros:
+            return np.where(counts == 0, 0, out) if self._zeros_move else out
+        return out if table.structural is None else np.where(table.structural, 0, out)
+
+    def _words(
+        self, table: Table, counts: Ints, zeros: bool, rng: np.random.Generator | None
+    ) -> Words:
+        """The word of each cell; whatever the ptable, the same, so that a second one tells little new."""
+        if rng is not None:
+            return rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
+        if table.keys is None:
+            raise InputError("The table has no record keys; give a random generator ('rng').")
+        words = table.keys if self._layout.summed else cell_words(table.keys, _PURPOSE)
+        if not zeros or self.zero_keys is None:
+            return words
+        return np.where(counts == 0, self.zero_keys.words(table, _PURPOSE), words)
+
+    def _notes(self, zeros: bool) -> tuple[str, ...]:
+        channel, given = self._layout.channel, Path(self.to_mapping()["ptable"]).name
+        table = getattr(self._layout, "table", None)
+        mark = f", {table.digest}" if isinstance(table, PTable) else ""
+        average = ", and right on average" if rows_right_on_average(channel) else ""
+        own = "" if self.additive else f" No number is changed by more than {longest_step(channel)}"
+        notes = [
+            f"Every number is perturbed by the cell key method (ptable {given}, version "
+            f"{self.version}{mark}; record keys version {self.key_version}): the same people always "
+            f"make the same number.{own}{average + '.' if own else ''}",
+            _zero_note(zeros, self._zeros_move),
+        ]
+        if self.additive:
+            notes.append(
+                "The perturbed numbers were changed once more, as little as possible and by at most "
+                f"{self.max_shift}, so that they add up; where that was not possible totals are sums. "
+                "A cell may therefore differ between tables."
+            )
+        elif self.totals == "guarded":
+            notes.append(
+                "Totals are perturbed on their own, so the numbers may not add up to them; a total "
+                "that does add up may be the sum of the perturbed numbers."
+            )
+        else:
+            notes.append(
+                "Totals are perturbed on their own, so the numbers may not add up to them."
+            )
+        return tuple(notes)
+
+
+def _zero_note(zeros: bool, wanted: bool) -> str:
+    if zeros:
+        return "Empty cells may be perturbed too, but for combinations that cannot exist."
+    if wanted:
+        return "Empty cells stay 0: the ptable would change them, but there are no keys for them."
+    return "Empty cells stay 0."
+
+
+def _explicit(rows: tuple[tuple[float, ...], ...], base: int) -> MatrixChannel:
+    if not rows or len({len(row) for row in rows}) != 1:
+        raise InputError("The ptable 'matrix' needs 'matrix', rows of equal length.")
+    kind = MatrixChannel if len(rows[0]) == len(rows) else WideChannel
+    return kind(rows, residue_base=base)
+
+
+@lru_cache(maxsize=64)
+def _designed(
+    change: int, variance: float, blocked: tuple[int, ...], stay: float | None, monotone: Monotone
+) -> MatrixChannel:
+    return design(change, variance, blocked, stay, monotone)

@@ -1,0 +1,291 @@
+"""The cell key method for magnitudes (Thompson, Broadfoot and Elazar 2013; Giessing and Tent 2019).
+
+What is added to a cell is a multiple of its largest contributions::
+
+    noise = sum over the ranks j of  |x_j| e_j m(|x|) v_j
+
+``m`` is the flex function, a share that falls for large cells; ``e_j`` lets lower ranks count less; ``v_j`` is
+looked up by the cell's key. Protection has to hide the largest contributor, and so it grows with them. The
+noise is symmetric around 0, so that sums are right on average.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.keys import cell_words
+from lustrum.protect.cell_key.noise import (
+    Noise,
+    checked_number,
+    checked_share,
+    flex,
+    noise_table,
+)
+from lustrum.protect.method import Stage, released
+from lustrum.sensitivity import PPercent
+
+__all__ = ["CellKeyMagnitude"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+_UNIT = 1 << 24  # noise coefficients are whole multiples of its inverse
+_ROOM = 2**36
+
+
+@dataclass(frozen=True)
+class CellKeyMagnitude:
+    """Noise in proportion to the largest contributions of each cell, looked up by its key.
+
+    - ``largest_change``, ``steps``, ``variance``: the coefficients ``v`` lie on a grid of ``1 / steps`` from
+      minus to plus ``largest_change``, with this variance.
+    - ``flex_point``, ``small``, ``large``, ``power``: the flex function. Cells up to the flex point, in the
+      units of the table, get ``small``; large ones get a share near ``large``.
+    - ``ranks``, ``shares``: how many contributions are perturbed, and the share ``e_j`` of each, from 1 down.
+    - ``scale``: ``top`` perturbs each of these by a coefficient of its own; ``largest``, ``mean`` and
+      ``spread`` use one for the cell, times the largest contribution, the mean of these, or the largest
+      less the smallest of these (the largest itself where that is nothing).
+    - ``extra``, ``p_percent``: cells that are sensitive by the p% rule get at least ``extra`` more of the
+      first coefficient, so that it is never small.
+    - ``parity``: cells of an odd number of contributors use the odd points of the grid, others the even
+      ones, so that two cells that differ by one contributor never have the same coefficient.
+
+    No cell is changed by more than the share ``reach`` of its own value, rounding aside; none changes its
+    sign, and zeros stay.
+    """
+
+    name: ClassVar[str] = "cell-key-magnitude"
+    stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    largest_change: int = 3
+    steps: int = 4
+    variance: float = 1.0
+    flex_point: float = 1000.0
+    small: float = 0.2
+    large: float = 0.05
+    power: int = 3
+    ranks: int = 1
+    shares: tuple[float, ...] = ()
+    scale: Literal["top", "largest", "mean", "spread"] = "top"
+    extra: float = 0.0
+    p_percent: float | None = None
+    parity: bool = False
+    version: str = "1"
+    key_version: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("largest_change", "steps", "power", "ranks"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InputError(f"'{name}' must be a whole number of 1 or more, not {value!r}.")
+        checked_number(self.variance, "'variance'", 0.0)
+        if checked_number(self.flex_point, "'flex_point'", 0.0) == 0.0:
+            raise InputError("'flex_point' must be above 0.")
+        small, large = checked_share(self.small, "'small'"), checked_share(self.large, "'large'")
+        checked_number(self.extra, "'extra'", 0.0)
+        if large > small:
+            raise InputError("'large', the share for large cells, must not be above 'small'.")
+        if self.scale not in ("top", "largest", "mean", "spread"):
+            raise InputError(
+                f"'scale' is 'top', 'largest', 'mean' or 'spread', not {self.scale!r}."
+            )
+        if type(self.parity) is not bool:
+            raise InputError(f"'parity' must be true or false, not {self.parity!r}.")
+        if type(self.key_version) is not int or not isinstance(self.version, str):
+            raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
+        shares = tuple(self.shares) or (1.0,) * self.ranks
+        object.__setattr__(self, "shares", shares)
+        falling = all(0 <= b <= a for a, b in pairwise(shares))
+        if len(shares) != self.ranks or shares[0] != 1 or not falling:
+            raise InputError(
+                f"'shares' needs {self.ranks} numbers that begin with 1 and never rise, one for each rank."
+            )
+        if (self.extra > 0) != (self.p_percent is not None):
+            raise InputError(
+                "'extra' and 'p_percent' belong together: which cells get how much more."
+            )
+        if self.p_percent is not None:
+            PPercent(p=self.p_percent)
+        if self.reach >= 1:
+            raise InputError(
+                f"'small' times 'largest_change' and 'extra' together is {float(self.reach):g}; it must be "
+                "below 1, or cells could change their sign."
+            )
+        _ = self._tables
+
+    @property
+    def reach(self) -> Fraction:
+        """The largest share of its value by which a cell can change, before rounding."""
+        product = Fraction(self.small) * (self.largest_change + Fraction(self.extra))
+        return Fraction(int(product * _UNIT) + 1, _UNIT)
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Perturb a table of magnitudes that comes with its largest contributions."""
+        sizes = self._contributions(table)
+        values = table.values
+        x = np.abs(values)
+        sensitive = self._sensitive(table)
+        share = flex(
+            x / 10.0**table.decimals,
+            self.flex_point,
+            float(self.small),
+            float(self.large),
+            self.power,
+        )
+        scales = self._scales(sizes, x)
+        words = self._words(table, scales.shape[-1], rng)
+        coefficients = np.empty(scales.shape, dtype=np.int64)
+        for rank in range(scales.shape[-1]):
+            size, sign = self._drawn(table, words[rank])
+            units = size / self.steps
+            if rank == 0:
+                units = units + np.where(sensitive, float(self.extra), 0.0)
+            one = share * float(self.shares[rank]) * units
+            coefficients[..., rank] = sign * np.rint(one * _UNIT).astype(np.int64)
+        noise = _noise(scales, coefficients)
+        published = values + np.where(values < 0, -noise, noise)
+        low, high = self.bounds(published)
+        return released(table, self, published, low=low, high=high, notes=self._notes())
+
+    def bounds(self, published: Ints) -> tuple[Ints, Ints]:
+        """The least and the most that the true value can be, for whoever knows the method.
+
+        With ``|y - x| <= c |x| + 1/2`` the true ``|x|`` lies from ``(|y| - 1/2) / (1 + c)`` to
+        ``(|y| + 1/2) / (1 - c)``.
+        """
+        c = self.reach
+        up, down = 1 + c, 1 - c
+        y = np.abs(published).astype(object)
+        least = -((-(2 * y - 1) * up.denominator) // (2 * up.numerator))
+        most = ((2 * y + 1) * down.denominator) // (2 * down.numerator)
+        if y.size and max(most.ravel(), default=0) >= 2**63:
+            most = np.minimum(most, 2**63 - 1)
+        sign = np.sign(published)
+        near = np.maximum(least, 0).astype(np.int64)
+        far = np.asarray(most).astype(np.int64)
+        return (
+            np.where(sign > 0, near, -far),
+            np.where(sign < 0, -near, far),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        out: dict[str, Any] = {
+            "method": self.name,
+            "largest_change": self.largest_change,
+            "steps": self.steps,
+            "variance": self.variance,
+            "flex_point": self.flex_point,
+            "small": self.small,
+            "large": self.large,
+            "power": self.power,
+            "ranks": self.ranks,
+            "shares": list(self.shares),
+            "scale": self.scale,
+            "parity": self.parity,
+        }
+        if self.p_percent is not None:
+            out |= {"extra": self.extra, "p_percent": self.p_percent}
+        return out | {"version": self.version, "key_version": self.key_version}
+
+    @cached_property
+    def _tables(self) -> tuple[Noise, Noise]:
+        """The lookups for cells of an even and of an odd number of contributors."""
+        parts = ("even", "odd") if self.parity else ("all", "all")
+        even, odd = (
+            noise_table(self.largest_change, self.steps, float(self.variance), p) for p in parts
+        )
+        return even, odd
+
+    def _contributions(self, table: Table) -> Ints:
+        """The largest contributions of each cell by absolute size, as far as they are to be perturbed."""
+        if table.kind != "magnitude":
+            raise InputError(
+                "The cell key method for magnitudes protects sums of a measure; this table holds counts."
+            )
+        found = table.contributions
+        if found is None or found.value.shape[-1] < self.ranks:
+            raise InputError(
+                f"The table does not hold the {self.ranks} largest contributions of its cells; ask the "
+                f"engine for 'ranks={max(self.ranks, 2)}'."
+            )
+        sizes = np.abs(found.value[..., : self.ranks])
+        if found.weight is None:
+            return sizes
+        return np.rint(sizes * found.weight[..., : self.ranks]).astype(np.int64)
+
+    def _sensitive(self, table: Table) -> Mask:
+        if self.p_percent is None:
+            return np.zeros(table.shape, dtype=np.bool_)
+        return np.asarray(PPercent(p=self.p_percent).judge(table).mask)
+
+    def _scales(self, sizes: Ints, x: Ints) -> Ints:
+        """What the coefficients multiply: never more than the cell itself, all together."""
+        if self.scale == "largest":
+            scales = sizes[..., :1]
+        elif self.scale == "mean":
+            present = np.maximum((sizes > 0).sum(axis=-1, keepdims=True), 1)
+            scales = sizes.sum(axis=-1, keepdims=True) // present
+        elif self.scale == "spread":
+            present = sizes > 0
+            least = np.where(present, sizes, sizes[..., :1]).min(axis=-1, keepdims=True)
+            spread = sizes[..., :1] - least
+            scales = np.where(spread > 0, spread, sizes[..., :1])
+        else:
+            scales = sizes
+        # Contributions of both signs can be larger than their sum; the noise must not be.
+        whole = scales.sum(axis=-1)
+        over = whole > x
+        if over.any():
+            cut = scales[over].astype(object) * x[over].astype(object)[:, None]
+            scales = scales.copy()
+            scales[over] = (cut // whole[over].astype(object)[:, None]).astype(np.int64)
+        return scales
+
+    def _words(self, table: Table, ranks: int, rng: np.random.Generator | None) -> Words:
+        if rng is not None:
+            return rng.integers(0, 2**64, size=(ranks, *table.shape), dtype=np.uint64)
+        if table.keys is None:
+            raise InputError("The table has no record keys; give a random generator ('rng').")
+        # Two measures of the same firm must not share their noise, or their ratio would be true.
+        measure = table.provenance.get("query", {}).get("measure", table.unit)
+        return np.stack(
+            [cell_words(table.keys, f"{self.name} {measure} {rank}") for rank in range(ranks)]
+        )
+
+    def _drawn(self, table: Table, words: Words) -> tuple[Ints, Ints]:
+        even, odd = self._tables
+        if not self.parity:
+            return even.draw(words)
+        if table.contributors is None:
+            raise InputError("'parity' needs the number of contributors of each cell.")
+        (size, sign), (other, _) = even.draw(words), odd.draw(words)
+        return np.where(table.contributors % 2 == 1, other, size), sign
+
+    def _notes(self) -> tuple[str, ...]:
+        percent = float(self.reach) * 100
+        return (
+            "Every sum is perturbed by the cell key method in proportion to its largest contributions "
+            f"(version {self.version}; record keys version {self.key_version}): it is at most "
+            f"{percent:.4g} percent away from the true one, and right on average.",
+            "Totals are perturbed on their own, so the numbers may not add up to them. Sums of 0 stay.",
+        )
+
+
+def _noise(scales: Ints, coefficients: Ints) -> Ints:
+    """Scales times coefficients, added up over the ranks and rounded to units, halves to even."""
+    if scales.size and int(scales.max()) * scales.shape[-1] >= _ROOM:
+        total = (scales.astype(object) * coefficients.astype(object)).sum(axis=-1)
+    else:
+        total = (scales * coefficients).sum(axis=-1)
+    whole, rest = total // _UNIT, total % _UNIT
+    up = (rest > _UNIT // 2) | ((rest == _UNIT // 2) & (whole % 2 == 1))
+    return np.asarray(whole + up).astype(np.int64)

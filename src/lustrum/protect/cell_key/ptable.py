@@ -1,0 +1,244 @@
+"""Lookup tables as agencies keep them: a row for each count, a column for each cell key, a step in each place.
+
+A file has the columns ``pcv`` (the count that a row is for), ``ckey`` (the cell key) and ``pvalue`` (what is
+added), as the Office for National Statistics publishes them. Its tables have rows up to 750 and keys
+from 0 to 255; the rows 501 to 750 serve the counts 751 to 1000, 1001 to 1250 and so on again.
+Fraser and Wooton (2005) describe the first table of this kind, looked up by some bits of the cell key.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+from lustrum.model.channel import MatrixChannel
+from lustrum.protect.cell_key.channel import LookupChannel
+
+__all__ = ["PTable", "read_ptable"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_COLUMNS = ("pcv", "ckey", "pvalue")
+_ONS_ROWS, _ONS_CYCLE = 750, 250
+_MOST_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class PTable:
+    """Steps by count and cell key: row ``v`` of ``steps`` is for the count ``v``, from 0 up.
+
+    The last ``cycle`` rows serve larger counts again. The number of keys must be a power of two, so
+    that keys summed modulo 2**64 can be reduced to them.
+
+    >>> table = PTable("coin", [[0, 0], [-1, 1]], cycle=1)
+    >>> table, table.unbiased, table.moves_zeros
+    (PTable('coin', counts 0 to 1, 2 keys), True, False)
+    """
+
+    name: str
+    steps: Ints
+    cycle: int
+
+    def __init__(self, name: str, steps: npt.ArrayLike, cycle: int) -> None:
+        array = np.array(steps)
+        if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
+            raise InputError(
+                f"The ptable {name!r} must hold whole steps: one row per count, one column per key."
+            )
+        if array.shape[1] & (array.shape[1] - 1):
+            raise InputError(
+                f"The ptable {name!r} has {array.shape[1]} keys; their number must be a power of two."
+            )
+        if len(array) < 2 or type(cycle) is not int or not 1 <= cycle < len(array):
+            raise InputError(
+                f"The ptable {name!r} has {len(array)} rows; one or more of those above that of 0 can be "
+                f"used again for larger counts, not {cycle!r}."
+            )
+        array = array.astype(np.int64)
+        below = np.flatnonzero((array + np.arange(len(array))[:, None] < 0).any(axis=1))
+        if below.size:
+            raise InputError(
+                f"The ptable {name!r} makes the count {int(below[0])} negative; a published count is 0 "
+                "or more."
+            )
+        array.setflags(write=False)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "steps", array)
+        object.__setattr__(self, "cycle", cycle)
+
+    def __repr__(self) -> str:
+        return f"PTable({self.name!r}, counts 0 to {len(self.steps) - 1}, {self.keys} keys)"
+
+    @property
+    def keys(self) -> int:
+        """How many cell keys there are."""
+        return int(self.steps.shape[1])
+
+    @property
+    def bias(self) -> npt.NDArray[np.float64]:
+        """The mean step of each row."""
+        return np.asarray(self.steps.mean(axis=1))
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether every count is right on average."""
+        return not self.steps.sum(axis=1).any()
+
+    @property
+    def moves_zeros(self) -> bool:
+        """Whether an empty cell can be published as another count."""
+        return bool(self.steps[0].any())
+
+    @property
+    def digest(self) -> str:
+        """What tells this table from every other: the beginning of a hash of its steps."""
+        head = f"{self.steps.shape} {self.cycle} ".encode()
+        return hashlib.sha256(head + self.steps.astype("<i8").tobytes()).hexdigest()[:16]
+
+    @cached_property
+    def channel(self) -> LookupChannel:
+        """The table as everybody may know it: each key is as likely as any other."""
+        rows = []
+        for row in self.steps:
+            step, times = np.unique(row, return_counts=True)
+            rows.append({int(s): int(t) / self.keys for s, t in zip(step, times, strict=True)})
+        return LookupChannel.of_rows(rows, self.cycle)
+
+    def perturb(self, values: Ints, columns: Ints) -> Ints:
+        """Add to each count the step that its row and its column hold."""
+        return np.asarray(values + self.steps[self.channel.rows_of(values), columns])
+
+    @classmethod
+    def of_matrix(cls, name: str, channel: MatrixChannel, bits: int) -> PTable:
+        """A matrix as a table of ``2**bits`` keys, in which every step has a whole number of keys.
+
+        The numbers of keys are the probabilities rounded by largest remainders. Where the matrix is
+        unbiased, keys are then moved until the table is so too.
+        """
+        if type(bits) is not int or not 1 <= bits <= 16:
+            raise InputError(f"A lookup table has 1 to 16 bits of the key, not {bits!r}.")
+        rows = []
+        for value, chances in enumerate(channel.matrix):
+            places = np.flatnonzero(chances)
+            exact = {int(p) - value: Fraction(float(chances[p])) for p in places}
+            keys = _whole_keys(exact, 1 << bits)
+            rows.append(np.repeat(np.array(list(keys)), list(keys.values())))
+        if channel.residue_base is None:
+            raise InputError(
+                f"The matrix {name!r} says nothing of counts above {channel.cap}; a lookup table needs a "
+                "residue base."
+            )
+        return cls(name, np.stack(rows), channel.residue_base)
+
+    @classmethod
+    def of_columns(
+        cls, name: str, columns: Mapping[str, npt.ArrayLike], cycle: int | None = None
+    ) -> PTable:
+        """From columns ``pcv``, ``ckey`` and ``pvalue``, in any order of rows.
+
+        Without a row for 0 zeros stay. Without ``cycle`` a table up to 750 is used again as the Office
+        for National Statistics does, from 501 on; of any other the last row serves all larger counts.
+        """
+        for column in _COLUMNS:
+            if column not in columns:
+                raise InputError(f"The ptable {name!r} has no column {column!r}; it needs one.")
+        pcv, ckey, pvalue = (_whole_column(name, c, columns[c]) for c in _COLUMNS)
+        if not pcv.size or pcv.size != ckey.size or pcv.size != pvalue.size:
+            raise InputError(
+                f"The ptable {name!r} must have the same number of entries, one or more, in every column."
+            )
+        last, keys = int(pcv.max()), int(ckey.max()) + 1
+        if int(pcv.min()) not in (0, 1) or int(ckey.min()) != 0:
+            raise InputError(
+                f"The ptable {name!r} must begin at the count 0 or 1 and at the key 0; it does not."
+            )
+        if last < 1 or (last + 1) * keys > _MOST_CELLS:
+            raise InputError(
+                f"The ptable {name!r} has counts up to {last} and {keys} keys; it needs a count above 0, "
+                f"and at most {_MOST_CELLS} places."
+            )
+        seen = np.bincount(pcv * keys + ckey, minlength=(last + 1) * keys).reshape(-1, keys)
+        if int(pcv.min()) == 1:
+            seen[0] = 1
+        wrong = np.argwhere(seen != 1)
+        if wrong.size:
+            value, key = (int(i) for i in wrong[0])
+            times = "no entry" if seen[value, key] == 0 else "several entries"
+            raise InputError(
+                f"The ptable {name!r} has {times} for the count {value} and the key {key}; it needs one."
+            )
+        steps = np.zeros((last + 1, keys), dtype=np.int64)
+        steps[pcv, ckey] = pvalue
+        if cycle is None:
+            cycle = _ONS_CYCLE if last == _ONS_ROWS else 1
+        return cls(name, steps, cycle)
+
+
+def read_ptable(path: Path | str, cycle: int | None = None) -> PTable:
+    """Read and check a lookup table from a CSV file with the columns ``pcv``, ``ckey`` and ``pvalue``."""
+    path = Path(path)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            found = [name for name in _COLUMNS if name in (reader.fieldnames or ())]
+            rows = [[row[name] for name in found] for row in reader]
+    except OSError as error:
+        raise InputError(f"The ptable {path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"The ptable {path} is not a CSV file of plain text.") from None
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(found)}
+    return PTable.of_columns(path.name, columns, cycle)
+
+
+def _whole_column(name: str, column: str, given: npt.ArrayLike) -> Ints:
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind == "f" and not (np.isfinite(array) & (array == np.floor(array))).all():
+            raise ValueError
+        if array.dtype.kind not in "iufUO":
+            raise ValueError
+        return array.ravel().astype(np.int64)
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(
+            f"The ptable {name!r}, column {column!r}: every entry must be a whole number."
+        ) from None
+
+
+def _whole_keys(chances: Mapping[int, Fraction], keys: int) -> dict[int, int]:
+    """How many of the keys each step gets: nearest to its share, and without bias if there was none."""
+    whole = sum(chances.values())
+    shares = {step: chance * keys / whole for step, chance in sorted(chances.items())}
+    given = Counter({step: int(share) for step, share in shares.items()})
+    left = keys - sum(given.values())
+    for step in sorted(shares, key=lambda s: (given[s] - shares[s], abs(s), s))[:left]:
+        given[step] += 1
+    if abs(float(sum(s * share for s, share in shares.items()))) < 1e-6 * keys:
+        _balance(given, shares)
+    return {step: given[step] for step in shares}
+
+
+def _balance(given: Counter[int], shares: Mapping[int, Fraction]) -> None:
+    """Move single keys from step to step until the steps add up to 0, each move as small as can be."""
+    while lean := sum(s * n for s, n in given.items()):
+        moves = [
+            (abs(lean + b - a), abs(given[a] - 1 - shares[a]) + abs(given[b] + 1 - shares[b]), a, b)
+            for a in shares
+            for b in shares
+            if given[a] > 0 and a != b and abs(lean + b - a) < abs(lean)
+        ]
+        if not moves:
+            return
+        _, _, a, b = min(moves)
+        given[a] -= 1
+        given[b] += 1
