@@ -1,0 +1,264 @@
+"""Post-randomisation, PRAM (Gouweleeuw, Kooiman, Willenborg and De Wolf 1998).
+
+Every record's code of a variable is drawn anew from the row of a transition matrix: ``P[a, b]`` is the
+probability that code ``a`` becomes ``b``. Whoever knows the matrix can estimate true frequencies without bias
+(:func:`estimate`); the invariant kind changes the matrix so that frequencies are right on average as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.channel import MatrixChannel
+from lustrum.model.dataset import Dataset
+from lustrum.model.records import Records
+from lustrum.protect.method import MICRODATA, Stage, released
+from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
+
+__all__ = ["PostRandomisation", "PramEstimate", "estimate", "invariant", "randomise"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_SINGULAR = 1e12
+
+
+@dataclass(frozen=True)
+class PostRandomisation:
+    """The codes of a variable, or of several, changed at random.
+
+    Each code stays with probability ``stay`` and else becomes any other with the same probability; or
+    ``matrix`` says what becomes of what. Several variables change each on its own, or with ``joint`` as one
+    variable of all their combinations, the last changing fastest. ``level`` names a level of the variable's
+    hierarchies within whose categories codes change; a code alone in its category stays.
+
+    ``invariant`` draws twice, the second time back towards the true frequencies, within each combination of
+    the ``strata`` variables: frequencies are then right on average. ``controlled`` makes the number of records
+    that go from one code to another differ by less than 1 from its mean, each record's chance being the same.
+
+    >>> PostRandomisation("sex", stay=0.8).to_mapping()
+    {'method': 'post-randomisation', 'variable': 'sex', 'stay': 0.8}
+    """
+
+    name: ClassVar[str] = "post-randomisation"
+    stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+
+    variable: str | tuple[str, ...]
+    stay: float = 0.9
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    level: str | None = None
+    strata: tuple[str, ...] = ()
+    joint: bool = False
+    invariant: bool = False
+    controlled: bool = False
+
+    def __post_init__(self) -> None:
+        variables = self.variables
+        object.__setattr__(self, "variable", variables[0] if len(variables) == 1 else variables)
+        object.__setattr__(self, "strata", names(self.strata, "The strata of post-randomisation"))
+        if not variables:
+            raise InputError("Post-randomisation needs a variable.")
+        if not 0 <= self.stay <= 1:
+            raise InputError(f"A probability to stay lies between 0 and 1, not {self.stay!r}.")
+        if self.matrix is not None:
+            checked = MatrixChannel(self.matrix).matrix
+            object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in checked))
+            if len(variables) > 1 and not self.joint:
+                raise InputError("A matrix is for one variable, or for several with 'joint'.")
+        if self.level is not None and (self.matrix is not None or len(variables) > 1):
+            raise InputError("A level is for one variable without a matrix of its own.")
+        if set(self.strata) & set(variables):
+            raise InputError("A variable that is changed cannot be one of the strata.")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that are changed."""
+        return names(self.variable, "The variables of post-randomisation")
+
+    def matrix_of(self, dataset: Dataset, *variables: str) -> Floats:
+        """The transition matrix of a variable, or of combinations of several, without any invariance."""
+        sizes = [len(dataset.variable(name).codes) for name in variables]
+        size = int(np.prod(sizes))
+        if self.matrix is not None:
+            if len(self.matrix) != size:
+                raise InputError(
+                    f"The matrix of post-randomisation has {len(self.matrix)} rows; "
+                    f"{' x '.join(variables)} has {size} codes."
+                )
+            return np.array(self.matrix)
+        alike = np.ones((size, size), dtype=np.bool_)
+        if self.level is not None:
+            group = np.zeros(size, dtype=np.int64)
+            for i, category in enumerate(
+                dataset.variable(variables[0]).level(self.level).categories
+            ):
+                group[list(category.members)] = i
+            alike = group[:, None] == group[None, :]
+        others = alike.sum(axis=1) - 1
+        share = np.where(others > 0, (1 - self.stay) / np.maximum(others, 1), 0.0)
+        out = np.where(alike, share[:, None], 0.0)
+        np.fill_diagonal(out, np.where(others > 0, self.stay, 1.0))
+        return out
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """Draw the codes anew, in the order of record keys or ids, not of the rows."""
+        order = canonical_order(records)
+        strata = combined(records, self.strata)[order]
+        parts = [self.variables] if self.joint else [(name,) for name in self.variables]
+        for part in parts:
+            sizes = tuple(len(records.dataset.variable(name).codes) for name in part)
+            codes = np.ravel_multi_index(tuple(records.codes[n][order] for n in part), sizes)
+            drawn = self._drawn(codes, strata, self.matrix_of(records.dataset, *part), rng)
+            back = np.empty_like(drawn)
+            back[order] = drawn
+            columns = dict(zip(part, np.unravel_index(back, sizes), strict=True))
+            records = records.with_codes(**columns)
+        return records
+
+    def _drawn(self, codes: Ints, strata: Ints, matrix: Floats, rng: np.random.Generator) -> Ints:
+        chance = rng.random(codes.size)
+        size = len(matrix)
+        both = strata * size + codes
+        by_row = np.argsort(both, kind="stable")
+        ends = np.flatnonzero(np.diff(both[by_row], append=-1)) + 1
+        there = np.bincount(both, minlength=(int(strata.max(initial=0)) + 1) * size)
+        rows = matrix
+        now = -1
+        out = np.empty(codes.size, dtype=np.int64)
+        begin = 0
+        for end in ends.tolist():
+            records = by_row[begin:end]
+            stratum, code = divmod(int(both[records[0]]), size)
+            if self.invariant and stratum != now:
+                rows = invariant(matrix, there[stratum * size : (stratum + 1) * size])
+                now = stratum
+            u = chance[records]
+            if self.controlled:
+                rank = np.empty(u.size)
+                rank[np.argsort(u, kind="stable")] = np.arange(u.size)
+                u = (rank + rng.random()) / u.size
+            steps = np.cumsum(rows[code])
+            steps[np.flatnonzero(rows[code])[-1] :] = np.inf  # rounding must not open a closed way
+            out[records] = np.searchsorted(steps, u, side="right")
+            begin = end
+        return out
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from changed records: exact where no changed variable is part of it.
+
+        What a cell shows depends on all cells along the changed variable, so there is no channel of a cell
+        alone; with the matrix, :func:`estimate` works on the whole line.
+        """
+        exact = exact_cells(table, dict.fromkeys(self.variables) | self._unmoved)
+        low, high = anything(table, exact)
+        said = " and ".join(self.variables)
+        return released(
+            table,
+            self,
+            table.values,
+            low=low,
+            high=high,
+            notes=(
+                f"Before counting, codes of {said} were changed at random in some records.",
+                "That does not change this table: its numbers are the true ones."
+                if exact.all()
+                else "The numbers are right on average."
+                if self.invariant
+                else "The numbers are not right on average; the matrix of changes tells how to estimate "
+                "the true ones.",
+            ),
+        )
+
+    @property
+    def _unmoved(self) -> dict[str, str | None]:
+        return {} if self.level is None else {self.variables[0]: self.level}
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file; what is as usual is left out."""
+        variables = self.variables
+        out: dict[str, Any] = {
+            "method": self.name,
+            "variable": variables[0] if len(variables) == 1 else list(variables),
+        }
+        if self.matrix is None:
+            out["stay"] = self.stay
+        else:
+            out["matrix"] = [list(row) for row in self.matrix]
+        if self.level is not None:
+            out["level"] = self.level
+        if self.strata:
+            out["strata"] = list(self.strata)
+        return out | {f: True for f in ("joint", "invariant", "controlled") if getattr(self, f)}
+
+
+def invariant(matrix: npt.ArrayLike, frequencies: npt.ArrayLike) -> Floats:
+    """A matrix ``R`` with ``t R = t`` for the frequencies ``t``, in two steps (Gouweleeuw et al. 1998).
+
+    The second step goes back by Bayes' rule: ``R = P Q``, ``Q[b, a] = P[a, b] t[a] / sum_c P[c, b] t[c]``.
+
+    >>> t = np.array([6.0, 3.0, 1.0])
+    >>> (t @ invariant([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], t)).round(9).tolist()
+    [6.0, 3.0, 1.0]
+    """
+    first = MatrixChannel(matrix).matrix
+    t = np.asarray(frequencies, dtype=np.float64)
+    if t.shape != (len(first),) or not np.isfinite(t).all() or (t < 0).any():
+        raise InputError("Frequencies must be 0 or more, one for each row of the matrix.")
+    flow = first * t[:, None]
+    arriving = flow.sum(axis=0)
+    back = np.where(arriving[:, None] > 0, flow.T / np.where(arriving > 0, arriving, 1)[:, None], 0)
+    empty = np.flatnonzero(arriving == 0)
+    back[empty, empty] = 1.0
+    out = first @ back
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class PramEstimate:
+    """Estimated true counts and their standard errors, given the true counts."""
+
+    values: Floats
+    standard_error: Floats
+
+
+def estimate(counts: npt.ArrayLike, matrix: npt.ArrayLike, axis: int = 0) -> PramEstimate:
+    """Unbiased estimates of the true counts along the axis of a changed variable.
+
+    With ``A`` the inverse of the matrix turned over, ``A T*`` has mean ``T``, and its variance is estimated
+    by ``sum_b A[a, b]**2 T*[b] - (A T*)[a]``, for records that change independently (Gouweleeuw et al. 1998).
+    Estimates may be negative. After controlled changes the errors are smaller than these.
+
+    >>> estimate([65, 45], [[0.9, 0.1], [0.2, 0.8]]).values.round(3).tolist()
+    [61.429, 48.571]
+    """
+    rows = MatrixChannel(matrix).matrix
+    shown = np.moveaxis(np.asarray(counts, dtype=np.float64), axis, 0)
+    if shown.shape[0] != len(rows):
+        raise InputError(
+            f"The axis has {shown.shape[0]} categories and the matrix {len(rows)} rows; they must match."
+        )
+    if np.linalg.cond(rows) > _SINGULAR:
+        raise InputError(
+            "The matrix of changes cannot be inverted; nothing can be estimated from it."
+        )
+    back = np.linalg.inv(rows.T)
+    values = np.tensordot(back, shown, axes=(1, 0))
+    variance = np.tensordot(back**2, shown, axes=(1, 0)) - values
+    return PramEstimate(
+        np.moveaxis(values, 0, axis), np.moveaxis(np.sqrt(np.maximum(variance, 0)), 0, axis)
+    )
+
+
+def randomise(
+    methods: Iterable[PostRandomisation], records: Records, rng: np.random.Generator
+) -> Records:
+    """Several post-randomisations, one after the other, with one generator."""
+    for method in methods:
+        records = method.apply_records(records, rng)
+    return records

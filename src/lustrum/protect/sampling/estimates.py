@@ -1,0 +1,92 @@
+"""From sample counts to population counts, with standard errors (Cochran 1977)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+
+__all__ = ["Estimates", "horvitz_thompson", "poisson", "simple", "stratified"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimated population counts and their standard errors; NaN where a sample is too small for one."""
+
+    values: Floats
+    standard_error: Floats
+
+
+def simple(counts: npt.ArrayLike, population: int, sample: int) -> Estimates:
+    """``N f / n`` of a simple random sample without replacement; an error with finite population correction.
+
+    ``v = N**2 (1 - n/N) p (1 - p) / (n - 1)`` with ``p = f / n``, without bias.
+
+    >>> found = simple([30], population=1000, sample=100)
+    >>> found.values.tolist(), found.standard_error.round(2).tolist()
+    ([300.0], [43.69])
+    """
+    shown = np.asarray(counts, dtype=np.float64)
+    if not 0 < sample <= population or bool((shown > sample).any()):
+        raise InputError(
+            "A sample has somebody, is no larger than the population, and no cell is larger than it."
+        )
+    share = shown / sample
+    spread = population**2 * (1 - sample / population) * share * (1 - share)
+    # One person tells nothing of how much people differ, unless there is nobody else.
+    unknown = np.full(shown.shape, 0.0 if population == 1 else np.nan)
+    variance = spread / (sample - 1) if sample > 1 else unknown
+    return Estimates(population * share, np.sqrt(variance))
+
+
+def stratified(
+    counts: npt.ArrayLike, populations: npt.ArrayLike, samples: npt.ArrayLike
+) -> Estimates:
+    """The sum over strata, along the first axis, of what a simple sample of each estimates.
+
+    >>> found = stratified([[3, 0], [5, 5]], populations=[10, 100], samples=[3, 10])
+    >>> found.values.tolist()
+    [60.0, 50.0]
+    """
+    shown = np.asarray(counts, dtype=np.float64)
+    sizes, drawn = np.asarray(populations, dtype=np.int64), np.asarray(samples, dtype=np.int64)
+    if shown.shape[:1] != sizes.shape or sizes.shape != drawn.shape:
+        raise InputError("There must be one population and one sample size for each stratum.")
+    if bool(((drawn == 0) & (sizes > 0)).any()):
+        raise InputError("A stratum has people but no sample; nothing can be estimated for it.")
+    parts = [
+        simple(row, int(N), int(n)) for row, N, n in zip(shown, sizes, drawn, strict=True) if N
+    ]
+    zero = np.zeros(shown.shape[1:])
+    values = sum((part.values for part in parts), zero)
+    variance = sum((part.standard_error**2 for part in parts), zero)
+    return Estimates(values, np.sqrt(variance))
+
+
+def poisson(counts: npt.ArrayLike, fraction: float) -> Estimates:
+    """``f / p`` where everybody is drawn with the same probability; ``v = f (1 - p) / p**2``."""
+    if not 0 < fraction <= 1:
+        raise InputError(f"A sampling fraction is above 0 and at most 1, not {fraction!r}.")
+    shown = np.asarray(counts, dtype=np.float64)
+    return Estimates(shown / fraction, np.sqrt(shown * (1 - fraction)) / fraction)
+
+
+def horvitz_thompson(
+    cells: npt.NDArray[np.int64], size: int, probabilities: npt.ArrayLike
+) -> Estimates:
+    """Sums of ``1 / p`` over the drawn people of each cell; ``v = sum (1 - p) / p**2`` (Poisson sampling).
+
+    ``cells`` numbers the cell of each drawn person, 0 to ``size - 1`` (Horvitz and Thompson 1952).
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.shape != cells.shape or bool(((p <= 0) | (p > 1)).any()):
+        raise InputError("Everybody drawn needs a probability above 0 and at most 1.")
+    return Estimates(
+        np.bincount(cells, weights=1 / p, minlength=size).astype(np.float64),
+        np.sqrt(np.bincount(cells, weights=(1 - p) / p**2, minlength=size)),
+    )

@@ -1,0 +1,146 @@
+"""Poisson sampling: everybody is drawn or not on their own, all alike or by a measure of size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.records import Records
+from lustrum.protect.inner import Inner
+from lustrum.protect.method import Stage, released, uniform_words, whole_counts
+from lustrum.protect.microdata import canonical_order
+from lustrum.protect.sampling import estimates
+from lustrum.protect.sampling.channels import BinomialThinning
+from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.weights import drawn_records
+
+__all__ = ["PoissonSampling", "proportional_to_size"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PoissonSampling:
+    """Everybody is drawn independently, with probability ``fraction``.
+
+    With ``size``, a measure above 0, the probabilities are in proportion to it and ``fraction`` is their
+    mean; whoever would have more than 1 is drawn for certain. What is published are the counts of the sample as
+    they are; ``weight`` names the column of weights that drawn records get.
+
+    Without ``size`` the method also works on tables. From record keys the same cell then has the same
+    sample in every table.
+
+    >>> PoissonSampling(0.25).publish(Table.from_counts([3])).low.tolist()
+    [3]
+    """
+
+    name: ClassVar[str] = "poisson-sampling"
+    stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
+    fraction: float = 0.1
+    size: str | None = None
+    weight: str = "weight"
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction)
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        order = canonical_order(records)
+        chance = self.probabilities(records)[order]
+        drawn = rng.random(len(records)) < chance
+        return drawn_records(records, order[drawn], chance[drawn], self.weight)
+
+    def probabilities(self, records: Records) -> Floats:
+        """With what probability each record is drawn."""
+        if self.size is None:
+            return np.full(len(records), float(self.fraction))
+        if self.size not in records.numbers:
+            raise InputError(
+                f"The records have no measure {self.size!r}; {choices(self.size, records.numbers)}."
+            )
+        return proportional_to_size(records.numbers[self.size], self.fraction * len(records))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Draw from the people of a table's inner cells; totals are those of the sample."""
+        counts = whole_counts(table, "Poisson sampling")
+        if self.size is not None:
+            raise InputError("Poisson sampling by size needs records; a table has no sizes.")
+        inner = Inner(table.axes)
+        inner.need_parts("Poisson sampling")
+        block = inner.of(counts)
+        if rng is not None:
+            drawn = rng.binomial(block, self.fraction).astype(np.int64)
+        else:
+            from scipy import stats  # takes a second to import, and few need it
+
+            words = uniform_words(table, None, f"{self.name} {self.fraction!r}")
+            grid = np.ix_(*inner.positions) if inner.positions else ()
+            chance = ((words[grid] >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+            drawn = stats.binom.ppf(chance, block, self.fraction).astype(np.int64)
+        return self._release(table, inner.roll_up(drawn))
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from drawn records."""
+        return self._release(table, table.values)
+
+    def channel(self) -> BinomialThinning | None:
+        """What sampling does to a cell; by size that depends on who is in it."""
+        return BinomialThinning(self.fraction) if self.size is None else None
+
+    def estimates(self, table: Table) -> estimates.Estimates:
+        """Population counts estimated from a table of sample counts, with standard errors."""
+        if self.size is not None:
+            raise InputError(
+                "A sample by size is estimated from its records: 'horvitz_thompson' with their weights."
+            )
+        return estimates.poisson(whole_counts(table, "Estimation from a sample"), self.fraction)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        out: dict[str, Any] = {"method": self.name, "fraction": self.fraction}
+        if self.size is not None:
+            out["size"] = self.size
+        return out if self.weight == "weight" else out | {"weight": self.weight}
+
+    def _release(self, table: Table, values: Ints) -> Release:
+        channel = self.channel()
+        low, high = sampled_bounds(table, values, channel)
+        how = "the same probability" if self.size is None else f"probability by {self.size}"
+        return released(
+            table,
+            self,
+            values,
+            low=low,
+            high=high,
+            channel=channel if table.kind == "count" and not table.decimals else None,
+            notes=(
+                f"The numbers are those of a random sample: each was drawn with {how}, "
+                f"{self.fraction:g} on average.",
+            ),
+        )
+
+
+def proportional_to_size(sizes: Ints, expected: float) -> Floats:
+    """Probabilities in proportion to sizes that add up to ``expected``, none above 1.
+
+    >>> proportional_to_size(np.array([1, 1, 2, 16]), 2.0).round(9).tolist()
+    [0.25, 0.25, 0.5, 1.0]
+    """
+    if sizes.size and int(sizes.min()) <= 0:
+        raise InputError("Sampling by size needs a size above 0 of every record.")
+    out = np.ones(sizes.size)
+    rest = np.arange(sizes.size)
+    while rest.size:
+        share = sizes[rest] * ((expected - (sizes.size - rest.size)) / sizes[rest].sum())
+        sure = share >= 1
+        out[rest] = np.where(sure, 1.0, share)
+        if not sure.any():
+            break
+        rest = rest[~sure]
+    return out

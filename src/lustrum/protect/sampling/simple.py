@@ -1,0 +1,122 @@
+"""Simple random sampling without replacement, of records or of a table of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.records import Records
+from lustrum.protect.inner import Inner
+from lustrum.protect.method import Stage, released, uniform_words, whole_counts
+from lustrum.protect.microdata import canonical_order
+from lustrum.protect.sampling import estimates
+from lustrum.protect.sampling.channels import HypergeometricChannel
+from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.weights import drawn_records
+
+__all__ = ["SimpleSampling"]
+
+
+@dataclass(frozen=True)
+class SimpleSampling:
+    """Every set of ``n`` people is as likely as any other; ``n`` is the fraction of all, to the nearest.
+
+    What is published are the counts of the sample as they are. With the size of the ``population``, if that is
+    public, everybody knows what a cell can be and how likely. ``weight`` names the column of weights that
+    drawn records get.
+
+    >>> table = Table.from_counts([[40, 10], [30, 20]])
+    >>> int(SimpleSampling(0.3).apply(table, np.random.default_rng(1)).published.sum())
+    30
+    """
+
+    name: ClassVar[str] = "simple-sampling"
+    stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
+    fraction: float = 0.1
+    population: int | None = None
+    weight: str = "weight"
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction)
+        if self.population is not None and (
+            type(self.population) is not int or self.population < 1
+        ):
+            raise InputError(
+                f"The size of a population is a whole number from 1, not {self.population!r}."
+            )
+
+    def size(self, population: int) -> int:
+        """How many are drawn from so many."""
+        return int(np.floor(self.fraction * population + 0.5))
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        n = self.size(self._checked(len(records)))
+        rows = canonical_order(records)[rng.choice(len(records), n, replace=False)]
+        share = np.full(n, n / max(len(records), 1))
+        return drawn_records(records, rows, share, self.weight)
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Draw from the people of a table's inner cells; totals are those of the sample."""
+        counts = whole_counts(table, "Simple sampling")
+        inner = Inner(table.axes)
+        inner.need_parts("Simple sampling")
+        block = inner.of(counts)
+        if rng is None:
+            words = uniform_words(table, None, f"{self.name} {self.fraction!r}")
+            rng = np.random.default_rng(int(np.bitwise_xor.reduce(words, axis=None)))
+        n = self.size(self._checked(int(block.sum())))
+        drawn = rng.multivariate_hypergeometric(block.ravel(), n, method="marginals")
+        return self._release(table, inner.roll_up(drawn.reshape(block.shape).astype(np.int64)))
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from drawn records."""
+        return self._release(table, table.values)
+
+    def channel(self) -> HypergeometricChannel | None:
+        """What sampling does to a cell, if the size of the population is public."""
+        if self.population is None:
+            return None
+        return HypergeometricChannel(self.population, self.size(self.population))
+
+    def estimates(self, table: Table, population: int | None = None) -> estimates.Estimates:
+        """Population counts estimated from a table of sample counts, with standard errors."""
+        size = self.population if population is None else population
+        if size is None:
+            raise InputError("Estimates from a simple sample need the size of the population.")
+        return estimates.simple(
+            whole_counts(table, "Estimation from a sample"), size, self.size(size)
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        out: dict[str, Any] = {"method": self.name, "fraction": self.fraction}
+        if self.population is not None:
+            out["population"] = self.population
+        return out if self.weight == "weight" else out | {"weight": self.weight}
+
+    def _checked(self, population: int) -> int:
+        if self.population is not None and population != self.population:
+            raise InputError(
+                "Simple sampling was told the size of another population than the one it got."
+            )
+        return population
+
+    def _release(self, table: Table, values: npt.NDArray[np.int64]) -> Release:
+        channel = self.channel()
+        low, high = sampled_bounds(table, values, channel)
+        return released(
+            table,
+            self,
+            values,
+            low=low,
+            high=high,
+            channel=channel if table.kind == "count" and not table.decimals else None,
+            notes=(
+                f"The numbers are those of a random sample of {self.fraction:g} of the population.",
+            ),
+        )

@@ -1,0 +1,188 @@
+"""Stratified sampling: a simple random sample of each stratum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.records import Records
+from lustrum.protect.inner import Inner
+from lustrum.protect.method import MICRODATA, Stage, released, whole_counts
+from lustrum.protect.microdata import canonical_order, combined, names
+from lustrum.protect.sampling import estimates
+from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.weights import drawn_records
+
+__all__ = ["StratifiedSampling", "allocate"]
+
+Ints = npt.NDArray[np.int64]
+Allocation = Literal["proportional", "equal", "root"]
+
+
+@dataclass(frozen=True)
+class StratifiedSampling:
+    """A simple random sample of each combination of the ``by`` variables.
+
+    The ``fraction`` of all people is shared among the strata in proportion to their people, ``equal`` for each,
+    or in proportion to the square ``root`` of their people; each gets at least ``minimum`` if it has so many.
+    ``sizes`` sets the sample sizes of codes instead, for one ``by`` variable. ``weight`` names the column of
+    weights.
+    """
+
+    name: ClassVar[str] = "stratified-sampling"
+    stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+    by: str | tuple[str, ...]
+    fraction: float = 0.1
+    allocation: Allocation = "proportional"
+    minimum: int = 1
+    sizes: Mapping[str, int] | tuple[tuple[str, int], ...] = ()
+    weight: str = "weight"
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction)
+        given = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes
+        object.__setattr__(self, "by", names(self.by, "The strata of a sample"))
+        object.__setattr__(self, "sizes", tuple((str(code), size) for code, size in given))
+        if not self.strata:
+            raise InputError("Stratified sampling needs a variable that makes the strata ('by').")
+        if self.allocation not in ("proportional", "equal", "root"):
+            raise InputError(
+                f"The allocation is 'proportional', 'equal' or 'root', not {self.allocation!r}."
+            )
+        if type(self.minimum) is not int or self.minimum < 0:
+            raise InputError(
+                f"The fewest people of a stratum are a whole number from 0, not {self.minimum!r}."
+            )
+        if any(type(size) is not int or size < 0 for size in dict(self.sizes).values()):
+            raise InputError("The sample sizes of strata are whole numbers from 0.")
+        if self.sizes and len(self.strata) > 1:
+            raise InputError("Sample sizes by code are for one variable of strata.")
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The variables that make the strata."""
+        return names(self.by, "The strata of a sample")
+
+    def allocated(self, populations: Ints, codes: tuple[str, ...]) -> Ints:
+        """How many are drawn of each stratum; ``codes`` are needed for sizes by code only."""
+        if not self.sizes:
+            total = int(np.floor(self.fraction * int(populations.sum()) + 0.5))
+            return allocate(populations, total, self.allocation, self.minimum)
+        wanted = dict(self.sizes)
+        for code in wanted:
+            if code not in codes:
+                raise InputError(f"There is no stratum {code!r} of {self.strata[0]!r}.")
+        sizes = np.array([wanted.get(code, 0) for code in codes], dtype=np.int64)
+        return np.minimum(sizes, populations)
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        codes: tuple[str, ...] = ()
+        if self.sizes:
+            codes = records.dataset.variable(self.strata[0]).codes
+            stratum = records.codes[self.strata[0]].astype(np.int64)
+        else:
+            stratum = combined(records, self.strata)
+        N = np.bincount(stratum, minlength=len(codes))
+        n = self.allocated(N, codes)
+        mixed = canonical_order(records)[rng.permutation(len(records))]
+        by_stratum = mixed[np.argsort(stratum[mixed], kind="stable")]
+        place = np.arange(len(records)) - np.repeat(np.cumsum(N) - N, N)
+        rows = by_stratum[place < np.repeat(n, N)]
+        share = n[stratum[rows]] / N[stratum[rows]]
+        return drawn_records(records, rows, share, self.weight)
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from drawn records.
+
+        Each stratum has a channel of its own and a cell may lie in many, so there is none of a cell alone.
+        """
+        low, high = sampled_bounds(table, table.values, None)
+        return released(
+            table,
+            self,
+            table.values,
+            low=low,
+            high=high,
+            notes=(
+                f"The numbers are those of a random sample, drawn by {' and '.join(self.strata)}.",
+            ),
+        )
+
+    def estimates(self, table: Table, populations: Table) -> estimates.Estimates:
+        """Population counts for the axes of a sample table other than the strata, with standard errors.
+
+        The table must be crossed with all strata. ``populations`` holds the number of people of each stratum
+        along the same axes.
+        """
+        counts = whole_counts(table, "Estimation from a sample")
+        at = {axis.name: i for i, axis in enumerate(table.axes)}
+        if not set(self.strata) <= set(at) or [a.name for a in populations.axes] != list(
+            self.strata
+        ):
+            raise InputError(
+                f"Estimates from a stratified sample need a table and populations by "
+                f"{' and '.join(self.strata)}."
+            )
+        inner = Inner(populations.axes)
+        N = inner.of(populations.values)
+        picks: list[Any] = [slice(None)] * counts.ndim
+        for name, positions, axis in zip(
+            self.strata, inner.positions, populations.axes, strict=True
+        ):
+            if table.axes[at[name]].codes != axis.codes:
+                raise InputError(
+                    f"The table and the populations differ in their codes of {name!r}."
+                )
+            picks[at[name]] = positions
+        for axis_number, pick in enumerate(picks):
+            counts = np.take(counts, pick, axis_number) if not isinstance(pick, slice) else counts
+        front = np.moveaxis(counts, [at[name] for name in self.strata], range(len(self.strata)))
+        codes = tuple(populations.axes[0].codes[i] for i in inner.positions[0])
+        n = self.allocated(N.ravel(), codes)
+        return estimates.stratified(front.reshape(N.size, *front.shape[N.ndim :]), N.ravel(), n)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        out: dict[str, Any] = {"method": self.name, "by": list(self.strata)}
+        if self.sizes:
+            out["sizes"] = dict(self.sizes)
+        else:
+            out |= {
+                "fraction": self.fraction,
+                "allocation": self.allocation,
+                "minimum": self.minimum,
+            }
+        return out if self.weight == "weight" else out | {"weight": self.weight}
+
+
+def allocate(populations: Ints, total: int, how: Allocation, minimum: int = 0) -> Ints:
+    """Whole sample sizes that add up to ``total`` as far as the strata allow, by largest remainders.
+
+    >>> allocate(np.array([100, 10, 1]), 12, "equal", 1).tolist()
+    [6, 5, 1]
+    """
+    N = np.asarray(populations, dtype=np.int64)
+    shape = {"proportional": N.astype(np.float64), "equal": (N > 0) * 1.0, "root": np.sqrt(N)}[how]
+    least = np.minimum(N, minimum)
+    total = min(max(total, int(least.sum())), int(N.sum()))
+
+    def shared(scale: float) -> npt.NDArray[np.float64]:
+        return np.clip(scale * shape, least, N)
+
+    low, high = 0.0, 1.0
+    while shared(high).sum() < total:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if shared(middle).sum() < total else (low, middle)
+    ideal = shared(high)
+    out = np.floor(ideal + 1e-9).astype(np.int64)
+    remainder = np.where(out < N, ideal - out, -1.0)
+    out[np.argsort(-remainder, kind="stable")[: max(total - int(out.sum()), 0)]] += 1
+    return out

@@ -1,0 +1,90 @@
+"""The loop that finds partners, compiled when it is first run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lustrum.compiled import compiled
+
+__all__ = ["pair_up"]
+
+
+@compiled
+def _unit(state: Any) -> float:  # pragma: no cover
+    """A number in [0, 1) of 53 bits by SplitMix64 (Steele, Lea and Flood 2014)."""
+    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
+    state[0] = z
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(np.int64(z >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def pair_up(
+    turns: Any, quota: Any, home: Any, stratum: Any, group: Any, limit: int, state: Any
+) -> Any:  # pragma: no cover
+    """Give units a partner, in the order of ``turns``, and say by which row of ``stratum`` it was found.
+
+    Row ``p`` of ``stratum`` says who is like whom at step ``p``, from strict to loose; row ``p`` of ``group``
+    parts each stratum into those who live together and so cannot be partners. A partner is drawn uniformly
+    from those left in the stratum who live elsewhere: draw from all who are left until one does. Every search
+    takes one such away, so all of them together take ``n log n`` draws at most on average. ``quota`` is how
+    many units of each ``home`` may still look for a partner.
+    """
+    steps, units = stratum.shape
+    partner = np.full(units, -1, np.int64)
+    found_by = np.full(units, -1, np.int64)
+    strata = 1
+    groups = 1
+    for p in range(steps):
+        for u in range(units):
+            strata = max(strata, stratum[p, u] + 1)
+            groups = max(groups, group[p, u] + 1)
+    begin = np.zeros((steps, strata + 1), np.int64)
+    left = np.zeros((steps, strata), np.int64)
+    together = np.zeros((steps, groups), np.int64)
+    listed = np.empty((steps, units), np.int32)
+    place = np.empty((steps, units), np.int32)
+    for p in range(steps):
+        for u in range(units):
+            begin[p, stratum[p, u] + 1] += 1
+            together[p, group[p, u]] += 1
+        for s in range(strata):
+            begin[p, s + 1] += begin[p, s]
+        for u in range(units):
+            s = stratum[p, u]
+            at = begin[p, s] + left[p, s]
+            listed[p, at] = u
+            place[p, u] = at
+            left[p, s] += 1
+    made = 0
+    for u in turns:
+        if made >= limit:
+            break
+        if partner[u] >= 0 or quota[home[u]] <= 0:
+            continue
+        for p in range(steps):
+            s = stratum[p, u]
+            if left[p, s] <= together[p, group[p, u]]:
+                continue
+            v = u
+            while group[p, v] == group[p, u]:
+                v = listed[p, begin[p, s] + np.int64(_unit(state) * left[p, s])]
+            partner[u] = v
+            partner[v] = u
+            found_by[u] = p
+            quota[home[u]] -= 1
+            made += 1
+            for gone in (u, v):
+                for q in range(steps):
+                    t = stratum[q, gone]
+                    left[q, t] -= 1
+                    last = listed[q, begin[q, t] + left[q, t]]
+                    listed[q, place[q, gone]] = last
+                    place[q, last] = place[q, gone]
+                    together[q, group[q, gone]] -= 1
+            break
+    return partner, found_by

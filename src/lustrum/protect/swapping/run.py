@@ -1,0 +1,116 @@
+"""The course of a swap: who is at risk, who else is drawn, who trades with whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model.records import Records
+from lustrum.protect.microdata import combined
+from lustrum.protect.swapping.households import Households
+from lustrum.protect.swapping.pairing import Search, quotas
+from lustrum.protect.swapping.places import Places
+from lustrum.protect.swapping.report import Swapped, SwapReport
+from lustrum.protect.swapping.unsafe import rarest
+
+if TYPE_CHECKING:
+    from lustrum.protect.swapping.spec import RecordSwapping
+
+__all__ = ["swap"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def swap(how: RecordSwapping, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:
+    """Swap records as a spec says; households whose ids are in ``keep`` do not move."""
+    units = Households.of(records, how.household)
+    if not len(units):
+        nobody = np.zeros((0, 2), dtype=np.int64)
+        return Swapped(records, SwapReport(0, 0, nobody, nobody[:, 0]))
+    finest = records.dataset.variable(how.traded[0])
+    places = Places.of(finest, how.levels, how.within)
+    home = units.one_of(records.codes[finest.name], finest.name)
+    rates = _rates(how, records)
+    free = (rates[home] > 0) & ~np.isin(units.ids, keep) & ~_flagged(how, records, units)
+    search = Search.begin(_alike(how, records, units), home, free)
+    quota = quotas(np.bincount(home, minlength=rates.size) * rates / 2, rng)
+    wanted = int(quota.sum())
+    turns = rng.permutation(len(units))
+    first = np.zeros(0, dtype=np.int64)
+    unsafe = np.zeros(len(units), dtype=np.bool_)
+    if how.target == "risk":
+        for place, scopes in zip(places.levels, places.scopes, strict=True):
+            rare = _rare(how, records, units, place[records.codes[finest.name]])
+            at_risk = rare < how.k * _one(how, records)
+            unsafe |= at_risk
+            order = turns[at_risk[turns]]
+            order = order[np.argsort(rare[order], kind="stable")]
+            limit = len(units) if how.all_unsafe else wanted - first.size
+            found = search.pair(order, place[home], [s[home] for s in scopes], rng, limit)
+            first = np.concatenate((first, found))
+    left = np.maximum(quota - np.bincount(home[first], minlength=quota.size), 0)
+    around = [s[home] for s in places.scopes[-1]]
+    found = search.pair(turns, home, around, rng, wanted - first.size, left)
+    first = np.concatenate((first, found))
+    report = SwapReport(
+        units=len(units),
+        wanted=wanted,
+        pairs=np.stack((units.ids[first], units.ids[search.partner[first]]), axis=1),
+        profile=search.found_by[first],
+        unsafe=int(unsafe.sum()),
+        unsafe_left=int((unsafe & (search.partner < 0)).sum()),
+    )
+    return Swapped(_traded(how, records, units, search.partner), report)
+
+
+def _alike(how: RecordSwapping, records: Records, units: Households) -> list[Ints]:
+    """For each profile, a number per household: equal for those who are alike."""
+    out = []
+    for profile in how.similar or ((),):
+        wanted = tuple(dict.fromkeys((*how.control, *profile)))
+        if wanted or how.same_size:
+            out.append(units.profile(combined(records, wanted), how.same_size))
+        else:
+            out.append(np.zeros(len(units), dtype=np.int64))
+    return out
+
+
+def _rates(how: RecordSwapping, records: Records) -> npt.NDArray[np.float64]:
+    """The rate of every finest area."""
+    variable = records.dataset.variable(how.traded[0])
+    out = np.full(len(variable.codes), float(how.rate))
+    for code, rate in how.own_rates.items():
+        out[list(variable.category(code).members)] = rate
+    return out
+
+
+def _flagged(how: RecordSwapping, records: Records, units: Households) -> Mask:
+    """Households of which a member has a code that must not move."""
+    if how.no_swap_variable is None:
+        return np.zeros(len(units), dtype=np.bool_)
+    variable = records.dataset.variable(how.no_swap_variable)
+    may_move = np.ones(len(variable.codes), dtype=np.int64)
+    for code in how.no_swap:
+        may_move[list(variable.category(code).members)] = 0
+    least = units.least(may_move[records.codes[variable.name]])
+    return np.asarray(least == 0, dtype=np.bool_)
+
+
+def _rare(how: RecordSwapping, records: Records, units: Households, place: Ints) -> Ints:
+    return units.least(rarest(records, how.risk_on, place, how.weight))
+
+
+def _one(how: RecordSwapping, records: Records) -> int:
+    """One person, in the units that people are counted in."""
+    return 1 if how.weight is None else int(10 ** records.dataset.weight(how.weight).decimals)
+
+
+def _traded(how: RecordSwapping, records: Records, units: Households, partner: Ints) -> Records:
+    now = np.where(partner >= 0, partner, np.arange(len(units)))
+    columns = {
+        name: units.spread(units.one_of(records.codes[name], name)[now]) for name in how.traded
+    }
+    return records.with_codes(**columns)

@@ -1,0 +1,216 @@
+"""Record swapping, random or targeted, of households or people (Dalenius and Reiss 1982; Shlomo 2007).
+
+Pairs of households that are alike trade their geography; nothing else about them changes. So every table
+without geography stays as it is, every area keeps its number of households, and a table of geography by what
+partners have in common stays too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.channel import MatrixChannel, swapping_channel
+from lustrum.model.records import Records
+from lustrum.protect.method import MICRODATA, Stage, released
+from lustrum.protect.microdata import anything, exact_cells, names, variables_of
+from lustrum.protect.swapping.report import Swapped
+from lustrum.protect.swapping.run import swap
+
+__all__ = ["RecordSwapping"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RecordSwapping:
+    """Households trade places with others like them.
+
+    ``geography`` names the variables that are traded, the one with the finest areas first. ``rate`` is the
+    share of all households that move, both partners counted; ``rates`` sets it for some areas (0 leaves an area
+    alone). Partners live in different areas, agree in all ``control`` variables and in one of the ``similar``
+    profiles, which are tried in order; with ``same_size`` their members agree one by one. ``within`` is a level
+    of the geography whose areas nobody leaves. Households with a member who has one of the ``no_swap`` codes of
+    ``no_swap_variable`` stay. ``household`` is an identifier; without one ("" in a policy file) each record
+    moves on its own.
+
+    With ``target = "risk"`` those at risk move first: households with a member whose combination of some
+    ``risk_on`` variables fewer than ``k`` people of the place share, counted by ``weight`` in a sample. That is
+    looked at level by level, from the coarsest of ``levels`` down to the finest areas. Who is unsafe at a level
+    moves across that level and, if there is a partner, within the one above. The rarest come first, and
+    the rest of the rate is made up at random. ``all_unsafe`` moves them all, even beyond the rate.
+
+    ``values`` is how many values the channel of a release tells apart.
+
+    >>> RecordSwapping(control=("household_size",), similar=(("age", "sex"), ("age",))).kept
+    ('age', 'household_size')
+    """
+
+    name: ClassVar[str] = "record-swapping"
+    stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+
+    geography: str | tuple[str, ...] = ("area",)
+    household: str | None = "household"
+    rate: float = 0.1
+    control: tuple[str, ...] = ()
+    similar: tuple[tuple[str, ...], ...] = ()
+    same_size: bool = True
+    within: str | None = None
+    target: Literal["random", "risk"] = "random"
+    risk_on: tuple[tuple[str, ...], ...] = ()
+    k: int = 3
+    levels: tuple[str, ...] = ()
+    all_unsafe: bool = False
+    weight: str | None = None
+    rates: Mapping[str, float] | tuple[tuple[str, float], ...] = ()
+    no_swap: tuple[str, ...] = ()
+    no_swap_variable: str | None = None
+    values: int = 11
+
+    def __post_init__(self) -> None:
+        given = self.rates.items() if isinstance(self.rates, Mapping) else self.rates
+        for field, value in {
+            "household": self.household or None,
+            "geography": names(self.geography, "The geography of record swapping"),
+            "control": names(self.control, "The control variables of record swapping"),
+            "levels": names(self.levels, "The levels of record swapping"),
+            "no_swap": names(self.no_swap, "The codes that record swapping leaves alone"),
+            "similar": _profiles(self.similar, "A profile of record swapping"),
+            "risk_on": _profiles(self.risk_on, "A combination at risk"),
+            "rates": tuple(sorted((str(code), float(rate)) for code, rate in given)),
+        }.items():
+            object.__setattr__(self, field, value)
+        self._check()
+
+    def _check(self) -> None:
+        for rate in (self.rate, *self.own_rates.values()):
+            if not 0 <= rate <= 1:
+                raise InputError(f"A swap rate is a share from 0 to 1, not {rate!r}.")
+        if not self.traded:
+            raise InputError("Record swapping needs a geography, such as 'area'.")
+        if self.target not in ("random", "risk"):
+            raise InputError(f"Record swapping targets 'random' or 'risk', not {self.target!r}.")
+        if self.target == "risk" and not self.risk_on:
+            raise InputError(
+                "Targeted record swapping needs 'risk_on': combinations of variables that identify."
+            )
+        if type(self.k) is not int or self.k < 2:
+            raise InputError(f"Record swapping needs a whole k of 2 or more, not {self.k!r}.")
+        if type(self.values) is not int or self.values < 2:
+            raise InputError(
+                f"Record swapping tells 2 values or more apart, a whole number, not {self.values!r}."
+            )
+        if bool(self.no_swap) != (self.no_swap_variable is not None):
+            raise InputError("'no_swap' lists codes of 'no_swap_variable'; give both or neither.")
+        if self.traded[0] in {*self.control, *(v for p in self.similar for v in p)}:
+            raise InputError(
+                f"{self.traded[0]!r} is traded, so partners cannot agree in it; use 'within'."
+            )
+
+    @property
+    def traded(self) -> tuple[str, ...]:
+        """The variables that partners trade, the finest areas first."""
+        return names(self.geography, "The geography of record swapping")
+
+    @property
+    def own_rates(self) -> dict[str, float]:
+        """The rates of areas that have one of their own."""
+        return dict(self.rates)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The variables in which partners always agree: geography crossed with all of these stays true.
+
+        Counts of people are kept with ``keeps_people``; the number of households of each area always is.
+        """
+        shared = set.intersection(*map(set, self.similar)) if self.similar else set()
+        return tuple(sorted({*self.control, *shared}))
+
+    @property
+    def keeps_people(self) -> bool:
+        """Whether every area keeps its number of people, not that of households alone."""
+        return self.same_size or self.household is None
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """The records after swapping."""
+        return self.swap(records, rng).records
+
+    def swap(self, records: Records, rng: np.random.Generator, keep: npt.ArrayLike = ()) -> Swapped:
+        """The same with the agency's own report; households whose ids are in ``keep`` do not move.
+
+        The result does not depend on the order of the records: chance goes by household ids or, for
+        people, by record keys or record ids. People without either are taken as they lie.
+        """
+        return swap(self, records, rng, np.asarray(keep, dtype=np.int64))
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from swapped records, with what is known of it.
+
+        Without geography it is exact, and so is geography by variables in which partners agree: there
+        swapping protects nothing. Elsewhere the channel is what Shlomo, Antal and Elliot (2015, section 4.2)
+        assume of an intruder, at the lowest rate of any area. What swapping does to a cell depends on all
+        others, so the channel is an assumption; the bounds say no more than what is certain.
+        """
+        exact = self._exact(table)
+        low, high = anything(table, exact)
+        channel = None
+        if table.kind == "count" and not table.decimals:
+            rate = min((self.rate, *self.own_rates.values()))
+            channel = (
+                MatrixChannel([[1.0]], residue_base=1)
+                if exact.all()
+                else swapping_channel(rate, self.values)
+            )
+        return released(
+            table,
+            self,
+            table.values,
+            low=low,
+            high=high,
+            channel=channel,
+            notes=(
+                "Before counting, households traded places with others like them in another area.",
+                "Swapping does not change this table: its numbers are the true ones."
+                if exact.all()
+                else "Numbers by area may differ from the true ones; those of all areas are true.",
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file; what is as usual is left out."""
+        out: dict[str, Any] = {"method": self.name, "rate": self.rate}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                out[field.name] = dict(value) if field.name == "rates" else _plain(value)
+        return out
+
+    def _exact(self, table: Table) -> Mask:
+        query = table.provenance.get("query", {})
+        rest = variables_of(table) - set(self.traded)
+        counts = table.kind == "count" and "weight" not in query and not table.decimals
+        if counts and self.keeps_people and rest <= set(self.kept):
+            return np.ones(table.shape, dtype=np.bool_)
+        moved: dict[str, str | None] = dict.fromkeys(self.traded)
+        moved[self.traded[0]] = self.within
+        return exact_cells(table, moved)
+
+
+def _profiles(value: Iterable[Any], what: str) -> tuple[tuple[str, ...], ...]:
+    """A list of lists of names; a plain list of names is a list of one."""
+    given = tuple(value)
+    if given and all(isinstance(entry, str) for entry in given):
+        given = (given,)
+    return tuple(names(entry, what) for entry in given)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, all the way down; None cannot be written, '' can."""
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return "" if value is None else value
