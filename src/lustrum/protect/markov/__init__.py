@@ -1,0 +1,22 @@
+"""Markov perturbation: people moved within squares, margins and means kept (Duncan and Fienberg 1999).
+
+======================================  ===========================================================
+:class:`MarkovPerturbation`             the method
+:class:`Moves`                          the boxes that keep given margins, in any number of dimensions
+:func:`perturb_boxes`                   the perturbation of a plain array
+:class:`StationarySquare`               the exact channel of one cell in one square
+:func:`simulated_channel`               what became of the cells of a table, for the agency's own use
+======================================  ===========================================================
+"""
+
+from lustrum.protect.markov.moves import Moves
+from lustrum.protect.markov.spec import MarkovPerturbation, perturb_boxes
+from lustrum.protect.markov.square import StationarySquare, simulated_channel
+
+__all__ = [
+    "MarkovPerturbation",
+    "Moves",
+    "StationarySquare",
+    "perturb_boxes",
+    "simulated_channel",
+]

@@ -1,0 +1,147 @@
+"""Markov perturbation of whole tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.protect.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.markov.moves import Moves
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+
+__all__ = ["ORDERS", "RULES", "MarkovPerturbation", "perturb_boxes"]
+
+Ints = npt.NDArray[np.int64]
+RULES = ("people", "unit")
+ORDERS = ("random", "disjoint")
+
+
+@dataclass(frozen=True)
+class MarkovPerturbation:
+    """People moved within squares so that all kept margins, and every cell on average, stay as they are.
+
+    An elementary step takes a square: the four cells at the crossings of two rows and two columns. With
+    ``down`` the smaller cell of one diagonal, ``up`` the smaller of the other and s the smaller of both,
+    each of ``up`` people moves in with probability ``theta s / up`` and each of ``down`` out with
+    ``theta s / down`` (rule ``people``); or one person moves either way with probability theta where both
+    ways are open (rule ``unit``). What leaves a cell enters its neighbours, so margins stay.
+
+    A sweep is as many squares, drawn independently, as there are inner cells; in the order
+    ``disjoint`` it is a random pairing of rows and of columns, so that each cell is in one square at most.
+    ``keep`` lists the margins to keep; without it all totals that the table shows are kept, or the sums
+    over each variable if it shows none.
+
+    A step of mean 0 cannot raise a cell of 0 without lowering it elsewhere. So zeros stay zeros, and cells
+    that become 0 remain so: many sweeps empty small cells.
+
+    >>> table = Table.from_counts([[1, 14], [17, 83]])
+    >>> release = MarkovPerturbation(theta=0.2).apply(table, rng=np.random.default_rng(6))
+    >>> release.published.tolist(), release.published.sum(axis=0).tolist()
+    ([[2, 13], [16, 84]], [18, 97])
+    """
+
+    name: ClassVar[str] = "markov-perturbation"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    theta: float = 0.1
+    sweeps: int = 1
+    keep: Keep = ()
+    order: Literal["random", "disjoint"] = "disjoint"
+    rule: Literal["people", "unit"] = "people"
+
+    def __post_init__(self) -> None:
+        for word, given, valid in (("order", self.order, ORDERS), ("rule", self.rule, RULES)):
+            if given not in valid:
+                raise InputError(
+                    f"Markov perturbation has no {word} {given!r}; {choices(str(given), valid)}."
+                )
+        most = 0.5 if self.rule == "unit" else 1.0
+        if type(self.theta) not in (int, float) or not 0 <= self.theta <= most:
+            raise InputError(
+                f"Markov perturbation by {self.rule} needs a theta from 0 to {most:g}, "
+                f"not {self.theta!r}."
+            )
+        if type(self.sweeps) is not int or self.sweeps < 1:
+            raise InputError(f"Markov perturbation needs one sweep or more, not {self.sweeps!r}.")
+        object.__setattr__(self, "keep", kept_names(self.keep, "Markov perturbation"))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Perturb the inner cells of a table of counts, and add its totals up."""
+        whole_counts(table, "Markov perturbation")
+        inner = InnerTable.of(table.axes, "Markov perturbation")
+        cliques = inner.cliques(self.keep)
+        chance = inner.generator(table, rng, self._purpose(inner, cliques))
+        made = self.perturbations(inner, inner.counts(table), 1, chance)[0]
+        published = inner.added_up(made)
+        low, high = inner.ends(made, cliques)
+        # What is published above 0 was above 0: nobody ever enters an empty cell.
+        low = np.maximum(low, np.minimum(published, 1))
+        if self.rule == "unit":
+            per_cell = self.sweeps * (1 if self.order == "disjoint" else made.size)
+            reach = per_cell * inner.added_up(np.ones(inner.shape, dtype=np.int64))
+            low, high = np.maximum(low, published - reach), np.minimum(high, published + reach)
+        margins = "; ".join(" x ".join(inner.names[a] for a in c) or "all" for c in cliques)
+        return released(
+            table,
+            self,
+            published,
+            low=low,
+            high=high,
+            notes=(
+                f"People were moved between cells at random (theta {self.theta:g}, sweeps: "
+                f"{self.sweeps}); every number is right on average.",
+                f"These totals are true: {margins}. A number above 0 was above 0.",
+            ),
+        )
+
+    def perturbations(
+        self, inner: InnerTable, counts: Ints, draws: int, rng: np.random.Generator
+    ) -> Ints:
+        """The same inner cells, perturbed so many times."""
+        moves = Moves.of(inner.shape, inner.cliques(self.keep))
+        settings = (moves, self.theta, self.sweeps, self.order, self.rule, rng)
+        return np.stack([perturb_boxes(counts, *settings) for _ in range(draws)])
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        keep = [",".join(margin) for margin in self.keep]
+        return {
+            "method": self.name,
+            "theta": self.theta,
+            "sweeps": self.sweeps,
+            "order": self.order,
+            "rule": self.rule,
+            **({"keep": keep} if keep else {}),
+        }
+
+    def _purpose(self, inner: InnerTable, cliques: tuple[tuple[int, ...], ...]) -> str:
+        kept = ";".join(",".join(map(str, c)) for c in cliques)
+        return f"{self.name} {self.theta!r} {self.sweeps} {self.order} {self.rule} {kept}"
+
+
+def perturb_boxes(
+    counts: Ints,
+    moves: Moves,
+    theta: float,
+    sweeps: int,
+    order: str,
+    rule: str,
+    rng: np.random.Generator,
+) -> Ints:
+    """Counts after so many sweeps over boxes that keep the margins."""
+    from lustrum.protect.markov.kernels import run_boxes, run_random  # loads the compiler
+
+    x = counts.astype(np.int64).ravel().copy()
+    state = rng.integers(2**64, size=2, dtype=np.uint64) | np.array([0, 1], dtype=np.uint64)
+    odd, unit = moves.odd, rule == "unit"
+    if order == "random":
+        arrays = (moves.families, moves.groups, moves.offsets, odd)
+        run_random(x, *arrays, float(theta), unit, sweeps * x.size, state)
+    else:
+        for _ in range(sweeps):
+            run_boxes(x, moves.disjoint(rng), odd, float(theta), unit, state)
+    return x.reshape(counts.shape)

@@ -1,0 +1,34 @@
+"""Differential privacy: noise from OpenDP, budgets, and what can be done afterwards.
+
+======================================  ===========================================================
+:class:`DifferentialPrivacy`            the method
+:class:`Budget`, :class:`Cost`          what releases cost together, in epsilon or in rho
+:class:`BudgetSpentError`               a release that the budget does not allow
+:func:`epsilon_of_rho`                  from rho and delta to epsilon
+:func:`delta_of_rho`                    from rho and epsilon to delta
+:func:`rho_of`                          from epsilon and delta to rho
+:class:`DiscreteNoiseChannel`           what noise does to a count, exactly
+======================================  ===========================================================
+"""
+
+from lustrum.protect.privacy.budget import (
+    Budget,
+    BudgetSpentError,
+    Cost,
+    delta_of_rho,
+    epsilon_of_rho,
+    rho_of,
+)
+from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
+from lustrum.protect.privacy.spec import DifferentialPrivacy
+
+__all__ = [
+    "Budget",
+    "BudgetSpentError",
+    "Cost",
+    "DifferentialPrivacy",
+    "DiscreteNoiseChannel",
+    "delta_of_rho",
+    "epsilon_of_rho",
+    "rho_of",
+]

@@ -1,0 +1,192 @@
+"""Differential privacy for a table of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.protect.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.privacy.budget import Budget, Cost, rho_of
+from lustrum.protect.privacy.consistent import consistent_counts
+from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel, measure, opendp
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["DifferentialPrivacy"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MECHANISMS = ("laplace", "gaussian")
+POSTS = ("none", "nonnegative-integers", "consistent")
+
+
+@dataclass(frozen=True)
+class DifferentialPrivacy:
+    """Whole-number noise from OpenDP, scaled so that no person changes what is published by much.
+
+    Neighbours are datasets that differ by up to ``records`` records, added or taken away. ``laplace``
+    noise costs ``epsilon``; ``gaussian`` noise costs ``rho`` of zero-concentrated differential privacy,
+    or as much as gives ``epsilon`` with ``delta``. Without ``margins`` all cells of the table have the
+    same noise, for a record that is counted in as many cells as hold it; with them the cost is split by
+    ``shares`` between the inner cells, which come by the names of all variables, and totals of each kind.
+
+    ``post``: numbers are published as drawn (``none``), negative ones as 0 (``nonnegative-integers``), or
+    fitted to whole counts of 0 or more that add up (``consistent``).
+
+    OpenDP takes no seed: two releases of one table differ, and each costs its epsilon or rho again. Publish
+    once, keep what was published, and enter its cost in a :class:`Budget`.
+    """
+
+    name: ClassVar[str] = "differential-privacy"
+    repeatable: ClassVar[bool] = False
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    epsilon: float | None = None
+    rho: float | None = None
+    delta: float | None = None
+    post: Literal["none", "nonnegative-integers", "consistent"] = "nonnegative-integers"
+    margins: Keep = ()
+    shares: tuple[float, ...] = ()
+    records: int = 1
+
+    def __post_init__(self) -> None:
+        for word, given, valid in (
+            ("mechanism", self.mechanism, MECHANISMS),
+            ("post", self.post, POSTS),
+        ):
+            if given not in valid:
+                raise InputError(
+                    f"Differential privacy has no {word} {given!r}; {choices(str(given), valid)}."
+                )
+        object.__setattr__(self, "margins", kept_names(self.margins, "differential privacy"))
+        object.__setattr__(self, "shares", tuple(float(s) for s in self.shares))
+        if type(self.records) is not int or self.records < 1:
+            raise InputError(f"A person has one record or more, not {self.records!r}.")
+        if len(self.shares) != len(self.margins):
+            raise InputError("Differential privacy needs a share of its cost for each margin.")
+        if self.shares and not (min(self.shares) > 0 and abs(sum(self.shares) - 1) < 1e-9):
+            raise InputError("The shares of the margins must be above 0 and add up to 1.")
+        parts = tuple(n for n in ("epsilon", "rho", "delta") if getattr(self, n) is not None)
+        ways = {"laplace": (("epsilon",),), "gaussian": (("rho",), ("epsilon", "delta"))}
+        if parts not in ways[self.mechanism]:
+            right = " or ".join(" and ".join(w) for w in ways[self.mechanism])
+            raise InputError(f"The mechanism {self.mechanism!r} needs {right}, and nothing else.")
+        for name in parts:
+            if not 0 < getattr(self, name) < (1 if name == "delta" else np.inf):
+                raise InputError(f"'{name}' of differential privacy is out of its range.")
+
+    @property
+    def cost(self) -> Cost:
+        """What a release costs."""
+        if self.mechanism == "laplace":
+            return Cost(epsilon=self.epsilon)
+        if self.rho is not None:
+            return Cost(rho=self.rho)
+        return Cost(rho=rho_of(self.epsilon or 0.0, self.delta or 0.0))
+
+    def apply(
+        self,
+        table: Table,
+        rng: np.random.Generator | None = None,
+        *,
+        budget: Budget | None = None,
+    ) -> Release:
+        """Add noise to a table of counts; a budget is charged before anything is drawn."""
+        counts = whole_counts(table, "Differential privacy")
+        if rng is not None:
+            raise InputError(
+                "Differential privacy takes no random generator: its noise comes from OpenDP, "
+                "which has no seed."
+            )
+        inner = InnerTable.of(table.axes, "Differential privacy")
+        groups = self._groups(inner)
+        opendp()
+        cost = self.cost
+        if budget is not None:
+            budget.spend(cost, " x ".join(a.name for a in table.axes) or "everybody")
+        total = cost.epsilon if cost.epsilon is not None else cost.rho
+        noisy, scale = np.zeros(table.shape, dtype=np.int64), np.ones(table.shape)
+        seen, scales = np.zeros(table.shape, dtype=np.bool_), []
+        for cells, share in groups:
+            most = int(inner.holders(cells).max(initial=1))
+            found = measure(counts[cells], self.mechanism, most, self.records, share * (total or 0))
+            noisy[cells], scale[cells] = found.values, found.scale
+            seen |= cells
+            scales.append(found.scale)
+        channel = None
+        if self.post == "consistent":
+            noisy = inner.added_up(consistent_counts(inner, noisy, seen, scale))
+        else:
+            clamp = self.post == "nonnegative-integers"
+            noisy = np.maximum(noisy, 0) if clamp else noisy
+            if len(scales) == 1:
+                channel = DiscreteNoiseChannel(self.mechanism, scales[0], clamp)
+        return released(
+            table,
+            self,
+            noisy,
+            channel=channel,
+            low=np.zeros(table.shape, dtype=np.int64),
+            high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+            notes=self._notes(cost, scales),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        optional = {n: getattr(self, n) for n in ("epsilon", "rho", "delta")}
+        margins = [",".join(m) for m in self.margins]
+        return {
+            "method": self.name,
+            "mechanism": self.mechanism,
+            **{n: v for n, v in optional.items() if v is not None},
+            "post": self.post,
+            "records": self.records,
+            **({"margins": margins, "shares": list(self.shares)} if margins else {}),
+        }
+
+    def _groups(self, inner: InnerTable) -> tuple[tuple[Mask, float], ...]:
+        """Cells that are measured together, each group with its share of the cost."""
+        classes = dict(inner.classes())
+        if not self.margins:
+            return ((np.logical_or.reduce(list(classes.values())), 1.0),)
+        groups = {}
+        whole = max(1.0, sum(self.shares))
+        for margin, share in zip(self.margins, self.shares, strict=True):
+            axes = inner.cliques((margin,))[0]
+            if axes not in classes or axes in groups:
+                raise InputError(
+                    f"The table shows no totals by {', '.join(margin) or 'nothing'}, or they are "
+                    "named twice; name each kind of total that the table shows once."
+                )
+            groups[axes] = (classes[axes], share / whole)
+        missing = [a for a in classes if a not in groups]
+        if self.post == "consistent":
+            missing = [a for a in missing if len(a) == len(inner.names)]
+        if missing:
+            names = ", ".join(inner.names[a] for a in missing[0]) or "nothing (the grand total)"
+            raise InputError(f"The table shows cells by {names}; give that margin a share too.")
+        return tuple(groups.values())
+
+    def _notes(self, cost: Cost, scales: list[float]) -> tuple[str, ...]:
+        price = f"epsilon {cost.epsilon:g}" if cost.epsilon is not None else f"rho {cost.rho:g}"
+        if self.delta is not None:
+            price = f"epsilon {self.epsilon:g} with delta {self.delta:g} ({price})"
+        person = "record" if self.records == 1 else f"group of {self.records} records"
+        listed = ", ".join(f"{s:.6g}" for s in scales)
+        after = {
+            "none": "Numbers are published as drawn, so some may be below 0.",
+            "nonnegative-integers": "Numbers below 0 are shown as 0.",
+            "consistent": "Numbers were fitted to whole counts of 0 or more that add up.",
+        }
+        return (
+            f"Differentially private: {price} for each {person}, by {self.mechanism} noise of "
+            f"scale {listed} on whole numbers.",
+            after[self.post],
+            "A second release of the same table would have other noise and cost as much again.",
+        )

@@ -1,0 +1,170 @@
+"""Simulated tables: the table replaced by a draw from all tables with the same kept margins.
+
+Fienberg, Makov and Steele (1998) replace a table by a draw from its exact distribution given the margins
+that are sufficient for a log-linear model. Whoever knows the margins can repeat the draw, so the
+release tells nothing of an inner cell but what the margins tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
+from lustrum.audit.fibre.margins import junction_tree
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.protect.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+
+__all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way"]
+
+Ints = npt.NDArray[np.int64]
+Axes = tuple[int, ...]
+TARGETS = ("hypergeometric", "uniform")
+
+_LISTED = 50_000  # tables of a fibre that are written down
+_TRIED = 2_000_000  # values tried before a chain is thought quicker
+_WIDE = 200  # cells of a table of which a list is not even tried
+_PEOPLE = 10**9  # where numpy's hypergeometric draws end
+
+
+@dataclass(frozen=True)
+class SimulatedTables:
+    """The inner cells drawn anew, given margins that are kept.
+
+    ``hypergeometric`` weighs a table by one over the product of the factorials of its cells, which is its
+    distribution under the log-linear model of the kept margins; ``uniform`` weighs all tables alike.
+    Margins that hang together in a tree, independence among them, are drawn exactly, and so is
+    whatever has few enough tables to list them. Otherwise the last state of a Markov chain is taken
+    after ``burn`` rounds of ten moves a cell; the chain starts from a table made from the margins
+    alone, never from the true one.
+
+    >>> table = Table.from_counts([[5, 1], [0, 4]])
+    >>> release = SimulatedTables().apply(table, rng=np.random.default_rng(1))
+    >>> release.published.sum(axis=0).tolist(), release.published.sum(axis=1).tolist()
+    ([5, 5], [6, 4])
+    """
+
+    name: ClassVar[str] = "simulated-tables"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    target: Literal["hypergeometric", "uniform"] = "hypergeometric"
+    keep: Keep = ()
+    burn: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise InputError(
+                f"Simulated tables have no target {self.target!r}; "
+                f"{choices(str(self.target), TARGETS)}."
+            )
+        if type(self.burn) is not int or self.burn < 1:
+            raise InputError(f"'burn' of simulated tables is 1 or more, not {self.burn!r}.")
+        object.__setattr__(self, "keep", kept_names(self.keep, "simulated tables"))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Replace the inner cells of a table of counts, and add its totals up."""
+        whole_counts(table, "A simulated table")
+        inner = InnerTable.of(table.axes, "A simulated table")
+        cliques = inner.cliques(self.keep)
+        if set().union(*cliques) != set(range(len(inner.shape))):
+            raise InputError("A simulated table needs each variable in a margin that is kept.")
+        kept = ";".join(",".join(map(str, c)) for c in cliques)
+        purpose = f"{self.name} {self.target} {self.burn} {kept}"
+        margins = Margins.of(inner.counts(table), cliques, inner.possible(table))
+        chance = inner.generator(table, rng, purpose)
+        made = draw_table(margins, self.target, chance, self.burn)
+        low, high = inner.ends(made, cliques)
+        names = "; ".join(" x ".join(inner.names[a] for a in c) for c in cliques)
+        return released(
+            table,
+            self,
+            inner.added_up(made),
+            low=low,
+            high=high,
+            notes=(
+                f"The inner numbers are a random draw ({self.target}) from all tables with the "
+                "same kept totals; of the true ones they tell no more than these totals do.",
+                f"These totals are true: {names}.",
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        keep = [",".join(margin) for margin in self.keep]
+        return {
+            "method": self.name,
+            "target": self.target,
+            "burn": self.burn,
+            **({"keep": keep} if keep else {}),
+        }
+
+
+def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: int = 1000) -> Ints:
+    """One table with these margins: exactly where that can be done, else the end of a Markov chain."""
+    tree = junction_tree(margins.cliques, len(margins.shape))
+    if target == "hypergeometric" and margins.possible is None and tree is not None:
+        return draw_decomposable(margins, rng)
+    if margins.size <= _WIDE:
+        fibre = enumerate_fibre(margins, most=_LISTED, nodes=_TRIED)
+        if fibre.complete:
+            weights = np.full(len(fibre), 1.0 / len(fibre))
+            if target == "hypergeometric":
+                from scipy.special import gammaln
+
+                logs = -gammaln(fibre.tables + 1.0).sum(axis=1)
+                weights = np.exp(logs - logs.max())
+                weights /= weights.sum()
+            return np.array(fibre.tables[rng.choice(len(fibre), p=weights)].reshape(margins.shape))
+    tables = sample_fibre(margins, target=target, rng=rng, draws=4, chains=1, burn=burn)
+    return np.array(tables[0, -1].reshape(margins.shape))
+
+
+def draw_decomposable(margins: Margins, rng: np.random.Generator) -> Ints:
+    """An exact draw given margins that hang together in a tree, weighed by one over the factorials.
+
+    Clique after clique: given what stands already and the next clique, the tables of the new axes
+    against the old ones are independent two-way tables, one for each value of the shared axes.
+    """
+    cliques = margins.cliques
+    tree = junction_tree(cliques, len(margins.shape))
+    if tree is None:
+        raise InputError("Only margins that hang together in a tree can be drawn from directly.")
+    axes, table = cliques[0], margins.sums[cliques[0]]
+    for edge in tree:
+        child = margins.sums[edge.child]
+        shared = edge.separator
+        old = tuple(a for a in axes if a not in shared)
+        new = tuple(a for a in edge.child if a not in shared)
+        left = table.transpose([axes.index(a) for a in (*shared, *old)])
+        right = child.transpose([edge.child.index(a) for a in (*shared, *new)])
+        held = int(np.prod(left.shape[: len(shared)], dtype=np.int64))
+        rows, columns = left.reshape(held, -1), right.reshape(held, -1)
+        made = np.stack([draw_two_way(r, c, rng) for r, c in zip(rows, columns, strict=True)])
+        shape = (*left.shape, *right.shape[len(shared) :])
+        axes = (*shared, *old, *new)
+        table = made.reshape(shape)
+    return np.ascontiguousarray(table.transpose(np.argsort(axes)))
+
+
+def draw_two_way(rows: Sequence[int] | Ints, columns: Ints, rng: np.random.Generator) -> Ints:
+    """A two-way table with these sums under independence: row after row, people without replacement.
+
+    This is Fisher's exact distribution; Patefield (1981) draws it cell by cell.
+
+    >>> draw_two_way([2, 1], np.array([3, 0]), np.random.default_rng(1)).tolist()
+    [[2, 0], [1, 0]]
+    """
+    left = np.asarray(columns, dtype=np.int64).copy()
+    if int(left.sum()) >= _PEOPLE:
+        raise InputError("A simulated table can be drawn for fewer than a thousand million people.")
+    sums = np.asarray(rows, dtype=np.int64)
+    out = np.zeros((sums.size, left.size), dtype=np.int64)
+    for row in np.flatnonzero(sums).tolist():
+        out[row] = rng.multivariate_hypergeometric(left, int(sums[row]), method="marginals")
+        left -= out[row]
+    return out
