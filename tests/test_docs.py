@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
@@ -109,15 +110,32 @@ def test_the_tour_of_the_readme_runs() -> None:
     assert "utility 0.9" in printed.getvalue()
 
 
-@pytest.mark.parametrize(
-    "page", ["cell-risk", "samples", "sensitivity", "what-a-snooper-can-infer"]
-)
+EXAMPLES = [
+    path.stem for path in sorted((DOCS / "explanation").glob("*.md")) if code_blocks(path, "python")
+]
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_the_examples_of_the_explanations_run(page: str) -> None:
-    (example,) = code_blocks(DOCS / "explanation" / f"{page}.md", "python")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(example, page, "exec"), {})
-    assert printed.getvalue().strip()
+    assert len(EXAMPLES) >= 15
+    for example in code_blocks(DOCS / "explanation" / f"{page}.md", "python"):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example, page, "exec"), {})
+        assert printed.getvalue().strip()
+
+
+def test_every_parameter_of_a_method_is_documented() -> None:
+    text = (REFERENCE / "methods-and-measures.md").read_text()
+    for name in names("lustrum.methods"):
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
+        spec = load("lustrum.methods", name)
+        said = {"microdata": "records"}
+        for stage in spec.stages:
+            assert said.get(stage, stage) in row.split("|")[3], f"{name}: {stage}"
+        # Words for empty cells are no parameter of a policy.
+        own = [field.name for field in fields(spec) if field.name != "zero_keys"]
+        assert [one for one in own if f"`{one}`" not in row] == []
 
 
 @pytest.mark.parametrize("name", ["cell-entropy", "markov"])

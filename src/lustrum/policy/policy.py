@@ -111,6 +111,19 @@ class Method(_Part):
         kind = load("lustrum.methods", self.method)
         return _made(kind, self.model_extra or {}, f"The method {self.method!r}")
 
+    def check_for_tables(self) -> None:
+        """Refuse a method that cannot stand behind a server's tables."""
+        spec = self.spec()
+        if "table" not in getattr(spec, "stages", ("table",)):
+            raise InputError(
+                f"The method {self.method!r} works on records, not on tables; put it under [[before]]."
+            )
+        if not getattr(spec, "repeatable", True):
+            raise InputError(
+                f"The method {self.method!r} draws anew each time it is asked, so that asking often would "
+                "undo it; use it from Python, where its budget is kept."
+            )
+
 
 class Before(Method):
     """Protection of the input: records are changed once, and every table is counted from them."""
@@ -123,6 +136,8 @@ class Before(Method):
     @model_validator(mode="after")
     def _works_before(self) -> Before:
         stages = getattr(self.spec(), "stages", ("table",))
+        if not getattr(self.spec(), "repeatable", True):
+            raise ValueError(f"the method {self.method!r} draws anew after every start")
         if not {"microdata", "hypercube"} & set(stages):
             raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
         return self
@@ -147,7 +162,7 @@ class Fallback(_Part):
         if self.method == "merge" and self.model_extra:
             raise ValueError("'merge' has no parameters but 'variables'")
         if self.method != "merge":
-            self.protection()
+            self.protection().check_for_tables()
         return self
 
     def protection(self) -> Method:
@@ -206,6 +221,8 @@ class Policy(_Part):
     @classmethod
     def _can_be_made(cls, value: Method | Risk) -> Method | Risk:
         value.spec()
+        if isinstance(value, Method):
+            value.check_for_tables()
         return value
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
-from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
 from lustrum.model.channel import ComposedChannel
 from lustrum.policy import Before, Method
 from lustrum.protect.method import released
@@ -24,7 +23,7 @@ from lustrum.tabulate import (
     KernelEngine,
     RecordsEngine,
     Secret,
-    aggregate,
+    cells_of,
     records_of,
 )
 
@@ -37,10 +36,15 @@ class Source:
 
     engine: Engine
     before: tuple[Before, ...] = ()
+    secret: Secret | None = field(default=None, repr=False)
 
     def protect(self, table: Table, method: Method) -> Release:
         """A table counted here as a release, after the method for tables and all that came before."""
-        release: Release = method.spec().apply(table)
+        spec = method.spec()
+        if self.secret is not None and hasattr(spec, "with_zeros"):
+            # Empty cells have no record keys; what happens to them follows from the secret itself.
+            spec = spec.with_zeros(self.secret.derive("lustrum empty cells"), self.engine.dataset)
+        release: Release = spec.apply(table)
         if not self.before:
             return release
         channel, low, high = release.channel, release.low, release.high
@@ -87,20 +91,18 @@ def prepared(engine: KernelEngine, before: Sequence[Before], secret: Secret) -> 
             current = RecordsEngine(spec.apply_records(records_of(current), rng))
         else:
             current = _hypercube(current, step, rng)
-    return Source(current, tuple(before))
+    return Source(current, tuple(before), secret)
 
 
 def _hypercube(engine: KernelEngine, step: Before, rng: np.random.Generator) -> HypercubeEngine:
-    cells = aggregate(engine, [v.name for v in engine.dataset.variables])
-    counts = np.asarray(cells.column("count"), dtype=np.int64)
-    keys = np.asarray(cells.column("key")) if "key" in cells.schema.names else None
-    # The cells of a hypercube as a table along one axis: each is protected by itself.
-    table = Table.from_counts(counts, names=["cell"], keys=keys)
-    values = step.spec().apply(table, None if keys is not None else rng).published
-    place = cells.schema.get_field_index("count")
-    return HypercubeEngine(
-        cells.set_column(place, "count", pa.array(values, pa.int64())), engine.dataset
-    )
+    """The hypercube of all variables, protected as one table, as the input of all others."""
+    dataset = engine.dataset
+    every = TableQuery(dataset.name, tuple(Axis(v.name) for v in dataset.variables))
+    table = engine.tabulate(every)
+    release: Release = step.spec().apply(table, None if table.keys is not None else rng)
+    if not release.shown.all() or int(release.published.min(initial=0)) < 0:
+        raise InputError(f"The method {step.method!r} does not leave counts to make tables from.")
+    return HypercubeEngine(cells_of(table, release.published), dataset)
 
 
 def _published(step: Before, table: Table) -> Release:

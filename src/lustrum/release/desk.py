@@ -11,11 +11,13 @@ a policy answers nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from lustrum._version import __version__
 from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy import Policy, read_policy
@@ -95,6 +97,11 @@ class Desk:
         engine, policy = self.engine(query.dataset), self.policy(query.dataset)
         return answer(query, engine, policy, self.source(engine, policy))
 
+    def mark(self, name: str) -> str:
+        """Names the data and the policy in force: while it is the same, a question has the same answer."""
+        policy = hashlib.sha256(self.policy(name).model_dump_json().encode()).hexdigest()[:16]
+        return f"{self.engine(name).version} {policy} {__version__}"
+
     def foresee(self, query: TableQuery, *, count: bool = True) -> Foresight:
         """What the preliminary rules would say."""
         engine, policy = self.engine(query.dataset), self.policy(query.dataset)
@@ -107,7 +114,7 @@ class Desk:
         That is made once for each version of the data; whoever asks meanwhile waits for it.
         """
         if not policy.before:
-            return Source(engine)
+            return Source(engine, secret=self.store.secret)
         name = engine.dataset.name
         mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
         with self._preparing:

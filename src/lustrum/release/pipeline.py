@@ -9,12 +9,13 @@ out true in one table and rounded in another would undo the rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from lustrum.model import Decision, QueryError, Reason, Table, TableQuery
+from lustrum.model import Decision, InputError, QueryError, Reason, Table, TableQuery
 from lustrum.model.plugins import load
 from lustrum.model.stop import check_stop, tell
 from lustrum.model.text import say
@@ -26,6 +27,8 @@ from lustrum.release.coarsen import advice, coarser
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.report import told
 from lustrum.tabulate import Engine
+
+log = logging.getLogger("lustrum.release")
 
 __all__ = ["MENDABLE", "STEPS", "answer"]
 
@@ -128,11 +131,26 @@ def preliminary(case: Case) -> Case:
         return case.refused("rules", *reasons)
     cube = case.source.engine.cube(query, unfiltered=True)
     shown = cube.shown()
-    views = {
-        say("in the whole population"): cube.unfiltered(structural=False),
-        say("in the selected population"): cube.widened(structural=False),
-        say("in the table"): shown,
-    }
+    views: dict[str, Table] = {say("in the whole population"): cube.unfiltered(structural=False)}
+    if query.where:
+        # Without a filter these are the same people, and the rules would say the same again.
+        views[say("in the selected population")] = cube.widened(structural=False)
+    views[say("in the table")] = shown
+    try:
+        return _judged(case, views, shown)
+    except InputError as error:
+        log.warning("cannot protect: %s", type(error).__name__)
+        reason = Reason(
+            "method",
+            say("The method of the policy cannot protect such a table."),
+            say("Ask for another one."),
+        )
+        return case.refused("rules", reason)
+
+
+def _judged(case: Case, views: Mapping[str, Table], shown: Table) -> Case:
+    """The rules that look at protected numbers, view by view."""
+    dataset, rules, query = case.engine.dataset, case.policy.rules, case.query
     failing: frozenset[str] = frozenset()
     for population, table in views.items():
         # The rules have to see protected numbers; the last are those of the table itself.

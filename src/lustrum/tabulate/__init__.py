@@ -3,7 +3,7 @@
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.frame import FrameEngine
-from lustrum.tabulate.hypercube import HypercubeEngine, aggregate
+from lustrum.tabulate.hypercube import HypercubeEngine, aggregate, cells_of
 from lustrum.tabulate.ingest import (
     FileSource,
     FrameSource,
@@ -33,6 +33,7 @@ __all__ = [
     "SqlEngine",
     "Store",
     "aggregate",
+    "cells_of",
     "ingest",
     "read_description",
     "records_of",

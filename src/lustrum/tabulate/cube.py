@@ -68,6 +68,7 @@ class Cube:
             return one
 
         counts = rolled(self.counts)
+        asked = self.plan.query if filtered else replace(self.plan.query, where=())
         measure = self.plan.query.measure and self.dataset.measure(self.plan.query.measure)
         weight = self.plan.query.weight and self.dataset.weight(self.plan.query.weight)
         decimals = (measure.decimals if measure else 0) + (weight.decimals if weight else 0)
@@ -85,7 +86,7 @@ class Cube:
             contributors=None if measure and measure.holding else counts,
             keys=None if self.keys is None else rolled(self.keys),
             structural=self._structural([c for c, _ in axes], filtered) if structural else None,
-            provenance={"dataset": self.dataset.name, "query": self.plan.query.to_mapping()},
+            provenance={"dataset": self.dataset.name, "query": asked.to_mapping()},
         )
 
     def _structural(

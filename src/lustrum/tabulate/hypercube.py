@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.model import Dataset, IngestError, InputError, TableQuery
+from lustrum.model import Dataset, IngestError, InputError, Table, TableQuery
 from lustrum.model.query import Axis
 from lustrum.tabulate.encode import Chunk, encode
 from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.frame import as_arrow
 
-__all__ = ["HypercubeEngine", "aggregate"]
+__all__ = ["HypercubeEngine", "aggregate", "cells_of"]
 
 COUNT = "count"
 KEY = "key"
@@ -85,11 +86,16 @@ def aggregate(engine: Engine, variables: list[str]) -> pa.Table:
         raise InputError("A hypercube needs at least one variable.")
     query = TableQuery(engine.dataset.name, tuple(Axis(name) for name in variables))
     table = engine.tabulate(query)
-    where = np.nonzero(table.values)
+    return cells_of(table, table.values)
+
+
+def cells_of(table: Table, counts: npt.NDArray[np.int64]) -> pa.Table:
+    """The cells of a table that hold anybody by these counts, with their summed keys if there are any."""
+    where = np.nonzero(counts)
     columns: dict[str, pa.Array] = {}
     for axis, position in zip(table.axes, where, strict=True):
         columns[axis.name] = pa.array(axis.codes).take(pa.array(position))
-    columns[COUNT] = pa.array(table.values[where])
+    columns[COUNT] = pa.array(counts[where])
     if table.keys is not None:
         columns[KEY] = pa.array(table.keys[where])
     return pa.table(columns)
