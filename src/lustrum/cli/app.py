@@ -55,11 +55,68 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="Make the demo data if they are missing.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes that share the work; all give the same answers.", min=1)
+    ] = 1,
+    rate: Annotated[
+        str, typer.Option(help="Most tables an address may ask for; '' for no limit.")
+    ] = "300/minute",
+    concurrency: Annotated[
+        int, typer.Option(help="Tables counted at once in a process; 0: one a processor.", min=0)
+    ] = 0,
+    patience: Annotated[
+        float, typer.Option(help="Seconds that a question waits for its turn.")
+    ] = 20.0,
+    seconds: Annotated[
+        float, typer.Option(help="Longest that a table may take while somebody waits.")
+    ] = 30.0,
+    background_cells: Annotated[
+        int, typer.Option(help="Larger tables are made in the background.", min=0)
+    ] = 50_000,
+    background_seconds: Annotated[
+        float, typer.Option(help="Longest that a table may take in the background.")
+    ] = 600.0,
+    keep_hours: Annotated[
+        float, typer.Option(help="How long tables made in the background are kept.")
+    ] = 24.0,
+    trusted_proxies: Annotated[
+        str, typer.Option(help="Proxies whose word about the asker's address is taken.")
+    ] = "",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+    ] = None,
+    logs: Annotated[
+        str | None, typer.Option(help="Log lines of JSON from this level on: info, warning, error.")
+    ] = None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
+    from lustrum.server import Settings
+
+    if logs not in (None, "debug", "info", "warning", "error"):
+        raise InputError(f"--logs is 'info', 'warning' or 'error', not {logs!r}.")
+    settings = Settings(
+        rate=rate,
+        concurrency=concurrency,
+        patience=patience,
+        seconds=seconds,
+        background_cells=background_cells,
+        background_seconds=background_seconds,
+        keep_hours=keep_hours,
+        trusted_proxies=trusted_proxies,
+    )
     if demo:
         work.make_demo(data, Console(stderr=True))
-    work.run_server(data, host, port, Console())
+    work.run_server(
+        data,
+        host,
+        port,
+        Console(),
+        settings=settings,
+        workers=workers,
+        metrics_port=metrics_port,
+        logs=logs,
+    )
 
 
 @app.command()
@@ -133,7 +190,10 @@ def table(
 
 @app.command()
 def audit(
-    files: Annotated[list[Path], typer.Argument(help="Published tables, as CSV.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Published tables, as CSV; RESPONSE=FILE where relations are given."),
+    ],
     rounded: Annotated[
         int | None, typer.Option(help="All cells were rounded on their own to this base.", min=2)
     ] = None,
@@ -150,8 +210,23 @@ def audit(
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
     ] = None,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option(help="Between responses, as 'turnover = domestic + export'."),
+    ] = None,
+    truth: Annotated[
+        list[Path] | None,
+        typer.Option(help="The true tables, in the order of the files; never printed."),
+    ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
+    ] = None,
 ) -> None:
-    """Say what a reader of these files can work out. Exit code 3: a cell is exactly disclosed."""
+    """Say what a reader of these files can work out.
+
+    Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows.
+    """
     from lustrum.cli.audit import audit_files
 
     if how not in ("adjacent", "nearest"):
@@ -165,6 +240,9 @@ def audit(
         seconds=seconds,
         html=html,
         certificate=certificate,
+        relations=relation or (),
+        truth=truth or (),
+        protect=protect,
     )
     if not safe:
         raise typer.Exit(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +19,9 @@ from rich.progress import (
 from lustrum.model import DatasetError, InputError
 from lustrum.release import Desk
 from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
+
+if TYPE_CHECKING:
+    from lustrum.server import Settings
 
 __all__ = ["ingest_source", "make_demo", "run_server"]
 
@@ -107,7 +111,17 @@ def ingest_source(
         console.print(f"A cautious policy was written to {path}; read it before you serve.")
 
 
-def run_server(data: Path, host: str, port: int, console: Console) -> None:
+def run_server(
+    data: Path,
+    host: str,
+    port: int,
+    console: Console,
+    *,
+    settings: Settings | None = None,
+    workers: int = 1,
+    metrics_port: int | None = None,
+    logs: str | None = None,
+) -> None:
     """Serve until stopped."""
     from lustrum.server import serve
 
@@ -120,4 +134,13 @@ def run_server(data: Path, host: str, port: int, console: Console) -> None:
     def ready(url: str) -> None:
         console.print(f"Lustrum serves {len(desk.names())} datasets at {url}", highlight=False)
 
-    serve(desk, host, port, ready=ready)
+    serve(
+        desk,
+        host,
+        port,
+        ready=ready,
+        settings=settings,
+        workers=workers,
+        metrics_port=metrics_port,
+        logs=logs,
+    )

@@ -1,6 +1,7 @@
-"""The table builder on the web: an HTTP API and pages, thin doors over the desk."""
+"""The table builder: pages for people, an API for programs."""
 
 from lustrum.server.app import create_app
 from lustrum.server.run import serve
+from lustrum.server.settings import Settings
 
-__all__ = ["create_app", "serve"]
+__all__ = ["Settings", "create_app", "serve"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from starlette.requests import Request
 
 from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
@@ -20,11 +21,23 @@ from lustrum.server import forms, words
 from lustrum.server.offer import Offer, find
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["DEFAULT", "INCLUDABLE", "MOST_NAMES", "Answer", "ask", "find_or_mistake", "question"]
+__all__ = [
+    "DEFAULT",
+    "INCLUDABLE",
+    "INCLUDE",
+    "MOST_NAMES",
+    "Answer",
+    "find_or_mistake",
+    "included",
+    "only",
+    "question",
+]
 
 INCLUDABLE = ("bounds", "risk", "trace", "utility")
 DEFAULT = ("risk", "trace", "utility")
 """The parts of an answer that can be asked for, and those that come unasked."""
+
+INCLUDE = "Parts beside the table, with commas: risk, utility, trace (all unasked) and bounds."
 
 MOST_NAMES = 100
 """Far more variables than any table has. Checking names takes the square of their number."""
@@ -93,7 +106,7 @@ class Answer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
-            "bounds": None if release is None else _bounds(release),
+            "bounds": None if release is None or "bounds" not in include else _bounds(release),
             "trace": [
                 {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
             ],
@@ -138,10 +151,22 @@ def question(raw: object) -> TableQuery:
     return TableQuery.from_mapping(raw)
 
 
-def ask(desk: Desk, query: TableQuery) -> Answer:
-    """Put a question to the desk."""
-    offer = find_or_mistake(desk, query.dataset)
-    return Answer(desk.answer(query), offer)
+def included(request: Request) -> tuple[str, ...]:
+    """The parts of an answer that are wanted beside the table."""
+    said = [part for text in request.query_params.getlist("include") for part in text.split(",")]
+    wanted = [part.strip() for part in said if part.strip()]
+    for part in wanted:
+        if part not in INCLUDABLE:
+            raise QueryError(f"There is no part {part!r}; {choices(part, INCLUDABLE)}.")
+    return tuple(wanted) if "include" in request.query_params else DEFAULT
+
+
+def only(request: Request, *known: str) -> None:
+    """No other parameters than these: to ignore one would answer another question."""
+    there = f"there are: {', '.join(known)}" if known else "this address takes none"
+    for name in request.query_params:
+        if name not in known:
+            raise QueryError(f"There is no parameter {name!r} here; {there}.")
 
 
 def find_or_mistake(desk: Desk, name: str) -> Offer:

@@ -17,36 +17,47 @@ from pydantic import SkipValidation
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
-from lustrum.release import Desk
 from lustrum.server import forms, words
-from lustrum.server.answers import DEFAULT, INCLUDABLE, Answer, ask, find_or_mistake, question
+from lustrum.server.answers import INCLUDE, Answer, find_or_mistake, included, only, question
+from lustrum.server.job_routes import accepted
+from lustrum.server.jobs import Job
 from lustrum.server.problems import Problem, ProblemError, documented
-from lustrum.server.schemas import AnswerOut, HintOut, ReasonOut, TableQueryIn
+from lustrum.server.questions import Questions
+from lustrum.server.schemas import AnswerOut, HintOut, JobOut, ReasonOut, TableQueryIn
 
 __all__ = ["router"]
 
 _FORMATS = "lustrum.formats"
+_JOB = {"model": JobOut, "description": "A large table, which is made in the background."}
 _PARAMETERS = {
     "dataset": "Name of the dataset.",
     "by": "A variable, or variable:level; once for each variable of the table, rows first.",
     "where": "Who is counted, as variable:code; repeated for one variable, any of its codes counts.",
+    "codes": "Only these categories of a variable in the table, as variable:1,2,7..12.",
+    "group": "An own group of a variable in the table, as variable:label=1,2,7..12.",
+    "among": "The same as 'where' for many codes, as variable:1,2,7..12.",
+    "place": "Moves a variable of the table, as variable:rows, variable:columns or variable:wafers.",
     "totals": "'on' adds a total to every variable.",
     "measure": "A numeric column to sum instead of counting.",
     "weight": "A column of weights.",
     "query": "The JSON form of the whole question, instead of the parameters above.",
-    "include": "Parts beside the table, with commas: risk, utility, trace (all unasked) and bounds.",
+    "include": INCLUDE,
     "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
 }
 
 
-def router(desk: Desk) -> APIRouter:
+def router(questions: Questions) -> APIRouter:
     """The routes under ``/api/v1``."""
     routes = APIRouter(prefix="/api/v1")
 
     @routes.post(
         "/tables",
         summary="Ask for a table",
-        responses={200: {"model": AnswerOut}, **documented(400, 413, 415, 422, 429, 500, 503)},
+        responses={
+            200: {"model": AnswerOut},
+            202: _JOB,
+            **documented(400, 413, 415, 422, 429, 500, 503),
+        },
         openapi_extra={"parameters": list(_parameters("include"))},
     )
     def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
@@ -57,25 +68,29 @@ def router(desk: Desk) -> APIRouter:
                 "Send a table query as JSON, with the header 'Content-Type: application/json'."
             )
             raise ProblemError(Problem.of_status(415, sentence))
-        include = _included(request)
-        for name in request.query_params:
-            if name != "include":
-                raise QueryError(f"There is no parameter {name!r} here; there is: include.")
-        return _enveloped(ask(desk, question(raw)), request, include)
+        include = included(request)
+        only(request, "include")
+        answer = questions.ask_or_job(question(raw))
+        if isinstance(answer, Job):
+            return accepted(answer, request)
+        return _enveloped(answer, request, include)
 
     @routes.get(
         "/tables",
         summary="Ask for a table by a link",
         responses={
-            200: {"model": AnswerOut, "content": {"text/csv": {"schema": {"type": "string"}}}},
+            200: {"content": dict(_contents()), "description": "The answer, or the table alone."},
+            202: _JOB,
             **documented(400, 406, 414, 429, 500, 503),
         },
         openapi_extra={"parameters": list(_parameters(*_PARAMETERS))},
     )
     def get(request: Request) -> Response:
         """The same question as on the page, in the same words; `format=csv` gives the table as CSV."""
-        wanted, include = _format(request), _included(request)
-        answer = ask(desk, _asked(request, "format", "include"))
+        wanted, include = _format(request), included(request)
+        answer = questions.ask_or_job(_asked(request, "format", "include"))
+        if isinstance(answer, Job):
+            return accepted(answer, request)
         if wanted is None:
             return _enveloped(answer, request, include)
         return _alone(answer, wanted)
@@ -84,13 +99,15 @@ def router(desk: Desk) -> APIRouter:
         "/hints",
         summary="What would likely become of a question",
         responses={**documented(400, 414, 429, 500, 503)},
-        openapi_extra={"parameters": list(_parameters("dataset", *forms.PARAMETERS))},
+        openapi_extra={
+            "parameters": list(_parameters("dataset", *forms.PARAMETERS, *forms.CHOICES))
+        },
     )
     def hints(request: Request) -> HintOut:
         """The preliminary rules alone, quick enough to be asked while a question is being made."""
         query = _asked(request)
-        offer = find_or_mistake(desk, query.dataset)
-        seen = desk.foresee(query)
+        offer = find_or_mistake(questions.desk, query.dataset)
+        seen = questions.foresee(query)
         return HintOut(
             cells=seen.cells,
             most=offer.rules.max_cells,
@@ -111,16 +128,6 @@ def _asked(request: Request, *others: str) -> TableQuery:
     if len(named) != 1:
         raise QueryError("Name one dataset, such as dataset=demo.")
     return forms.read(own, named[0])
-
-
-def _included(request: Request) -> tuple[str, ...]:
-    """The parts of an answer that are wanted beside the table."""
-    said = [part for text in request.query_params.getlist("include") for part in text.split(",")]
-    wanted = [part.strip() for part in said if part.strip()]
-    for part in wanted:
-        if part not in INCLUDABLE:
-            raise QueryError(f"There is no part {part!r}; {choices(part, INCLUDABLE)}.")
-    return tuple(wanted) if "include" in request.query_params else DEFAULT
 
 
 def _enveloped(answer: Answer, request: Request, include: tuple[str, ...]) -> Response:
@@ -183,9 +190,24 @@ def _accepted(header: str) -> list[str]:
     return [kind for _, kind in sorted(ranked, key=lambda pair: pair[0])]
 
 
+def _contents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a link to a table can bring: the answer as JSON, or the table alone in a format."""
+    for name in names(_FORMATS):
+        kind = load(_FORMATS, name).media_type
+        if kind != "application/json":
+            yield kind, {"schema": {"type": "string"}}
+    alone = {
+        "type": "object",
+        "required": ["version", "class", "value"],
+        "description": "A JSON-stat 2.0 dataset, for format=json-stat.",
+    }
+    answer = {"$ref": "#/components/schemas/AnswerOut"}
+    yield "application/json", {"schema": {"anyOf": [answer, alone]}}
+
+
 def _parameters(*wanted: str) -> Iterator[dict[str, Any]]:
     for name in wanted:
-        several = name in ("by", "where")
+        several = name in ("by", "where", *forms.CHOICES)
         text = {"type": "string"}
         yield {
             "name": name,

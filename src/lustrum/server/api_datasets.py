@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 
-from lustrum.model import Dataset, Hierarchy, QueryError, Variable
+from lustrum.model import Dataset, Hierarchy, Variable
 from lustrum.release import Desk
+from lustrum.server.answers import only
 from lustrum.server.offer import Offer, catalogue, find
 from lustrum.server.problems import documented
 from lustrum.server.schemas import (
@@ -32,13 +33,13 @@ def router(desk: Desk) -> APIRouter:
     """The routes that describe."""
     routes = APIRouter(prefix="/api/v1")
 
-    @routes.get("/datasets", summary="The catalogue", responses=documented(422, 429, 500))
+    @routes.get("/datasets", summary="The catalogue", responses=documented(400, 422, 429, 500))
     def datasets(
         request: Request, q: Search = "", limit: Limit = 100, offset: Offset = 0
     ) -> Datasets:
         """Every dataset that can be asked about."""
         found = [d for d in catalogue(desk) if matches(q, d.name, d.title, d.description)]
-        page, following = _page(found, request, limit, offset)
+        page, following = _page(found, request, limit, offset, ("q", "limit", "offset"))
         return Datasets(
             datasets=[DatasetSummary(**_summary(d)) for d in page],
             total=len(found),
@@ -46,10 +47,13 @@ def router(desk: Desk) -> APIRouter:
         )
 
     @routes.get(
-        "/datasets/{name}", summary="One dataset", responses=documented(404, 422, 429, 500, 503)
+        "/datasets/{name}",
+        summary="One dataset",
+        responses=documented(400, 404, 422, 429, 500, 503),
     )
-    def dataset(name: str) -> DatasetOut:
+    def dataset(name: str, request: Request) -> DatasetOut:
         """Its variables with codes, levels and what may be asked of them, and the policy."""
+        only(request)
         return DatasetOut.model_validate(_described(find(desk, name)))
 
     @routes.get(
@@ -70,7 +74,8 @@ def router(desk: Desk) -> APIRouter:
         described = find(desk, name).dataset.variable(variable)
         every = described.level(level).categories if level else described.finest
         found = [c for c in every if matches(q, c.code, c.label)]
-        page, following = _page(found, request, limit, offset)
+        known = ("level", "q", "limit", "offset")
+        page, following = _page(found, request, limit, offset, known)
         return Categories(
             categories=[CategoryOut(code=c.code, label=c.label) for c in page],
             total=len(found),
@@ -87,13 +92,10 @@ def matches(wanted: str, *texts: str) -> bool:
 
 
 def _page(
-    found: Sequence[Thing], request: Request, limit: int, offset: int
+    found: Sequence[Thing], request: Request, limit: int, offset: int, known: tuple[str, ...]
 ) -> tuple[Sequence[Thing], str | None]:
     """The entries of a page, and the address of the next one."""
-    known = ("level", "q", "limit", "offset")
-    for name in request.query_params:
-        if name not in known:
-            raise QueryError(f"There is no parameter {name!r}; there are: {', '.join(known)}.")
+    only(request, *known)
     if offset + limit >= len(found):
         return found[offset:], None
     kept = [(k, v) for k, v in request.query_params.multi_items() if k not in ("limit", "offset")]

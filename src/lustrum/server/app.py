@@ -12,24 +12,39 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.release import Desk
-from lustrum.server import answer_pages, api, api_datasets, errors, health, pages
+from lustrum.server import answer_pages, api, api_datasets, errors, health, job_routes, pages
 from lustrum.server.etags import Tagged
 from lustrum.server.languages import InTheAddress
+from lustrum.server.leaving import Leaving
+from lustrum.server.logs import log_request
+from lustrum.server.metrics import Measured, Metrics, Routed
 from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
+from lustrum.server.questions import Questions
+from lustrum.server.rates import Rates
+from lustrum.server.settings import Settings
 from lustrum.server.templating import STATIC, Pages
 from lustrum.server.warmup import warm_up
 
 __all__ = ["create_app"]
 
 
-def create_app(desk: Desk) -> FastAPI:
+def create_app(
+    desk: Desk, settings: Settings | None = None, metrics: Metrics | None = None
+) -> FastAPI:
     """The table builder over a desk, ready to be served."""
     templates = Pages()
+    settings = settings or Settings()
+    metrics = metrics or Metrics()
+    questions = Questions(desk, settings, metrics)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(warm_up, desk)
+        questions.jobs.start()
+        app.state.ready = True
         yield
+        app.state.ready = False
+        await run_in_threadpool(questions.jobs.stop)
 
     app = FastAPI(
         title="Lustrum",
@@ -41,20 +56,29 @@ def create_app(desk: Desk) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         lifespan=lifespan,
         middleware=[
+            Middleware(Measured, metrics=metrics, log=log_request),
             Middleware(Strict),
             Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
             Middleware(InTheAddress),
             Middleware(Tagged),
             Middleware(Incidents, pages=templates),
+            Middleware(Leaving),
+            Middleware(Rates, rate=settings.rate, pages=templates),
             Middleware(SizeLimits, pages=templates),
+            Middleware(Routed),
         ],
     )
+    app.state.ready = False
+    app.state.metrics = metrics
+    app.state.questions = questions
     errors.install(app, templates)
     app.include_router(api_datasets.router(desk))
-    app.include_router(api.router(desk))
+    app.include_router(api.router(questions))
+    app.include_router(job_routes.api_router(questions))
     app.include_router(pages.router(desk, templates))
-    app.include_router(answer_pages.router(desk, templates))
+    app.include_router(answer_pages.router(questions, templates))
+    app.include_router(job_routes.router(questions, templates))
     app.include_router(health.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app

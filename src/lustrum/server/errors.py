@@ -70,10 +70,18 @@ def response(request: Request, problem: Problem, pages: Pages) -> Response:
     path: str = request.scope["path"]
     if is_machine(path):
         body = problem.body(path)
-        return JSONResponse(body, status_code=problem.status, media_type=MEDIA_TYPE)
+        answer: Response = JSONResponse(body, status_code=problem.status, media_type=MEDIA_TYPE)
+        return _with_retry(answer, problem)
     # A mistake in a question is mended where questions are made.
     name = path.split("/")[2] if problem.status == 400 and path.startswith("/datasets/") else None
-    return pages.render("error.html", status=problem.status, problem=problem, name=name)
+    page = pages.render("error.html", status=problem.status, problem=problem, name=name)
+    return _with_retry(page, problem)
+
+
+def _with_retry(answer: Response, problem: Problem) -> Response:
+    if problem.retry is not None:
+        answer.headers["Retry-After"] = str(problem.retry)
+    return answer
 
 
 def is_machine(path: str) -> bool:

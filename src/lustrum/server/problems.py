@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lustrum.model.text import say
 from lustrum.server.schemas import ProblemOut
 
 __all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "documented", "not_found"]
 
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
-    400: "Bad request",
-    404: "Not found",
-    405: "Method not allowed",
-    406: "Not available in this format",
-    413: "Body too large",
-    414: "Address too long",
-    415: "Not JSON",
-    429: "Too many requests",
-    503: "Not available",
+    400: say("Bad request"),
+    404: say("Not found"),
+    405: say("Method not allowed"),
+    406: say("Not available in this format"),
+    409: say("Not yet"),
+    413: say("Body too large"),
+    414: say("Address too long"),
+    415: say("Not JSON"),
+    429: say("Too many requests"),
+    503: say("Not available"),
 }
 
 
@@ -33,12 +35,13 @@ class Problem:
     status: int
     detail: str
     extra: Mapping[str, Any] = field(default_factory=dict)
+    retry: int | None = None
 
     @classmethod
-    def of_status(cls, status: int, detail: str) -> Problem:
-        """A problem that says no more than its HTTP status and a sentence."""
-        title = _TITLES.get(status, "Not answered")
-        return cls(title.lower().replace(" ", "-"), title, status, detail)
+    def of_status(cls, status: int, detail: str, *, retry: int | None = None) -> Problem:
+        """A problem that says no more than its HTTP status and a sentence, and when to come again."""
+        title = _TITLES.get(status, say("Not answered"))
+        return cls(title.lower().replace(" ", "-"), title, status, detail, retry=retry)
 
     def body(self, instance: str) -> dict[str, Any]:
         """The JSON form."""

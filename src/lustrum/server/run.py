@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
 import socket
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.multiprocess import MultiProcessCollector
+from uvicorn.config import LOGGING_CONFIG
+from uvicorn.supervisors import Multiprocess
 
 from lustrum.model import InputError
 from lustrum.release import Desk
 from lustrum.server.app import create_app
+from lustrum.server.logs import set_up
+from lustrum.server.metrics import Metrics
+from lustrum.server.settings import Settings
+from lustrum.server.worker import told
 
 __all__ = ["serve"]
+
+_START = 120.0  # seconds within which a process must answer
 
 
 class _Server(uvicorn.Server):
@@ -41,25 +55,87 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     ready: Callable[[str], None] | None = None,
+    *,
+    settings: Settings | None = None,
+    workers: int = 1,
+    metrics_port: int | None = None,
+    logs: str | None = None,
 ) -> None:
     """Serve until interrupted (SIGINT or SIGTERM), then finish what is under way and return.
 
-    ``ready`` gets the address once the server listens. Port 0 takes any free one.
+    ``ready`` gets the address once the server listens. Port 0 takes any free one. Several ``workers`` are
+    processes that share the port and give the same answers. Figures for Prometheus are served on a port of
+    their own, to this machine only. ``logs`` names the least level that is logged.
     """
-    with _bound(host, port) as listening:
+    settings = settings or Settings()
+    if workers < 1:
+        raise InputError(f"A server needs at least 1 worker, not {workers}.")
+    if logs:
+        set_up(logs)
+    with _bound(host, port) as listening, ExitStack() as open_:
         address = _url(host, listening.getsockname()[1])
-        config = uvicorn.Config(
-            create_app(desk),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=10,
+        options: dict[str, Any] = {
+            "log_level": "warning",
+            "log_config": None if logs else LOGGING_CONFIG,
+            "access_log": False,
+            "server_header": False,
+            "timeout_graceful_shutdown": 10,
             # h11 keeps a request's head within bounds of its own.
-            http="h11",
-            ws="none",
+            "http": "h11",
+            "ws": "none",
+            "proxy_headers": bool(settings.trusted_proxies),
+            "forwarded_allow_ips": settings.trusted_proxies or None,
+        }
+        if workers == 1:
+            metrics = Metrics()
+            if metrics_port is not None:
+                open_.enter_context(_metrics(metrics_port, metrics.registry))
+            config = uvicorn.Config(create_app(desk, settings, metrics), **options)
+            server = _Server(config, lambda: ready(address) if ready else None)
+            asyncio.run(server.serve(sockets=[listening]))
+            return
+        folder = open_.enter_context(tempfile.TemporaryDirectory(prefix="lustrum-metrics-"))
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        open_.callback(os.environ.pop, "PROMETHEUS_MULTIPROC_DIR", None)
+        if metrics_port is not None:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+            open_.enter_context(_metrics(metrics_port, registry))
+        open_.enter_context(told(desk.store.root, settings, logs))
+        config = uvicorn.Config(
+            "lustrum.server.worker:application", factory=True, workers=workers, **options
         )
-        server = _Server(config, lambda: ready(address) if ready else None)
-        asyncio.run(server.serve(sockets=[listening]))
+        _Processes(config, listening, lambda: ready(address) if ready else None).run()
+
+
+class _Processes(Multiprocess):
+    """Several processes on one socket; those that die are started again."""
+
+    def __init__(
+        self, config: uvicorn.Config, listening: socket.socket, started: Callable[[], None]
+    ) -> None:
+        super().__init__(config, [listening])
+        self._tell = started
+
+    def init_processes(self) -> None:
+        """Start them all, and say so once the first one answers."""
+        super().init_processes()
+        if self.processes[0].wait_until_ready(_START, self.should_exit):
+            self._tell()
+
+
+@contextmanager
+def _metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
+    try:
+        server, thread = start_http_server(port, "127.0.0.1", registry)
+    except OSError as error:
+        raise InputError(_why(error, "127.0.0.1", port, "--metrics-port")) from None
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _url(host: str, port: int) -> str:
@@ -71,8 +147,10 @@ def _bound(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InputError(f"The port must be from 0 to 65535, not {port}; choose one with --port.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, for asyncio switches off the delay of small packets only where it reads so.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listening.bind((host, port))
         listening.listen(128)
@@ -83,11 +161,11 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def _why(error: OSError, host: str, port: int, option: str = "--port") -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; choose another with --port."
+        return f"Port {port} on {host} is in use; choose another with {option}."
     if error.errno == errno.EACCES:
-        return f"Port {port} on {host} is reserved; choose one from 1024 on with --port."
+        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}."
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return f"This machine has no address {host!r}; choose one with --host, such as 127.0.0.1."
     return f"The server cannot listen on port {port} of {host}: {error.strerror}."

@@ -13,6 +13,7 @@ __all__ = [
     "DatasetSummary",
     "Datasets",
     "HintOut",
+    "JobOut",
     "ProblemOut",
     "ReasonOut",
     "TableQueryIn",
@@ -120,6 +121,18 @@ class AnswerOut(BaseModel):
     query: dict[str, Any] = Field(description="The question, as it was understood.")
     notes: list[str] = Field(description="What a reader of the table should know.")
     links: dict[str, str] = Field(description="Addresses that ask again: page, self, formats.")
+
+
+class JobOut(BaseModel):
+    """A table that is made in the background."""
+
+    id: str = Field(description="The name of the job.")
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    step: str = Field(description="Which of the five steps it is at.")
+    share: float = Field(description="How far it is, from 0 to 1.")
+    sentence: str = Field(description="Why it failed, if it did.")
+    query: dict[str, Any] = Field(description="The question.")
+    links: dict[str, str] = Field(description="Addresses: self, page, and result once it is done.")
 
 
 class DatasetSummary(BaseModel):

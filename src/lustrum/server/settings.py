@@ -1,0 +1,75 @@
+"""How a server is run: limits on size, time and number, and what is kept of it all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from limits import parse_many
+
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.model.workers import workers as processors
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting has a default that suits one machine and the public.
+
+    ======================  ====================================================================
+    ``rate``                most tables and hints an address may ask for, as ``120/minute``; empty: no limit
+    ``concurrency``         tables that are counted at the same time; the others wait
+    ``patience``            seconds that a question waits for its turn before it is turned away
+    ``seconds``             longest that a table may take while somebody waits for it
+    ``background_cells``    tables with more cells than this are made in the background
+    ``background_seconds``  longest that a table may take in the background
+    ``keep_hours``          how long a table made in the background is kept
+    ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
+    ======================  ====================================================================
+    """
+
+    rate: str = "300/minute"
+    concurrency: int = 0
+    patience: float = 20.0
+    seconds: float = 30.0
+    background_cells: int = 50_000
+    background_seconds: float = 600.0
+    keep_hours: float = 24.0
+    trusted_proxies: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "seconds", "background_seconds", "keep_hours"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"The setting {name!r} must be a number above 0.")
+        for name in ("concurrency", "background_cells"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 0:
+                raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
+        if self.rate:
+            try:
+                parse_many(self.rate)
+            except ValueError:
+                raise InputError(
+                    f"The setting 'rate' must be a number and a time, such as 120/minute, not {self.rate!r}."
+                ) from None
+
+    @property
+    def at_once(self) -> int:
+        """Tables that are counted at the same time: as many as processors unless told otherwise."""
+        return self.concurrency or processors()
+
+    def to_text(self) -> str:
+        """The settings for another process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Settings:
+        """The settings that another process was given."""
+        raw: dict[str, Any] = json.loads(text)
+        known = [field.name for field in fields(cls)]
+        for name in raw:
+            if name not in known:
+                raise InputError(f"There is no setting {name!r}; {choices(name, known)}.")
+        return cls(**raw)

@@ -1,0 +1,45 @@
+"""One of several processes that serve the same data; what it needs to know stands in its environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from prometheus_client import REGISTRY
+
+from lustrum.release import Desk
+from lustrum.server.app import create_app
+from lustrum.server.logs import set_up
+from lustrum.server.metrics import Metrics
+from lustrum.server.settings import Settings
+
+__all__ = ["application", "told"]
+
+_TOLD = "LUSTRUM_WORKER"
+
+
+@contextmanager
+def told(root: Path, settings: Settings, logs: str | None) -> Iterator[None]:
+    """Processes that are started inside know what to serve."""
+    os.environ[_TOLD] = json.dumps(
+        {"root": str(root), "settings": settings.to_text(), "logs": logs}
+    )
+    try:
+        yield
+    finally:
+        del os.environ[_TOLD]
+
+
+def application() -> FastAPI:
+    """The application of this process."""
+    raw = json.loads(os.environ[_TOLD])
+    if raw["logs"]:
+        set_up(raw["logs"])
+    # In the multiprocess mode every process writes to files, which the first one reads.
+    return create_app(
+        Desk(Path(raw["root"])), Settings.from_text(raw["settings"]), Metrics(REGISTRY)
+    )

@@ -1,0 +1,337 @@
+"""Operation: limits, waiting, leaving, logs, figures, large tables, several processes, replaced data."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lustrum.demo import description_path, people
+from lustrum.model import InputError
+from lustrum.model.stop import Stopped, check_stop
+from lustrum.release import Desk
+from lustrum.server import Settings, create_app
+from lustrum.server.gate import Gate
+from lustrum.server.leaving import Leaving
+from lustrum.server.logs import JsonLines
+from lustrum.server.problems import ProblemError
+from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+from server.conftest import fill
+
+LINK = "dataset=demo&by=age:ten-year&by=sex"
+
+
+def made(root: Path, **settings: Any) -> TestClient:
+    app = create_app(Desk(root, workers=1), Settings(**settings))
+    return TestClient(app, base_url="http://lustrum.test")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"rate": "often"}, "such as 120/minute"),
+        ({"seconds": 0}, "'seconds' must be a number above 0"),
+        ({"concurrency": -1}, "'concurrency' must be a whole number of 0 or more"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Settings(**words)
+
+
+def test_settings_reach_another_process_as_they_are() -> None:
+    settings = Settings(rate="5/second", concurrency=3, trusted_proxies="10.0.0.1")
+    assert Settings.from_text(settings.to_text()) == settings
+    with pytest.raises(InputError, match="no setting 'rates'"):
+        Settings.from_text('{"rates": 3}')
+
+
+def test_who_asks_too_often_is_asked_to_wait_and_told_how_long(root: Path) -> None:
+    client = made(root, rate="3/minute")
+    for left in (2, 1, 0):
+        response = client.get(f"/api/v1/tables?{LINK}")
+        assert response.status_code == 200
+        assert response.headers["ratelimit-policy"] == '"asks";q=3;w=60'
+        assert response.headers["ratelimit"].startswith(f'"asks";r={left};')
+    refused = client.get(f"/api/v1/tables?{LINK}")
+    assert refused.status_code == 429
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert client.get("/datasets/demo/table?by=sex").status_code == 429
+    # What costs nothing is not counted.
+    for path in ("/", "/datasets/demo", "/api/v1/datasets", "/health"):
+        assert client.get(path).status_code == 200
+
+
+def test_without_a_rate_nobody_is_turned_away(root: Path) -> None:
+    client = made(root, rate="")
+    assert "ratelimit" not in client.get(f"/api/v1/tables?{LINK}").headers
+
+
+def test_only_so_many_are_answered_at_once_and_nobody_waits_for_ever() -> None:
+    gate = Gate(Settings(concurrency=1, patience=0.3))
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with gate.pass_through():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert inside.wait(10)
+    with pytest.raises(ProblemError) as caught, gate.pass_through():
+        raise AssertionError("there was no turn left")
+    assert caught.value.problem.status == 503
+    assert caught.value.problem.retry
+    leave.set()
+    thread.join()
+    with gate.pass_through():
+        assert gate.inside == 1
+    assert gate.inside == 0
+
+
+def test_a_table_that_takes_too_long_is_stopped_with_a_sentence() -> None:
+    gate = Gate(Settings(seconds=0.1))
+
+    def work() -> None:
+        with gate.pass_through():
+            while True:
+                check_stop()
+                time.sleep(0.01)
+
+    with pytest.raises(ProblemError) as caught:
+        work()
+    assert "longer than 0.1 seconds" in caught.value.problem.detail
+
+
+def test_work_stops_when_its_asker_leaves() -> None:
+    """The application below works until it is told to stop; the asker leaves after a moment."""
+    ended: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        def work() -> None:
+            try:
+                while True:
+                    check_stop()
+                    time.sleep(0.01)
+            except Stopped:
+                ended.append("stopped")
+                raise
+
+        await asyncio.to_thread(work)
+
+    async def go() -> None:
+        messages = [{"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await asyncio.sleep(0.1)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            raise AssertionError("nobody is there to hear it")
+
+        await Leaving(application)({"type": "http"}, receive, send)
+
+    asyncio.run(asyncio.wait_for(go(), 10))
+    assert ended == ["stopped"]
+
+
+def test_logs_are_lines_of_json_with_questions_but_without_numbers(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = made(root)
+    with caplog.at_level(logging.INFO, logger="lustrum.server"):
+        body = client.get(f"/api/v1/tables?{LINK}").json()
+        client.get("/api/v1/tables?dataset=demo&by=area&by=age")
+        client.get("/nowhere/4711")
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    decisions = [line for line in lines if line["event"] == "decision"]
+    assert [d["verdict"] for d in decisions] == ["answer", "refusal"]
+    assert decisions[0]["query"] == body["query"]
+    assert decisions[1]["rules"]
+    requests = [line for line in lines if line["event"] == "request"]
+    assert [r["route"] for r in requests] == ["/api/v1/tables", "/api/v1/tables", "other"]
+    text = json.dumps(lines)
+    assert "4711" not in text
+    assert "testclient" not in text
+    values = {str(v) for v in body["table"]["value"] if v and v > 99}
+    assert values
+    assert not any(f'"{v}"' in text or f" {v}," in text for v in values)
+
+
+def test_a_log_can_be_replayed(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from lustrum.release.replay import read_questions
+
+    client = made(root)
+    with caplog.at_level(logging.INFO, logger="lustrum.server"):
+        body = client.get(f"/api/v1/tables?{LINK}").json()
+    log = tmp_path / "server.log"
+    log.write_text("\n".join(JsonLines().format(record) for record in caplog.records))
+    assert [q.to_mapping() for q in read_questions(log)] == [body["query"]]
+
+
+def test_figures_count_requests_by_route_and_decisions_by_verdict(root: Path) -> None:
+    client = made(root)
+    client.get(f"/api/v1/tables?{LINK}")
+    client.get("/api/v1/tables?dataset=demo&by=area&by=age")
+    client.get("/fr/datasets/demo")
+    registry = client.app.state.metrics.registry  # type: ignore[attr-defined]
+
+    def sample(name: str, **labels: str) -> float | None:
+        found: float | None = registry.get_sample_value(name, labels)
+        return found
+
+    assert sample("lustrum_requests_total", route="/api/v1/tables", status="2xx") == 2
+    assert sample("lustrum_decisions_total", dataset="demo", verdict="answer") == 1
+    assert sample("lustrum_decisions_total", dataset="demo", verdict="refusal") == 1
+    assert sample("lustrum_request_seconds_count", route="/api/v1/tables") == 2
+    assert sample("lustrum_answering") == 0
+
+
+def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) -> None:
+    app = create_app(Desk(root, workers=1))
+    outside = TestClient(app)
+    assert outside.get("/health/ready").status_code == 503
+    assert outside.get("/health").status_code == 200
+    with TestClient(app) as client:
+        assert client.get("/health/ready").json() == {"status": "ready"}
+    assert outside.get("/health/ready").status_code == 503
+
+
+def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> None:
+    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    with TestClient(app, base_url="http://lustrum.test") as client:
+        plain = made(root).get(f"/api/v1/tables?{LINK}").json()
+        first = client.get(f"/api/v1/tables?{LINK}")
+        assert first.status_code == 202
+        address = first.headers["location"]
+        end = time.monotonic() + 20
+        while (job := client.get(address).json())["state"] != "done" and time.monotonic() < end:
+            time.sleep(0.05)
+        assert job["share"] == 1
+        assert client.get(job["links"]["result"]).json() == plain
+        # Asked again, the table is there at once.
+        assert client.get(f"/api/v1/tables?{LINK}").json() == plain
+        assert client.get(f"/api/v1/tables?{LINK}&format=csv").status_code == 200
+        assert client.get("/api/v1/jobs/nowhere").status_code == 404
+        asked = client.post("/api/v1/jobs", json={"dataset": "demo", "by": ["sex"]})
+        assert asked.status_code == 202
+        assert client.delete(asked.headers["location"]).status_code == 204
+        wrong = client.post("/api/v1/jobs", json={"dataset": "demo", "by": ["sexx"]})
+        assert wrong.status_code == 400
+
+
+def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
+    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
+        link = "/datasets/demo/table?by=age&by=sex"
+        first = client.get(link)
+        assert first.status_code == 303
+        page = client.get(first.headers["location"])
+        end = time.monotonic() + 20
+        while page.status_code == 200 and time.monotonic() < end:
+            assert page.headers["refresh"] == "2"
+            assert "is being made" in page.text
+            time.sleep(0.05)
+            page = client.get(first.headers["location"])
+        assert page.status_code == 303
+        answer = client.get(page.headers["location"])
+        assert answer.status_code == 200
+        assert "<table" in answer.text
+
+
+def test_a_refused_question_is_not_worth_a_job(root: Path) -> None:
+    client = made(root, background_cells=10)
+    body = client.get("/api/v1/tables?dataset=demo&by=age&by=sex&by=area&by=occupation").json()
+    assert body["decision"] == "refusal"
+
+
+def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data", 6000)
+    client = made(root)
+    path = f"/api/v1/tables?{LINK}&include="
+    old = client.get(path).json()["table"]["value"]
+    seen: list[Any] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            response = client.get(path)
+            seen.append(response.json()["table"]["value"] if response.status_code == 200 else None)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        description = read_description(description_path("demo"))
+        secret = Secret(bytes(range(32)))
+        ingest(FrameSource(people(8000, 5)), description, Store(root), secret=secret)
+    finally:
+        over.set()
+        thread.join()
+    new = client.get(path).json()["table"]["value"]
+    assert new != old
+    assert all(values in (old, new) for values in seen)
+    assert old in seen
+
+
+SEVERAL = """
+import sys
+from pathlib import Path
+from lustrum.release import Desk
+from lustrum.server import serve
+if __name__ == "__main__":
+    serve(Desk(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
+          metrics_port=int(sys.argv[2]), logs="info")
+    print("ended", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same_answers_and_one_set_of_figures(
+    root: Path, tmp_path: Path
+) -> None:
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = tmp_path / "several.py"
+    script.write_text(SEVERAL)
+    command = [sys.executable, str(script), str(root), str(port)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://"), process.stderr.read()
+        answers = set()
+        for _ in range(12):
+            with urllib.request.urlopen(f"{url}/api/v1/tables?{LINK}", timeout=60) as response:
+                answers.add(response.read())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+            figures = response.read().decode()
+        process.terminate()
+        rest = process.stdout.read()
+        errors = process.stderr.read()
+        assert process.wait(30) == 0
+    assert len(answers) == 1
+    asked = [line for line in figures.splitlines() if 'verdict="answer"' in line]
+    assert sum(float(line.split()[-1]) for line in asked) >= 12
+    assert rest.strip() == "ended"
+    logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert sum(line["event"] == "decision" for line in logged) >= 12
