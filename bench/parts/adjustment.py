@@ -2,8 +2,8 @@
 
 Run it from the root of the project: ``python bench/parts/adjustment.py``; with ``--data FOLDER`` the problems
 of ``FOLDER/csplib`` (``*.json.gz``) instead of a small one made here. Every adjusted table is checked on its
-whole numbers: all relations hold, every sensitive cell is at least its level away, nothing is below 0. It prints
-markdown.
+whole numbers: all relations hold, every sensitive cell is at least its level away, nothing is below 0.
+It prints markdown.
 """
 
 from __future__ import annotations

@@ -255,3 +255,20 @@ def test_a_total_whose_parts_are_missing_is_refused() -> None:
     table = Table(axes=(axis,), values=np.array([1, 2, 9]))
     with pytest.raises(InputError, match="'a'"):
         ControlledRounding().apply(table, rng=np.random.default_rng(1))
+
+
+def test_totals_that_do_not_add_up_are_refused_without_a_number() -> None:
+    table = Table(axes=(with_total("a", 2),), values=np.array([4711, 2, 9]))
+    for ask in (
+        lambda: ControlledRounding().apply(table, rng=np.random.default_rng(1)),
+        lambda: ControlledRounding().apply_all([table], rng=np.random.default_rng(1)),
+    ):
+        with pytest.raises(InputError, match="sums of their parts") as caught:
+            ask()
+        assert "4711" not in str(caught.value)
+
+
+def test_margins_of_one_population_that_contradict_each_other_are_refused() -> None:
+    tables = [margin(cube(1), "ab"), margin(cube(2), "bc")]
+    with pytest.raises(InputError):
+        ControlledRounding().apply_all(tables, rng=np.random.default_rng(1))

@@ -73,8 +73,7 @@ class ControlledRounding:
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Round one table of counts."""
-        whole_counts(table, _NAME)
-        inner = InnerTable.of(table.axes, _NAME)
+        inner = _checked(table)
         chance = inner.generator(table, rng, str(self.to_mapping()))
         network = None if self.small_only else _network(inner)
         if network is None:
@@ -100,9 +99,7 @@ class ControlledRounding:
             return []
         if self.unbiased:
             raise InputError("Unbiased controlled rounding is for one table, not for several.")
-        for table in tables:
-            whole_counts(table, _NAME)
-        first = InnerTable.of(tables[0].axes, _NAME)
+        first = [_checked(table) for table in tables][0]
         chance = first.generator(tables[0], rng, str(self.to_mapping()))
         return self._together(tables, chance)
 
@@ -200,6 +197,17 @@ class ControlledRounding:
             f"Every number is rounded to a multiple of {self.base}: it is {far}{right}.",
             "The rounded numbers add up to the rounded totals.",
         )
+
+
+def _checked(table: Table) -> InnerTable:
+    """The inner cells of a table of counts whose totals are their sums."""
+    counts = whole_counts(table, _NAME)
+    inner = InnerTable.of(table.axes, _NAME)
+    if not np.array_equal(inner.added_up(inner.counts(table)), counts):
+        raise InputError(
+            f"{_NAME} needs totals that are the sums of their parts; a total of this table is not."
+        )
+    return inner
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.richer_model import RicherModel
 
 __all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way"]
 
@@ -44,6 +45,9 @@ class SimulatedTables:
     after ``burn`` rounds of ten moves a cell; the chain starts from a table made from the margins
     alone, never from the true one.
 
+    With ``consistent`` a draw is retained only if a likelihood-ratio test at that ``level`` does not reject
+    the richer log-linear model of these margins, fitted to the true table; up to ``tries`` draws are made.
+
     >>> table = Table.from_counts([[5, 1], [0, 4]])
     >>> release = SimulatedTables().apply(table, rng=np.random.default_rng(1))
     >>> release.published.sum(axis=0).tolist(), release.published.sum(axis=1).tolist()
@@ -55,6 +59,9 @@ class SimulatedTables:
     target: Literal["hypergeometric", "uniform"] = "hypergeometric"
     keep: Keep = ()
     burn: int = 1000
+    consistent: Keep = ()
+    level: float = 0.05
+    tries: int = 1000
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -64,7 +71,12 @@ class SimulatedTables:
             )
         if type(self.burn) is not int or self.burn < 1:
             raise InputError(f"'burn' of simulated tables is 1 or more, not {self.burn!r}.")
+        if not 0 < self.level < 1:
+            raise InputError(f"'level' of simulated tables is between 0 and 1, not {self.level!r}.")
+        if type(self.tries) is not int or self.tries < 1:
+            raise InputError(f"'tries' of simulated tables is 1 or more, not {self.tries!r}.")
         object.__setattr__(self, "keep", kept_names(self.keep, "simulated tables"))
+        object.__setattr__(self, "consistent", kept_names(self.consistent, "simulated tables"))
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Replace the inner cells of a table of counts, and add its totals up."""
@@ -77,7 +89,7 @@ class SimulatedTables:
         purpose = f"{self.name} {self.target} {self.burn} {kept}"
         margins = Margins.of(inner.counts(table), cliques, inner.possible(table))
         chance = inner.generator(table, rng, purpose)
-        made = draw_table(margins, self.target, chance, self.burn)
+        made = self._retained(inner, table, margins, chance)
         low, high = inner.ends(made, cliques)
         names = "; ".join(" x ".join(inner.names[a] for a in c) for c in cliques)
         return released(
@@ -90,8 +102,32 @@ class SimulatedTables:
                 f"The inner numbers are a random draw ({self.target}) from all tables with the "
                 "same kept totals; of the true ones they tell no more than these totals do.",
                 f"These totals are true: {names}.",
+                *self._richer_note(),
             ),
         )
+
+    def _retained(
+        self, inner: InnerTable, table: Table, margins: Margins, rng: np.random.Generator
+    ) -> Ints:
+        """The first draw that is consistent with the richer model, if there is one."""
+        if not self.consistent:
+            return draw_table(margins, self.target, rng, self.burn)
+        cliques = inner.cliques(self.consistent)
+        model = RicherModel.of(inner.counts(table), cliques, inner.possible(table))
+        for _ in range(self.tries):
+            made = draw_table(margins, self.target, rng, self.burn)
+            if model.consistent(made, self.level):
+                return made
+        raise InputError(
+            f"No simulated table out of {self.tries} was consistent with the richer model; keep more "
+            "margins, or take a smaller level."
+        )
+
+    def _richer_note(self) -> tuple[str, ...]:
+        if not self.consistent:
+            return ()
+        names = "; ".join(" x ".join(margin) for margin in self.consistent)
+        return (f"The draw is one that fits the model of {names} made from the true table.",)
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -101,7 +137,14 @@ class SimulatedTables:
             "target": self.target,
             "burn": self.burn,
             **({"keep": keep} if keep else {}),
+            **self._richer_words(),
         }
+
+    def _richer_words(self) -> dict[str, Any]:
+        if not self.consistent:
+            return {}
+        margins = [",".join(margin) for margin in self.consistent]
+        return {"consistent": margins, "level": self.level, "tries": self.tries}
 
 
 def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: int = 1000) -> Ints:

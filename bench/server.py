@@ -1,0 +1,348 @@
+"""The table server as its visitors meet it: a real process, asked over the loopback.
+
+    python bench/server.py [--data FOLDER] [--requests 200] [--seconds 60] [--clients 50]
+
+Prints Markdown in three parts. One client asks for the four tables of Shlomo, Antal and Elliot (2015), all five
+steps with a JSON answer; raw GROUP BYs of DuckDB on the same people are timed in turn, and the steps by
+themselves inside this process. Then many clients ask at once for random three-way tables, while the memory
+of the server is watched. Then Chromium, if there is one, opens the first pages with a cold cache.
+
+Without --data the demo census of 1.5 million people is made first, which takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import duckdb
+import pyarrow as pa
+
+from lustrum.demo.setup import prepare
+from lustrum.model import Dataset, Release, Table, TableQuery
+from lustrum.policy import Method
+from lustrum.release import Desk, pipeline
+from lustrum.release.before import Source
+from lustrum.release.case import Case
+
+TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
+    (2457, {"by": ["age", "education", "occupation"], "where": {"region": ["1"]}}),
+    (210, {"by": ["sex", "age", "citizenship"], "where": {"region": ["2"]}}),
+    (585, {"by": ["employment", "occupation", "education"], "where": {"sex": ["1"]}}),
+    (234, {"by": ["region", "occupation", "education"], "where": {"age": ["10"]}}),
+)
+"""Cells and questions of section 5.1 of the study."""
+
+STEPS = ("measure_before", "protect", "measure_after", "finish")
+
+
+@contextmanager
+def served(data: Path, workers: int) -> Iterator[tuple[str, int]]:
+    """A server process on a free port: its address and its process."""
+    command = [sys.executable, "-m", "lustrum", "serve", "--data", str(data), "--port", "0"]
+    command += ["--rate", "", "--workers", str(workers), "--patience", "60"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if " at http" not in line:
+            raise SystemExit(f"The server did not start: {line!r}")
+        yield line.rsplit(" at ", 1)[1].strip(), process.pid
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+class Asker:
+    """One client with one connection that is kept open."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+
+    def ask(self, question: dict[str, Any]) -> tuple[int, dict[str, Any], float]:
+        """The status, the answer and the seconds from the question to the last byte of the answer."""
+        body = json.dumps({"dataset": "demo", **question})
+        started = time.perf_counter()
+        self._connection.request(
+            "POST", "/api/v1/tables", body, {"Content-Type": "application/json"}
+        )
+        response = self._connection.getresponse()
+        raw = response.read()
+        taken = time.perf_counter() - started
+        return response.status, json.loads(raw), taken
+
+
+def quantile(seconds: Sequence[float], share: float) -> float:
+    """The time within which this share of the requests was answered."""
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def in_duckdb(desk: Desk) -> duckdb.DuckDBPyConnection:
+    """The same people in a table of DuckDB's own, in its smallest types."""
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
+    engine = desk.engine("demo")
+    names = sorted({n for _, q in TABLES for n in (*q["by"], *q["where"])})
+    for place, chunk in enumerate(engine.chunks):
+        batch = pa.table({name: chunk.codes[name] for name in names})
+        connection.register("batch", batch)
+        sql = "CREATE TABLE t AS SELECT * FROM batch" if place == 0 else "INSERT INTO t FROM batch"
+        connection.execute(sql)
+        connection.unregister("batch")
+    return connection
+
+
+def raw_query(question: dict[str, Any], dataset: Dataset) -> str:
+    """The question as DuckDB understands it."""
+    axes = ", ".join(question["by"])
+    ((name, (code,)),) = question["where"].items()
+    position = dataset.variable(name).codes.index(code)
+    return f"SELECT {axes}, count(*) FROM t WHERE {name} = {position} GROUP BY {axes}"
+
+
+def inside(desk: Desk, query: TableQuery, repeats: int) -> tuple[float, float]:
+    """Median milliseconds of all five steps, and of risk, protection and utility together."""
+    engine, policy = desk.engine(query.dataset), desk.policy(query.dataset)
+    own = 0.0
+    protect = Source.protect
+
+    def timed(self: Source, table: Table, method: Method) -> Release:
+        nonlocal own
+        started = time.perf_counter()
+        try:
+            return protect(self, table, method)
+        finally:
+            own += time.perf_counter() - started
+
+    whole, parts = [], []
+    Source.protect = timed  # type: ignore[method-assign]
+    try:
+        for _ in range(repeats):
+            own = 0.0
+            started = time.perf_counter()
+            case = Case(query, engine, policy, desk.source(engine, policy))
+            for step in pipeline.STEPS:
+                before = time.perf_counter()
+                case = step(case)
+                if step.__name__ in STEPS:
+                    own += time.perf_counter() - before
+            assert case.release is not None
+            whole.append(time.perf_counter() - started)
+            parts.append(own)
+    finally:
+        Source.protect = protect  # type: ignore[method-assign]
+    return statistics.median(whole) * 1e3, statistics.median(parts) * 1e3
+
+
+def one_client(desk: Desk, address: str, requests: int) -> None:
+    """Part one: the four tables."""
+    asker, connection = Asker(address), in_duckdb(desk)
+    dataset = desk.dataset("demo")
+    print(f"\n## One client, {requests} requests a table\n")
+    print(
+        "| table | cells | median | p99 | DuckDB median | ratio | five steps inside "
+        "| of these risk, protection and utility |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for number, (cells, question) in enumerate(TABLES, 1):
+        sql = raw_query(question, dataset)
+        asker.ask(question)
+        connection.sql(sql).fetchall()
+        ours, theirs = [], []
+        for _ in range(requests):
+            status, body, taken = asker.ask(question)
+            assert status == 200
+            assert body["decision"] == "answer"
+            assert len(body["table"]["value"]) == cells
+            ours.append(taken)
+            started = time.perf_counter()
+            connection.sql(sql).fetchall()
+            theirs.append(time.perf_counter() - started)
+        query = TableQuery.from_mapping({"dataset": "demo", **question})
+        whole, own = inside(desk, query, min(requests, 50))
+        median, raw = statistics.median(ours), statistics.median(theirs)
+        print(
+            f"| {number}: {' × '.join(question['by'])} | {cells:,} | {median * 1e3:.1f} ms "
+            f"| {quantile(ours, 0.99) * 1e3:.1f} ms | {raw * 1e3:.1f} ms | {median / raw:.1f} "
+            f"| {whole:.1f} ms | {own:.1f} ms |",
+            flush=True,
+        )
+    print(
+        "\nTargets: median under 60 ms, p99 under 200 ms; risk, protection and utility under 10 ms."
+    )
+
+
+def random_question(dataset: Dataset, chance: random.Random) -> dict[str, Any]:
+    """A three-way table at random levels, of everybody or of a selection."""
+    names = [variable.name for variable in dataset.variables]
+    chosen = chance.sample(names, 4)
+    by: list[Any] = []
+    for name in chosen[:3]:
+        levels = [level.name for level in dataset.variable(name).levels]
+        level = chance.choice([None, *levels])
+        by.append(name if level is None else {"variable": name, "level": level})
+    question: dict[str, Any] = {"by": by, "totals": chance.random() < 0.5}
+    if chance.random() < 0.5:
+        variable = dataset.variable(chosen[3])
+        question["where"] = {chosen[3]: [chance.choice(variable.codes)]}
+    return question
+
+
+def memory(process: int) -> float:
+    """MiB that a process and its children hold, shared pages counted in each."""
+    total = 0
+    for pid in (process, *children(process)):
+        status = Path(f"/proc/{pid}/status").read_text()
+        total += int(status.split("VmRSS:")[1].split()[0])
+    return total / 1024
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(pid) for pid in listed.split()]
+
+
+def many_clients(
+    dataset: Dataset, address: str, process: int, clients: int, seconds: float
+) -> None:
+    """Part two: many at once."""
+    taken: list[float] = []
+    outcomes: Counter[str] = Counter()
+    lock = threading.Lock()
+    end = time.monotonic() + seconds
+
+    def client(seed: int) -> None:
+        asker, chance = Asker(address), random.Random(seed)
+        while time.monotonic() < end:
+            try:
+                status, body, passed = asker.ask(random_question(dataset, chance))
+            except OSError as error:
+                with lock:
+                    outcomes[type(error).__name__] += 1
+                asker = Asker(address)
+                continue
+            with lock:
+                taken.append(passed)
+                outcomes[body.get("decision", str(status)) if status == 200 else str(status)] += 1
+
+    sizes = [memory(process)]
+    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(clients)]
+    for thread in threads:
+        thread.start()
+    for share in (0.25, 0.5, 0.75):
+        time.sleep(max(0.0, end - (1 - share) * seconds - time.monotonic()))
+        sizes.append(memory(process))
+    for thread in threads:
+        thread.join()
+    sizes.append(memory(process))
+    print(f"\n## {clients} clients at once for {seconds:g} s, random three-way tables\n")
+    print("| requests | a second | median | p99 | longest | outcomes |")
+    print("|---|---|---|---|---|---|")
+    told = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
+    print(
+        f"| {len(taken)} | {len(taken) / seconds:.0f} | {statistics.median(taken) * 1e3:.0f} ms "
+        f"| {quantile(taken, 0.99) * 1e3:.0f} ms | {max(taken) * 1e3:.0f} ms | {told} |"
+    )
+    print(
+        "\nMemory of the server at the start, at each quarter and at the end: "
+        f"{', '.join(f'{size:.0f}' for size in sizes)} MiB."
+    )
+    print("Targets: no error, p99 under 3 s, memory flat.", flush=True)
+
+
+def first_pages(address: str) -> None:
+    """Part three: what a browser loads, and how soon the page can be used."""
+    print("\n## First pages in Chromium, cold cache\n")
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        print("No Chromium here; name one in LUSTRUM_CHROMIUM.")
+        return
+    from playwright.sync_api import sync_playwright
+
+    print("| page | HTML, CSS and JavaScript | compressed | usable after (best of 5) | median |")
+    print("|---|---|---|---|---|")
+    pages = {
+        "catalogue": "/",
+        "builder": "/datasets/demo",
+        "answer": "/datasets/demo/table?by=age:ten-year&by=sex&totals=on",
+    }
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for name, place in pages.items():
+            loaded, sent, times = 0, 0, []
+            for _ in range(5):
+                loaded, sent, usable = opened(browser.new_context, address + place)
+                times.append(usable)
+            print(
+                f"| {name} | {loaded / 1000:.0f} kB | {sent / 1000:.0f} kB | {min(times):.0f} ms "
+                f"| {statistics.median(times):.0f} ms |"
+            )
+        browser.close()
+    print("\nTarget: at most 300 kB. A page is usable once it is parsed and its scripts have run.")
+
+
+def opened(new_context: Callable[[], Any], address: str) -> tuple[int, int, float]:
+    """Bytes before and after compression, and milliseconds until the scripts have run."""
+    context = new_context()
+    page = context.new_page()
+    found: list[Any] = []
+    page.on("requestfinished", lambda request: found.append(request))
+    page.goto(address, wait_until="load")
+    usable = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    kinds = [r for r in found if r.resource_type in ("document", "script", "stylesheet")]
+    loaded = sum(len(request.response().body()) for request in kinds)
+    sent = sum(request.sizes()["responseBodySize"] for request in kinds)
+    context.close()
+    return loaded, sent, float(usable)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, help="a folder with the demo data")
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data = given.data or Path(folder) / "data"
+        if given.data is None:
+            print("Making the demo census …", file=sys.stderr)
+            prepare(data)
+        desk = Desk(data)
+        load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
+        print(
+            f"{len(os.sched_getaffinity(0))} processors, {given.workers} server process(es); "
+            f"load of the machine before: {load}"
+        )
+        with served(data, given.workers) as (address, process):
+            one_client(desk, address, given.requests)
+            many_clients(desk.dataset("demo"), address, process, given.clients, given.seconds)
+            first_pages(address)
+        load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
+        print(f"\nLoad of the machine after: {load}")
+
+
+if __name__ == "__main__":
+    main()
