@@ -86,5 +86,14 @@ def test_a_million_cells_take_no_time():
 
 def test_a_knot_that_is_too_large_is_refused(monkeypatch):
     monkeypatch.setattr("lustrum.audit.elimination._MOST_WORK", 10)
+    monkeypatch.setattr("lustrum.audit.elimination._MOST_STEPS", 0)
     with pytest.raises(InputError, match="bounds"):
         exactly_disclosed(suppressed((6, 6, 6), 0.5, 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_entries_and_all_of_them_give_the_same(seed, monkeypatch):
+    known = suppressed((6, 6, 6), 0.4 + 0.1 * seed, seed)
+    few = exactly_disclosed(known)
+    monkeypatch.setattr("lustrum.audit.elimination._MOST_STEPS", -1)
+    assert exactly_disclosed(known).tolist() == few.tolist()

@@ -22,12 +22,12 @@ from lustrum.audit.fibre import (
     split_rhat,
 )
 from lustrum.audit.fibre.enumerate import log_factorials
-from lustrum.audit.fibre.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.plain import Stream, plain_lines, plain_squares
 from lustrum.audit.fibre.start import joined_table
 from lustrum.audit.fibre.system import System
+from lustrum.audit.lattice import integer_kernel, reduced, short_moves
 from lustrum.model import InputError
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -201,7 +201,7 @@ def test_a_lattice_basis_spans_all_whole_solutions_and_not_a_part_of_them(matrix
 
 
 @pytest.mark.parametrize("hypergeometric", [False, True])
-@pytest.mark.parametrize("scale", [2, 60])
+@pytest.mark.parametrize("scale", [2, 60, 900])
 def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
     rng = np.random.default_rng(scale)
     table = rng.poisson(scale, (4, 3, 2, 2))

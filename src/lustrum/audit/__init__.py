@@ -6,6 +6,7 @@
 :func:`from_release`                   what one release tells
 :func:`from_suppression`               what a table with suppressed cells tells
 :func:`from_margins`                   what margins tell of a hidden cube
+:func:`from_responses`                 what tables of several responses tell that add up to each other
 :func:`best_bounds`                    the least and the most that each cell can be, at the least cost
 :func:`bounds`                         the same by linear and integer programs
 :mod:`~lustrum.audit.closed`           by formula, from margins of a hidden cube
@@ -15,6 +16,7 @@
 :mod:`~lustrum.audit.certificate`      bounds with proofs that anybody can check
 :mod:`~lustrum.audit.fibre`            how probable each value is, exactly or by sampling
 :func:`audit_tables`                   a report on published tables
+:class:`Protection`                    how far a reader must stay from true values
 :class:`Belief`                        a distribution for each cell
 :func:`posterior`, :func:`likelihood`  Bayes with a channel and a prior
 :func:`attack`                         what an attacker can believe about each cell
@@ -32,7 +34,9 @@ from lustrum.audit.infeasible import Conflict, ConflictError, conflict
 from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
 from lustrum.audit.posterior import likelihood, posterior
 from lustrum.audit.priors import BetaBinomial, Prior, ReferenceFrequencies, TablePrior, Uniform
+from lustrum.audit.protection import Protection, Verdict
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
+from lustrum.audit.responses import Relation, from_responses
 from lustrum.audit.seen import Seen, from_margins, from_release, from_suppression, from_tables
 
 __all__ = [
@@ -53,10 +57,13 @@ __all__ = [
     "Outsider",
     "Own",
     "Prior",
+    "Protection",
     "ReferenceFrequencies",
+    "Relation",
     "Seen",
     "TablePrior",
     "Uniform",
+    "Verdict",
     "attack",
     "audit_tables",
     "best_bounds",
@@ -65,6 +72,7 @@ __all__ = [
     "exactly_disclosed",
     "from_margins",
     "from_release",
+    "from_responses",
     "from_suppression",
     "from_tables",
     "likelihood",

@@ -2,7 +2,8 @@
 
 Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation
 by linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan,
-Padman and Roehrig 2001, section 4). A table of whole numbers that a solver meets on its way settles
+Padman and Roehrig 2001, section 4). What is a network, as a two-way table is, takes flows instead; see
+:mod:`lustrum.audit.network`. A table of whole numbers that a solver meets on its way settles
 every cell that reaches its bound there, so most questions need not be asked; see
 :mod:`lustrum.audit.sweep`.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +25,13 @@ from lustrum.audit.reduce import CONTRADICTION, as_floats, narrowed, pieces
 from lustrum.audit.sweep import Impossible, Progress, Sweep, Watch
 from lustrum.model import InputError
 from lustrum.model.workers import workers as processors
-from lustrum.solve import Highs, Solver
+from lustrum.solve import Solver
 
 __all__ = ["Bounds", "bounds"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Part: TypeAlias = tuple[Sweep, npt.NDArray[np.intp]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Bounds:
 
     They always hold. Where ``sharp`` is set both are reached, for whole numbers by tables that were
     checked in whole numbers; elsewhere the true range may be narrower. Infinite where nothing bounds.
-    ``programs`` linear programs and ``searches`` among whole tables were needed.
+    ``programs`` linear programs, ``searches`` among whole tables and ``flows`` were needed.
     """
 
     cells: npt.NDArray[np.intp]
@@ -48,6 +51,7 @@ class Bounds:
     whole: bool = True
     programs: int = 0
     searches: int = 0
+    flows: int = 0
 
     def __post_init__(self) -> None:
         for name in ("cells", "low", "high", "sharp"):
@@ -95,10 +99,11 @@ def bounds(
     """Bound the given cells, or all.
 
     Linear bounds of whole cells are drawn in to whole numbers; where these are not known to be reached,
-    ``integer`` lets integer programming find those that are. After so many ``seconds``, or once
-    ``stop`` says so, the cells not yet done keep wider bounds that still hold, and are not ``sharp``.
-    ``progress`` is told after each program, and may raise to end it all. The result is the same for
-    any number of ``workers``, of which there are as many as processors unless told otherwise.
+    ``integer`` lets a walk among whole tables, and then integer programming, find those that are. After
+    so many ``seconds``, or once ``stop`` says so, the cells not yet done keep wider bounds that still
+    hold, and are not ``sharp``. ``progress`` is told after each program, and may raise to end it all. The
+    result is the same for any number of ``workers``, of which there are as many as processors unless
+    told otherwise. With a ``solver`` of one's own even networks are put to it.
 
     >>> known = Knowledge.of(["x1", "x2", "x3", "x4"])
     >>> for row, total in ((("x1", "x2"), 1537), (("x3", "x4"), 1251), (("x1", "x3"), 406)):
@@ -114,9 +119,7 @@ def bounds(
         low, high = narrowed(known)
         found = list(pieces(known, low, high, asked))
         watch = Watch(2 * int(sum(asked[p.cells].sum() for p in found)), seconds, stop, progress)
-        sweeps = [
-            Sweep(p, known, np.flatnonzero(asked[p.cells]), solver or Highs(), watch) for p in found
-        ]
+        sweeps = [Sweep(p, known, np.flatnonzero(asked[p.cells]), solver, watch) for p in found]
         _run(sweeps, watch, workers or processors(), integer and known.whole)
     except (ContradictionError, Impossible) as nothing:
         raise _explained(known, nothing) from None
@@ -135,27 +138,43 @@ def bounds(
         known.whole,
         watch.programs,
         watch.searches,
+        watch.flows,
     )
 
 
 def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
-    """All questions about all pieces: sums, then single cells, then whole tables."""
+    """All questions about all pieces: sums, then single cells, then whole tables met or searched for."""
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for _ in pool.map(Sweep.harvest, sweeps):
                 pass
-            for hard in (False, True) if integer else (False,):
-                parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
-                answers = pool.map(partial(_answer, hard=hard), parts)
-                for (sweep, _), answer in zip(parts, answers, strict=True):
-                    sweep.take(answer)
+            _ask(pool, sweeps, partial(_answer, hard=False), hard=False)
+            if integer:
+                for _ in pool.map(Sweep.meet_wanderer, sweeps):
+                    pass
+                _ask(pool, [s for s in sweeps if s.wanderer is not None], _sought, hard=True)
+                _ask(pool, sweeps, partial(_answer, hard=True), hard=True)
         except BaseException:
             # Whatever ends the audit, an interrupt too, ends the work that still runs.
             watch.halt()
             raise
 
 
-def _answer(part: tuple[Sweep, npt.NDArray[np.intp]], *, hard: bool) -> Sweep:
+def _ask(
+    pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], how: Callable[[Part], Sweep], *, hard: bool
+) -> None:
+    """Put all open questions, block by block, and add up what is found."""
+    parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
+    for (sweep, _), answer in zip(parts, pool.map(how, parts), strict=True):
+        sweep.take(answer)
+
+
+def _sought(part: Part) -> Sweep:
+    sweep, block = part
+    return sweep.seek(block)
+
+
+def _answer(part: Part, *, hard: bool) -> Sweep:
     sweep, block = part
     return sweep.answer(block, hard=hard)
 

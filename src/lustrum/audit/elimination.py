@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lustrum.audit.independent import echelon, inverse
 from lustrum.audit.knowledge import Knowledge, Sparse
 from lustrum.compiled import compiled
 from lustrum.model import InputError
@@ -30,16 +31,20 @@ __all__ = ["exactly_disclosed"]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_MOST_WORK = 10**10
+_MOST_WORK = 10**10  # of elimination written out in full
+_MOST_STEPS = 3 * 10**9  # of elimination that keeps to entries that are not 0
 _TRIES = 2  # random solutions modulo each prime
 
 
 def exactly_disclosed(known: Knowledge) -> Mask:
     """Which cells follow from published values and equations, whatever the bounds are.
 
-    A cell that is published itself counts too. Modulo a prime p near ``2**31`` a cell that is not
-    determined passes for it with probability ``1/p`` in each of two random solutions, so once in
-    ``4e18``; one that is determined is found unless both primes divide certain minors of the equations.
+    A cell that is published itself counts too. The answer is not symmetric. Modulo a prime p near
+    ``2**31`` a cell that is not determined modulo p passes for it with probability ``1/p`` in each of two
+    random solutions, so once in ``4e18``. What is determined modulo p is determined truly, and the other
+    way round, unless p divides certain minors of the equations; then a cell may be named wrongly, or
+    missed if both primes do. A cell that is named can be checked exactly: its bounds are equal, and
+    :func:`~lustrum.audit.certificate.certify` proves them in whole numbers.
 
     >>> known = Knowledge.of(["x", "y", "z"]).fact({"x": 1, "y": 1}, 5, 5)
     >>> exactly_disclosed(known.fact({"x": 1, "y": 1, "z": 1}, 7, 7)).tolist()
@@ -131,22 +136,41 @@ def _parts(core: Sparse) -> list[tuple[Ints, Ints]]:
 
 
 def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
-    """Random values in the columns without a pivot, and what follows from them for the others."""
+    """Random values in the columns without a pivot, and what follows from them for the others.
+
+    The equations are combined as they are, few entries each; only where that fills them in too much
+    they are written out in full.
+    """
     height, width = part.shape
+    prime = 2**31 - excess
+    rows = part.tocsr()
+    _, cell_of, begin, end, cells, values, done = echelon(
+        rows.indptr.astype(np.int64),
+        rows.indices.astype(np.int64),
+        rows.data % prime,
+        np.zeros(height, dtype=np.int64),
+        np.argsort(np.diff(rows.indptr), kind="stable").astype(np.int64),
+        np.bincount(rows.indices, minlength=width).astype(np.int64),
+        _MOST_STEPS,
+        prime,
+    )
+    if done:
+        out = free.copy()
+        _back(cell_of, begin, end, cells, values, out, prime)
+        return out
     if height * width * min(height, width) > _MOST_WORK:
         raise InputError(
             f"{width} cells hang together by {height} equations with no loose end, too many for "
             "elimination; ask for their bounds instead."
         )
-    prime = 2**31 - excess
-    echelon, pivots = reduced(part.toarray(), excess, full=True)
+    written, pivots = reduced(part.toarray(), excess, full=True)
     out = free.copy()
     rest = np.setdiff1d(np.arange(part.shape[1]), pivots)
     for attempt in range(out.shape[1]):
         # Products stay below 2**62; their sum is taken modulo the prime one column at a time.
         total = np.zeros(pivots.size, dtype=np.int64)
         for column in rest.tolist():
-            total = (total + echelon[: pivots.size, column] * out[column, attempt]) % prime
+            total = (total + written[: pivots.size, column] * out[column, attempt]) % prime
         out[pivots, attempt] = (-total) % prime
     return out
 
@@ -209,15 +233,18 @@ def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # prag
 
 
 @compiled
-def _inverse(number: int, prime: int) -> int:  # pragma: no cover
-    """The inverse modulo a prime, by Fermat."""
-    result, base, power = 1, number % prime, prime - 2
-    while power:
-        if power & 1:
-            result = result * base % prime
-        base = base * base % prime
-        power >>= 1
-    return result
+def _back(  # pragma: no cover
+    cell_of: Any, begin: Any, end: Any, cells: Any, values: Any, out: Any, prime: int
+) -> None:
+    """Fill in the cell of each combined row, the last row first: it holds no cell of rows before it."""
+    for row in range(cell_of.size - 1, -1, -1):
+        cell = cell_of[row]
+        for attempt in range(out.shape[1]):
+            total = 0
+            for k in range(begin[row], end[row]):
+                if cells[k] != cell:
+                    total = (total + values[k] * out[cells[k], attempt]) % prime
+            out[cell, attempt] = (prime - total) % prime
 
 
 @compiled
@@ -234,4 +261,4 @@ def _solve(
                     weight = data[k]
                 else:
                     total = (total + (data[k] % prime) * out[indices[k], attempt]) % prime
-            out[cell, attempt] = (prime - total) % prime * _inverse(weight, prime) % prime
+            out[cell, attempt] = (prime - total) % prime * inverse(weight, prime) % prime

@@ -10,10 +10,13 @@ import numpy.typing as npt
 
 from lustrum.audit.best import best_bounds
 from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.protection import Protection, Verdict
+from lustrum.audit.responses import RelationLike, related
 from lustrum.audit.seen import Seen, from_tables
+from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["AuditReport", "AuditedCell", "audit_tables"]
+__all__ = ["AuditReport", "AuditedCell", "audit_tables", "known_and_places"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +36,7 @@ class AuditedCell:
     high: float
     sharp: bool
     follows: tuple[str, ...] = ()
+    protection: Verdict = Verdict.NOT_ASKED
 
     @property
     def disclosed(self) -> bool:
@@ -66,6 +70,11 @@ class AuditReport:
         """The cells of which one value is left."""
         return tuple(cell for cell in self.cells if cell.disclosed)
 
+    @property
+    def unprotected(self) -> tuple[AuditedCell, ...]:
+        """The cells that can be estimated more closely than their protection intervals allow."""
+        return tuple(c for c in self.cells if c.protection is Verdict.TOO_NARROW)
+
     def narrow(self, values: int) -> tuple[AuditedCell, ...]:
         """The cells of which few values are left, but more than one."""
         return tuple(c for c in self.cells if not c.disclosed and c.count <= values)
@@ -75,20 +84,36 @@ class AuditReport:
         more = f" For {outer} the range may be narrower still." if outer else ""
         return (
             f"{len(self.cells)} cells were not published as they are; {len(self.disclosed)} of them "
-            f"are exactly disclosed.{more}"
+            f"are exactly disclosed.{more}{self._protected()}"
+        )
+
+    def _protected(self) -> str:
+        asked = [c.protection for c in self.cells if c.protection is not Verdict.NOT_ASKED]
+        if not asked:
+            return ""
+        unknown = asked.count(Verdict.UNKNOWN)
+        rest = f", and of {unknown} it is not known" if unknown else ""
+        return (
+            f" Of {len(asked)} that need protection, {len(self.unprotected)} can be estimated more "
+            f"closely than their protection intervals allow{rest}."
         )
 
 
 def audit_tables(
     tables: Sequence[Seen],
     *,
+    responses: Sequence[str] | None = None,
+    relations: Sequence[RelationLike] = (),
+    protection: Sequence[Protection] | None = None,
     seconds: float | None = None,
     progress: Callable[[object], object] | None = None,
     explain: int = 20,
 ) -> AuditReport:
     """What a reader of all these tables can work out about the cells that none of them shows.
 
-    For up to ``explain`` disclosed cells it says from which published cells that follows.
+    For up to ``explain`` disclosed cells it says from which published cells that follows. Tables of
+    several responses come with the name of each, and the ``relations`` between them. ``protection``, one
+    for each table, has every cell judged by its protection interval.
 
     >>> from lustrum.model import Category, TableAxis
     >>> cats = (Category("a", "a", (0,)), Category("b", "b", (1,)), Category("_T", "all", (0, 1)))
@@ -97,34 +122,71 @@ def audit_tables(
     >>> report.cells[0].name, report.cells[0].low, report.cells[0].follows
     ('x=b', 5.0, ('x=a', 'x=all'))
     """
-    known = from_tables(tables)
-    spans = [known.table(i) for i in range(len(tables))]
-    open_cells = np.flatnonzero(known.low[: spans[-1].stop] < known.high[: spans[-1].stop])
+    known, spans = known_and_places(tables, responses, relations)
+    every = np.unique(np.concatenate([np.arange(s.start, s.stop) for s in spans]))
+    open_cells = every[known.low[every] < known.high[every]]
     found = best_bounds(known, open_cells.tolist(), seconds=seconds, progress=progress)
-    cells = []
-    for cell, low, high, sharp in zip(
-        open_cells.tolist(), found.low, found.high, found.sharp, strict=True
-    ):
-        table = next(i for i, span in enumerate(spans) if span.start <= cell < span.stop)
-        shape = tables[table].layout.shape
-        position = np.unravel_index(cell - spans[table].start, shape)
-        follows: tuple[str, ...] = ()
-        if low == high and explain > 0:
-            explain -= 1
-            follows = _follows(known, cell)
-        cells.append(
-            AuditedCell(
-                table,
-                tuple(int(p) for p in position),
-                known.names[cell],
-                float(low),
-                float(high),
-                bool(sharp),
-                follows,
+    at = {int(c): k for k, c in enumerate(open_cells)}
+    cells, reasons = [], dict[int, tuple[str, ...]]()
+    for table, span in enumerate(spans):
+        inside = (open_cells >= span.start) & (open_cells < span.stop)
+        for cell in open_cells[inside].tolist():
+            low, high, sharp = (a[at[cell]] for a in (found.low, found.high, found.sharp))
+            shape = tables[table].layout.shape
+            position = tuple(int(p) for p in np.unravel_index(cell - span.start, shape))
+            if low == high and cell not in reasons and len(reasons) < explain:
+                reasons[cell] = _follows(known, cell)
+            verdict = Verdict.NOT_ASKED
+            if protection is not None:
+                verdict = _verdict(
+                    protection[table], position, float(low), float(high), bool(sharp)
+                )
+            cells.append(
+                AuditedCell(
+                    table,
+                    position,
+                    known.names[cell],
+                    float(low),
+                    float(high),
+                    bool(sharp),
+                    reasons.get(cell, ()),
+                    verdict,
+                )
             )
+    shown = sum(s.stop - s.start for s in spans) - len(cells)
+    return AuditReport(tuple(cells), shown, known.decimals, found.programs + found.flows)
+
+
+def known_and_places(
+    tables: Sequence[Seen],
+    responses: Sequence[str] | None = None,
+    relations: Sequence[RelationLike] = (),
+) -> tuple[Knowledge, list[slice]]:
+    """What tables tell together, of one response or of several, and where the cells of each stand."""
+    if responses is None:
+        if relations:
+            raise InputError("Relations are between responses; say of which each table is.")
+        known = from_tables(tables)
+        return known, [known.table(i) for i in range(len(tables))]
+    if len(responses) != len(tables):
+        raise InputError(f"There are {len(tables)} tables but {len(responses)} responses.")
+    by_name: dict[str, list[Seen]] = {}
+    for name, table in zip(responses, tables, strict=True):
+        by_name.setdefault(name, []).append(table)
+    made = related(by_name, relations)
+    left = {name: iter(spans) for name, spans in made.spans.items()}
+    return made.known, [next(left[name]) for name in responses]
+
+
+def _verdict(
+    wanted: Protection, position: tuple[int, ...], low: float, high: float, sharp: bool
+) -> Verdict:
+    if wanted.needed[position] and not wanted.fits(position, low, high):
+        raise InputError(
+            "The true value of a cell cannot be, after what was published; the files do not belong "
+            "together."
         )
-    shown = int(spans[-1].stop - open_cells.size)
-    return AuditReport(tuple(cells), shown, known.decimals, found.programs)
+    return wanted.verdict(position, low, high, sharp=sharp)
 
 
 def _follows(known: Knowledge, cell: int, most: int = 12) -> tuple[str, ...]:

@@ -160,12 +160,11 @@ def from_tables(tables: Iterable[Seen]) -> Knowledge:
         raise InputError("Knowledge needs at least one table.")
     if len({s.decimals for s in seen}) > 1:
         raise InputError("The tables have different decimals; give all of them in the same unit.")
-    structure = Structure.of_tables([s.layout for s in seen])
-    if not _holds_all_inner(structure):
-        cube = _cube(structure)
+    cube = hidden_cube([s.layout for s in seen])
+    if cube is not None:
         low = 0 if all(int(s.low.min(initial=0)) >= 0 for s in seen) else -UNBOUNDED
         seen.append(Seen.hidden(cube, low=low, decimals=seen[0].decimals))
-        structure = Structure.of_tables([s.layout for s in seen])
+    structure = Structure.of_tables([s.layout for s in seen])
     relations = complete_relations(structure)
     zeros = np.zeros(relations.count, dtype=np.int64)
     return Knowledge(
@@ -178,6 +177,12 @@ def from_tables(tables: Iterable[Seen]) -> Knowledge:
         decimals=seen[0].decimals,
         structure=structure,
     )
+
+
+def hidden_cube(layouts: Sequence[TableLayout]) -> TableLayout | None:
+    """The layout of the cube behind some tables, or None where one of them shows all of it."""
+    structure = Structure.of_tables(layouts)
+    return None if _holds_all_inner(structure) else TableLayout.of(_cube(structure))
 
 
 def from_release(release: Release, *, low: int = 0) -> Knowledge:

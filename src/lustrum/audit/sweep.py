@@ -4,6 +4,8 @@ Every table that a solver meets on its way is a witness for all cells: a cell th
 one is done. So a few questions about random sums come first, each of which reaches many bounds at
 once; what is still open is asked cell by cell. The questions are cut into blocks by their number
 alone, each with a solver of its own, so the answers are the same however many blocks run at a time.
+
+A piece that is a network is asked by flows instead; see :mod:`lustrum.audit.network`.
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.independent import without_repeats
 from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.network import Flows, Network
 from lustrum.audit.reduce import Piece, as_floats
-from lustrum.solve import Loaded, Optimum, Outcome, Solver
+from lustrum.audit.wander import Wanderer, stream
+from lustrum.solve import Highs, Loaded, Optimum, Outcome, Solver
 
 __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
@@ -31,6 +36,8 @@ _CLOSE = 5e-7  # as far from its bound as a real cell may stay and still count a
 _START = 15  # asking a question costs as much as so many steps of the solver
 _SINGLE = 20  # and a question about one cell, steps and all, as much as so many
 _FEW = 6  # for fewer open questions than this, sums are not worth while
+_WHILE = 0.02  # seconds of flows between two looks at the clock
+_TRIES = (50_000, 300_000, 300_000, 300_000)  # steps towards a bound, round by round
 _BLOCK, _HARD_BLOCK, _MOST_BLOCKS = 128, 16, 4
 
 
@@ -66,7 +73,7 @@ class Watch:
         self._lock = threading.Lock()
         self._halted = False
         self._settled, self._asked = 0, asked
-        self.programs = self.searches = 0
+        self.programs = self.searches = self.flows = 0
 
     @property
     def left(self) -> float | None:
@@ -86,14 +93,15 @@ class Watch:
         """Let everybody stop at the next question."""
         self._halted = True
 
-    def tell(self, settled: int, programs: int = 0, searches: int = 0) -> None:
+    def tell(self, settled: int, programs: int = 0, searches: int = 0, flows: int = 0) -> None:
         """Add to what is done and pass it on, one at a time."""
         with self._lock:
             self._settled += settled
             self.programs += programs
             self.searches += searches
+            self.flows += flows
             if self._progress is not None:
-                done = self.programs + self.searches
+                done = self.programs + self.searches + self.flows
                 self._progress(Progress(self._settled, self._asked, done))
 
 
@@ -101,10 +109,13 @@ class Sweep:
     """The bounds of one piece: what is proven, and what some table is known to reach."""
 
     def __init__(
-        self, piece: Piece, known: Knowledge, asked: Indices, solver: Solver, watch: Watch
+        self, piece: Piece, known: Knowledge, asked: Indices, solver: Solver | None, watch: Watch
     ) -> None:
         self.piece, self.whole, self.asked = piece, known.whole, asked
-        self.solver, self.watch = solver, watch
+        # Whoever wants a certain solver gets it; else flows come first.
+        self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
+        self.flows: Flows | None = None
+        self.wanderer: Wanderer | None = None
         self.low, self.high = as_floats(piece.low), as_floats(piece.high)
         # The least and the most in any table seen on the way, and in any that counts: no bound that
         # some table reaches in fractions can be drawn in by another linear program.
@@ -114,6 +125,7 @@ class Sweep:
         self.most = self.seen_most.copy() if self.whole else self.seen_most
         self.tables = self.whole_tables = 0
         self.loaded: Loaded | None = None
+        self.asked_piece: Piece | None = None
         self.last = np.zeros(self.low.size)
         self.block, self.done = np.zeros(0, dtype=np.intp), 0
 
@@ -128,19 +140,36 @@ class Sweep:
         return every[~self._reached(every)]
 
     def harvest(self) -> None:
-        """Random sums of open cells, as long as each reaches more bounds than it costs."""
+        """Random sums of open cells, as long as each reaches more bounds than it costs.
+
+        A piece that is a network needs none: a flow for each bound that is open costs less.
+        """
+        if self.flowing and not self.watch.over and self._flow():
+            return
         left = self.open()
         left = left[~self._exhausted(left)]
         luck = np.random.default_rng(0)
         while left.size >= _FEW and not self.watch.over:
             before, settled = left.size, self.open().size
-            self.loaded = self.loaded or self.solver.load(self.piece.problem)
-            found = self._minimised(self.loaded, self._sum(left, luck), False, 0)
+            found = self._minimised(self._sum(left, luck), False, 0)
             left = left[~self._exhausted(left)]
             self.watch.tell(settled - self.open().size)
             gained = before - left.size
             if found.outcome is not Outcome.OPTIMAL or gained * _SINGLE < _START + found.steps:
                 return
+
+    def _flow(self) -> bool:
+        """Whether the piece is a network; then a first flow is found."""
+        network = Network.of(self.piece)
+        if network is None:
+            return False
+        self.flows = Flows(network, self.low.size)
+        if not self.flows.feasible or not self.piece.holds(self.flows.table):
+            raise Impossible(int(self.piece.cells[0]), whole=False)
+        before = self.open().size
+        self._take_flows(self.flows)
+        self.watch.tell(before - self.open().size)
+        return True
 
     def _sum(self, questions: Indices, luck: np.random.Generator) -> Floats:
         cell, upper = questions // 2, questions % 2
@@ -163,6 +192,9 @@ class Sweep:
         """Ask the questions of a block, from what is known now; whole ones where they are hard."""
         own = self._copy()
         own.block, own.done = block, 0
+        if self.flows is not None and not hard:
+            own._push(block, self.flows.copy())
+            return own
         if hard:
             own.loaded = None  # linear programs have narrowed the problem since
             own._in_turn(block, whole=True)
@@ -175,12 +207,66 @@ class Sweep:
         own._in_turn(rest, whole=False)
         return own
 
+    def meet_wanderer(self) -> None:
+        """Where many bounds of whole cells are open, find a table from which to wander towards them."""
+        if self.whole and self.open().size >= _FEW and not self.watch.over:
+            self.wanderer = Wanderer.of(self.piece, self.low, self.high)
+            if self.wanderer is not None:
+                self._take_reached(self.wanderer)
+
+    def seek(self, block: Indices) -> Sweep:
+        """Wander towards the bounds of a block, in rounds, while enough of them are reached."""
+        own = self._copy()
+        own.block, own.done = block, int(self._reached(block).sum())
+        if self.wanderer is None:
+            return own
+        wanderer, luck = self.wanderer.copy(), stream(int(block[0]) + 1)
+        for tries in _TRIES:
+            left = block[~own._reached(block)]
+            for question in left.tolist():
+                if self.watch.over:
+                    return own
+                if not own._reached(np.array([question]))[0]:
+                    wanderer.seek(question, luck, tries)
+                    own._take_reached(wanderer)
+                    own._tell_done()
+            if (~own._reached(left)).sum() > 0.9 * left.size:
+                break
+        return own
+
+    def _take_reached(self, wanderer: Wanderer) -> None:
+        np.minimum(self.least, wanderer.least, out=self.least)
+        np.maximum(self.most, wanderer.most, out=self.most)
+
     def take(self, other: Sweep) -> None:
         """Add what another found out about the same piece."""
         np.maximum(self.low, other.low, out=self.low)
         np.minimum(self.high, other.high, out=self.high)
         np.minimum(self.least, other.least, out=self.least)
         np.maximum(self.most, other.most, out=self.most)
+
+    def _push(self, block: Indices, flows: Flows) -> None:
+        """Every question by a flow, so many at a time that the clock is looked at often enough."""
+        place, size = 0, 1
+        while place < block.size and not self.watch.over:
+            start = time.monotonic()
+            took = flows.ask(block[place : place + size])
+            place += size
+            self._take_flows(flows)
+            self._tell_done(flows=took)
+            size = size * 2 if time.monotonic() - start < _WHILE else max(size // 2, 1)
+
+    def _take_flows(self, flows: Flows) -> None:
+        np.maximum(self.low, as_floats(flows.low), out=self.low)
+        np.minimum(self.high, as_floats(flows.high), out=self.high)
+        for least, most in ((self.least, self.most), (self.seen_least, self.seen_most)):
+            np.minimum(least, as_floats(flows.least), out=least)
+            np.maximum(most, as_floats(flows.most), out=most)
+
+    def _tell_done(self, flows: int = 0) -> None:
+        done = int(self._reached(self.block).sum())
+        self.watch.tell(max(done - self.done, 0), flows=flows)
+        self.done = max(done, self.done)
 
     def _copy(self) -> Sweep:
         twin = Sweep.__new__(Sweep)
@@ -232,12 +318,7 @@ class Sweep:
         cost = np.zeros(self.low.size)
         cost[cell] = sign
         target = sign * float(self.high[cell] if upper else self.low[cell])
-        if self.loaded is None:
-            narrow = replace(self.piece.problem, low=self.low, high=self.high)
-            self.loaded = self.solver.load(narrow if whole else self.piece.problem)
-        found = self._minimised(
-            self.loaded, cost, whole, cell, target if np.isfinite(target) else None
-        )
+        found = self._minimised(cost, whole, cell, target if np.isfinite(target) else None)
         if found.outcome is Outcome.UNBOUNDED:
             for reached in (self.most, self.seen_most) if upper else (self.least, self.seen_least):
                 reached[cell] = -sign * np.inf
@@ -248,22 +329,45 @@ class Sweep:
                 self.most[cell] = max(self.most[cell], self.high[cell])
             else:
                 self.least[cell] = min(self.least[cell], self.low[cell])
-        done = int(self._reached(self.block).sum())
-        self.watch.tell(max(done - self.done, 0))
-        self.done = max(done, self.done)
+        self._tell_done()
+
+    def _load(self, whole: bool) -> Loaded:
+        """The piece in a solver; in the narrower bounds that are known by now where that helps."""
+        if self.loaded is None:
+            self.asked_piece = self.asked_piece or without_repeats(self.piece)
+            problem = self.asked_piece.problem
+            if whole:
+                problem = replace(problem, low=self.low, high=self.high)
+            self.loaded = self.solver.load(problem)
+        return self.loaded
 
     def _minimised(
-        self, loaded: Loaded, cost: Floats, whole: bool, told: int, target: float | None = None
+        self, cost: Floats, whole: bool, told: int, target: float | None = None
     ) -> Optimum:
         """Ask a solver, and remember the table that it found."""
-        left = self.watch.left
-        found = loaded.minimise(cost, whole=whole, seconds=left, target=target if whole else None)
+        goal = target if whole else None
+        found = self._load(whole).minimise(cost, whole=whole, seconds=self.watch.left, target=goal)
+        if found.point is not None and not self._fits(found.point):
+            # An equation was left out that does not follow from the others after all.
+            self.asked_piece, self.loaded = self.piece, None
+            found = self._load(whole).minimise(
+                cost, whole=whole, seconds=self.watch.left, target=goal
+            )
         self.watch.tell(0, programs=int(not whole), searches=int(whole))
         if found.outcome is Outcome.INFEASIBLE:
             raise Impossible(int(self.piece.cells[told]), whole)
         if found.point is not None:
             self._meet(found.point)
         return found
+
+    def _fits(self, point: Floats) -> bool:
+        """Whether a solver's table nearly satisfies all facts, also those that it was not told."""
+        if self.asked_piece is self.piece:
+            return True
+        sums, size = self.piece.matrix @ point, np.abs(self.piece.matrix) @ np.abs(point)
+        slack = 1e-4 * (1.0 + 1e-3 * size)
+        ends = as_floats(self.piece.fact_low), as_floats(self.piece.fact_high)
+        return bool(((ends[0] - slack <= sums) & (sums <= ends[1] + slack)).all())
 
     def _narrow(self, cell: int, sign: float, proven: float) -> None:
         if not np.isfinite(proven):

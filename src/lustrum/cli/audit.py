@@ -12,8 +12,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.audit import Seen
-from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
-from lustrum.cli.audit_page import page
+from lustrum.audit.certificate import certify
+from lustrum.audit.report import AuditedCell, AuditReport, audit_tables, known_and_places
+from lustrum.cli.audit_files import levels_of, responses_of, text_of
+from lustrum.cli.audit_page import number, page
 from lustrum.formats.sheet import read_sheet, releases_of
 from lustrum.model import InputError, Release
 
@@ -32,31 +34,32 @@ def audit_files(
     seconds: float | None,
     html: Path | None,
     certificate: Path | None,
+    relations: Sequence[str] = (),
+    truth: Sequence[Path] = (),
+    protect: str | None = None,
 ) -> bool:
-    """Audit files and print the report; gives whether nothing is exactly disclosed."""
-    releases = releases_of([read_sheet(_text(file), str(file)) for file in files])
+    """Audit files and print the report; gives whether nothing is disclosed or too narrow."""
+    names, files = responses_of(files, relations)
+    texts = [text_of(file) for file in files]
+    releases = releases_of([read_sheet(t, str(f)) for t, f in zip(texts, files, strict=True)])
     seen = [_seen(release, rounded, how) for release in releases]
+    levels = levels_of(texts, releases, truth, protect, rounded=rounded is not None)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("Auditing", total=None)
-        report = audit_tables(seen, seconds=seconds)
+        report = audit_tables(
+            seen, responses=names, relations=relations, protection=levels, seconds=seconds
+        )
     _show(report, narrow, console)
     if html is not None:
         html.write_text(page(report, releases, [str(f) for f in files], narrow), encoding="utf-8")
         console.print(Text(f"The picture is in {html}."))
     if certificate is not None:
-        _certify(seen, report, certificate)
+        known, places = known_and_places(seen, names, relations)
+        cells = [places[c.table].start + _offset(seen[c.table], c.position) for c in report.cells]
+        certify(known, list(dict.fromkeys(cells))).write(certificate)
         console.print(Text(f"The proof is in {certificate}; check it with 'lustrum verify'."))
-    return not report.disclosed
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8; save it in that encoding.") from None
+    return not report.disclosed and not report.unprotected
 
 
 def _seen(release: Release, rounded: int | None, how: How) -> Seen:
@@ -76,6 +79,7 @@ def _seen(release: Release, rounded: int | None, how: How) -> Seen:
 def _show(report: AuditReport, narrow: int, console: Console) -> None:
     console.print(Text(str(report)))
     _list("Exactly disclosed", report.disclosed, report.decimals, console)
+    _list("Within the protection interval", report.unprotected, report.decimals, console)
     _list(f"At most {narrow} values left", report.narrow(narrow), report.decimals, console)
 
 
@@ -88,25 +92,12 @@ def _list(title: str, cells: Sequence[AuditedCell], decimals: int, console: Cons
             head, justify="right" if head in ("at least", "at most", "risk") else "left"
         )
     for cell in cells[:50]:
-        ends = (_number(cell.low, decimals), _number(cell.high, decimals))
+        ends = (number(cell.low, decimals), number(cell.high, decimals))
         risk = "exact" if cell.disclosed else f"{cell.risk:.3f}"
         grid.add_row(*map(Text, (cell.name, *ends, risk, "; ".join(cell.follows))))
     console.print(grid)
     if len(cells) > 50:
         console.print(Text(f"… and {len(cells) - 50} more."))
-
-
-def _number(value: float, decimals: int) -> str:
-    return f"{value / 10**decimals:,.{decimals}f}"
-
-
-def _certify(seen: Sequence[Seen], report: AuditReport, path: Path) -> None:
-    from lustrum.audit import from_tables
-    from lustrum.audit.certificate import certify
-
-    known = from_tables(seen)
-    cells = [known.table(c.table).start + _offset(seen[c.table], c.position) for c in report.cells]
-    certify(known, cells).write(path)
 
 
 def _offset(seen: Seen, position: tuple[int, ...]) -> int:

@@ -8,10 +8,11 @@ from itertools import product
 
 import numpy as np
 
+from lustrum.audit import Verdict
 from lustrum.audit.report import AuditedCell, AuditReport
 from lustrum.model import Release
 
-__all__ = ["page"]
+__all__ = ["number", "page"]
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
@@ -23,11 +24,14 @@ th, td { border: 1px solid #c9ccd8; padding: .3rem .6rem; text-align: right }
 th { background: #f2f2ee; text-align: left }
 .exact { background: #b3261e; color: #fff }
 .narrow { background: #f6c453; color: #1a1f36 }
+.close { outline: 3px solid #b3261e; outline-offset: -3px }
 .open { background: #d7ead9; color: #12301a }
 .key span { display: inline-block; padding: .1rem .6rem; margin: 0 .6rem .3rem 0; border: 1px solid #c9ccd8 }
 .scroll { overflow-x: auto }
 @media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } th { background: #242736 } }
 """
+
+_CLOSE_KEY = '<span class="close">! within the protection interval</span>'
 
 
 def page(
@@ -41,13 +45,17 @@ def page(
     )
     told = "".join(_told(cell, report.decimals) for cell in report.disclosed)
     reasons = f"<h2>Exactly disclosed</h2><ul>{told}</ul>" if told else ""
+    close = "".join(f"<li>{escape(cell.name)}</li>" for cell in report.unprotected)
+    if close:
+        reasons += f"<h2>Within the protection interval</h2><ul>{close}</ul>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>Audit</title><style>{_STYLE}</style></head><body>"
         f"<h1>What a reader can work out</h1><p>{escape(str(report))}</p>"
         f'<p class="key"><span class="exact">exactly disclosed</span><span class="narrow">at most {narrow} '
-        'values left</span><span class="open">more values left</span><span>published</span></p>'
+        'values left</span><span class="open">more values left</span><span>published</span>'
+        f"{_CLOSE_KEY if close else ''}</p>"
         f"{grids}{reasons}</body></html>\n"
     )
 
@@ -86,21 +94,28 @@ def _cell(
     narrow: int,
 ) -> str:
     if cell is None:
-        return f"<td>{_number(float(release.published[position]), decimals)}</td>"
+        return f"<td>{number(float(release.published[position]), decimals)}</td>"
     kind = "exact" if cell.disclosed else "narrow" if cell.count <= narrow else "open"
     words = " to ".join(dict.fromkeys(_ends(cell, decimals)))
-    return f'<td class="{kind}">{words}</td>'
+    told = ""
+    if cell.protection is not Verdict.NOT_ASKED:
+        told = f' title="protection: {cell.protection}"'
+    if cell.protection is Verdict.TOO_NARROW:
+        kind += " close"
+        words += ' <span aria-label="within the protection interval">!</span>'
+    return f'<td class="{kind}"{told}>{words}</td>'
 
 
 def _ends(cell: AuditedCell, decimals: int) -> Iterator[str]:
     for end in (cell.low, cell.high):
-        yield _number(end, decimals) if np.isfinite(end) else "any"
+        yield number(end, decimals)
 
 
 def _told(cell: AuditedCell, decimals: int) -> str:
     why = f", which follows from {escape('; '.join(cell.follows))}" if cell.follows else ""
-    return f"<li><b>{escape(cell.name)}</b> is {_number(cell.low, decimals)}{why}.</li>"
+    return f"<li><b>{escape(cell.name)}</b> is {number(cell.low, decimals)}{why}.</li>"
 
 
-def _number(value: float, decimals: int) -> str:
-    return f"{value / 10**decimals:,.{decimals}f}"
+def number(value: float, decimals: int) -> str:
+    """A value as it is written, or 'any' where nothing bounds it."""
+    return f"{value / 10**decimals:,.{decimals}f}" if np.isfinite(value) else "any"

@@ -1,6 +1,6 @@
 """How far sampled chains can be trusted: split R-hat and effective sample size.
 
-Gelman, Carlin, Stern, Dunson, Vehtari and Rubin (2013), *Bayesian Data Analysis*, sections 11.4 and 11.5.
+Gelman, Carlin, Stern, Dunson, Vehtari and Rubin (2013), *Bayesian Data Analysis*.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
 
-__all__ = ["FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
+__all__ = ["FALLING", "FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
 
 FEW = 8  # points of a square whose weights are all written down
 SHORT = 16  # points of a line whose weights are all written down; longer ones are sliced
@@ -20,19 +21,36 @@ LARGE = 1_000_000  # above this count a product of a few weights may overflow
 
 
 @compiled
-def _next(state: Any) -> Any:  # pragma: no cover
-    """SplitMix64 (Steele, Lea and Flood 2014); the second word is the stream's own increment."""
-    z = state[0] + state[1]
-    state[0] = z
+def _mixed(z: Any) -> Any:  # pragma: no cover
+    """The word that SplitMix64 (Steele, Lea and Flood 2014) makes of a position of its stream."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
 @compiled
+def _unit_at(position: Any) -> float:  # pragma: no cover
+    """A number in [0, 1) of 53 bits."""
+    return float(np.int64(_mixed(position) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _next(state: Any) -> Any:  # pragma: no cover
+    """The next word; the second word of the state is the stream's own increment."""
+    state[0] += state[1]
+    return _mixed(state[0])
+
+
+@compiled
 def _unit(state: Any) -> float:  # pragma: no cover
     """A number in [0, 1) of 53 bits."""
-    return float(np.int64(_next(state) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+    return _unit_at(_advanced(state))
+
+
+@compiled
+def _advanced(state: Any) -> Any:  # pragma: no cover
+    state[0] += state[1]
+    return state[0]
 
 
 @compiled
@@ -42,8 +60,8 @@ def _below(half: Any, count: int) -> Any:  # pragma: no cover
 
 
 @inlined
-def _from_weights(weights: Any, count: int, total: float, state: Any) -> int:  # pragma: no cover
-    left = _unit(state) * total
+def _from_weights(weights: Any, count: int, left: float) -> int:  # pragma: no cover
+    """The place that ``left``, a number below the total of the weights, falls on."""
     for k in range(count - 1):
         left -= weights[k]
         if left < 0.0:
@@ -51,23 +69,47 @@ def _from_weights(weights: Any, count: int, total: float, state: Any) -> int:  #
     return count - 1
 
 
-@inlined
-def _log_square(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
-    return -(
-        log_factorial(p + t, logs)
-        + log_factorial(q + t, logs)
-        + log_factorial(u - t, logs)
-        + log_factorial(v - t, logs)
-    )
+def _scaled_factorials(count: int) -> npt.NDArray[np.float64]:
+    """``n! / c**n`` for n below ``count``, with the c that keeps products of four in the range of floats.
+
+    The two counts that go up on a square and the two that go down do so by the same step, so the powers
+    of c cancel in every ratio.
+    """
+    steps = np.arange(1, count) * (math.e / count)
+    return np.concatenate([[1.0], np.cumprod(steps)])
+
+
+FALLING = 400  # counts below this have their factorials written down
+_FACTORIALS = _scaled_factorials(FALLING)
+
+
+@compiled
+def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
+    """How many times as likely a square is after a step, for counts of any size."""
+    gain = log_factorial(p, logs) - log_factorial(p + t, logs)
+    gain += log_factorial(q, logs) - log_factorial(q + t, logs)
+    gain += log_factorial(u, logs) - log_factorial(u - t, logs)
+    gain += log_factorial(v, logs) - log_factorial(v - t, logs)
+    return math.exp(gain)
 
 
 @inlined
 def _square_step(  # pragma: no cover
-    p: int, q: int, u: int, v: int, low: int, high: int, state: Any, logs: Any, weights: Any
+    p: int,
+    q: int,
+    u: int,
+    v: int,
+    low: int,
+    high: int,
+    first: Any,
+    level: Any,
+    logs: Any,
+    weights: Any,
 ) -> Any:
     """A step along a square that keeps its hypergeometric conditional distribution.
 
-    Drawn from that distribution where the line is short; else a Metropolis step.
+    Drawn from that distribution where the line is short; else a Metropolis step. ``first`` and ``level``
+    are two random numbers below 1, of which a short line needs one.
     """
     count = high - low + 1
     if count <= FEW and max(p + q, u + v) < LARGE:
@@ -79,21 +121,26 @@ def _square_step(  # pragma: no cover
             weight *= (float(u - t + 1) * float(v - t + 1)) / (float(p + t) * float(q + t))
             weights[k] = weight
             total += weight
-        return low + _from_weights(weights, count, total, state)
+        return low + _from_weights(weights, count, first * total)
     # The sums of the square, and so the spread of its conditional distribution, are the same all
     # along the line: a step within twice the spread is as likely forth as back.
     people = float(p + u + q + v)
     ways = (float(p + u) * float(q + v)) * (float(p + v) * float(q + u))
     spread = math.sqrt(ways / (people * people * (people - 1.0)))
     reach = int(2.0 * spread) + 1
-    t = int(_unit(state) * (2 * reach)) - reach
+    t = int(first * (2 * reach)) - reach
     t += t >= 0
-    if t < low or t > high:
-        return 0
-    gain = _log_square(p, q, u, v, t, logs) - _log_square(p, q, u, v, 0, logs)
-    if gain >= 0.0 or _unit(state) < math.exp(gain):
-        return t
-    return 0
+    # Whether a step is taken cannot be foreseen, so nothing here hangs on it: a processor that guesses
+    # wrong loses more time than a step beyond the end takes to weigh.
+    inside = min(max(t, low), high)
+    if max(max(p, q) + high, max(u, v) - low) < FALLING:
+        here = (_FACTORIALS[p] * _FACTORIALS[q]) * (_FACTORIALS[u] * _FACTORIALS[v])
+        up = _FACTORIALS[p + inside] * _FACTORIALS[q + inside]
+        down = _FACTORIALS[u - inside] * _FACTORIALS[v - inside]
+        taken = level * (up * down) < here
+    else:
+        taken = level < _ratio(p, q, u, v, inside, logs)
+    return np.int64(taken & (inside == t)) * t
 
 
 @compiled
@@ -118,22 +165,27 @@ def run_squares(  # pragma: no cover
     weights = np.empty(SHORT, dtype=np.float64)
     mask = np.uint64(0xFFFFFFFF)
     changed = 0
+    # The stream is kept in two plain numbers, which unlike an array no write to the table can change.
+    position, ahead = state[0], state[1]
     for row in range(out.shape[0]):
         for _ in range(thin):
             e, base = 0, 0
             if joints > 1 or counts[0, 0] > 1:
-                bits = _next(state)
+                position += ahead
+                bits = _mixed(position)
                 e = _below(bits & mask, joints)
                 base = offsets[begin[e] + _below(bits >> np.uint64(32), counts[e, 0])]
             elif counts[0, 0] == 1:
                 base = offsets[begin[0]]
             first = begin[e] + counts[e, 0]
             second = first + counts[e, 1]
-            bits = _next(state)
+            position += ahead
+            bits = _mixed(position)
             a = _below(bits & mask, counts[e, 1])
             c = _below(bits >> np.uint64(32), counts[e, 1] - 1)
             c += c >= a
-            bits = _next(state)
+            position += ahead
+            bits = _mixed(position)
             b = _below(bits & mask, counts[e, 2])
             d = _below(bits >> np.uint64(32), counts[e, 2] - 1)
             d += d >= b
@@ -141,12 +193,13 @@ def run_squares(  # pragma: no cover
             b, d = offsets[second + b], offsets[second + d]
             p, q, u, v = x[top + b], x[bottom + d], x[top + d], x[bottom + b]
             low, high = -min(p, q), min(u, v)
-            if low == high:
-                continue
+            position += ahead
+            luck = _unit_at(position)
             if hyper:
-                t = _square_step(p, q, u, v, low, high, state, logs, weights)
+                position += ahead
+                t = _square_step(p, q, u, v, low, high, luck, _unit_at(position), logs, weights)
             else:
-                t = low + np.int64(_unit(state) * (high - low + 1))
+                t = low + np.int64(luck * (high - low + 1))
             changed += t != 0
             x[top + b] = p + t
             x[bottom + d] = q + t
@@ -154,6 +207,7 @@ def run_squares(  # pragma: no cover
             x[bottom + b] = v - t
         for k in range(keep.size):
             out[row, k] = x[keep[k]]
+    state[0] = position
     return changed
 
 
@@ -193,7 +247,7 @@ def _line_step(  # pragma: no cover
         for k in range(count):
             weights[k] = math.exp(weights[k] - top)
             total += weights[k]
-        return low + _from_weights(weights, count, total, state)
+        return low + _from_weights(weights, count, _unit(state) * total)
     level = here + math.log(1.0 - _unit(state))
     left, outside = 0, low - 1
     while left - outside > 1:

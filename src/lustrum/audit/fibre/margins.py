@@ -191,7 +191,7 @@ def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None
     """The joints of a tree of cliques with running intersections, or None where there is none.
 
     A spanning tree of largest shared axes is such a tree exactly where the shared axes add up to what
-    the cliques count more than once (Lauritzen 1996, section 2.1). ``left`` and ``right`` are all axes
+    the cliques count more than once (Lauritzen 1996). ``left`` and ``right`` are all axes
     on the two sides of the joint, without the separator. The order of joints builds the tree up.
 
     >>> [edge.separator for edge in junction_tree([(0, 1), (1, 2), (2, 3)], 4)]

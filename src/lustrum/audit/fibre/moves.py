@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
-from lustrum.audit.fibre.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
 from lustrum.audit.fibre.system import Block
 from lustrum.audit.fibre.two_way import TwoWay
+from lustrum.audit.lattice import integer_kernel, reduced, short_moves
 from lustrum.model import InputError
 from lustrum.structure.ragged import pointers
 
@@ -51,8 +51,8 @@ class Squares:
 
     At each joint of the tree of margins, with one configuration of the separator held, two
     configurations of one side and two of the other are the corners. Over all joints these moves are a
-    Markov basis (Dobra 2003, *Bernoulli* 9, theorem 4.2); for a two-way table they are the basic moves
-    of Diaconis and Sturmfels (1998, section 2). A step goes anywhere along a move's line.
+    Markov basis (Dobra 2003, *Bernoulli* 9); for a two-way table they are the basic moves
+    of Diaconis and Sturmfels (1998). A step goes anywhere along a move's line.
 
     >>> Squares.of(Margins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
     [[1, -1, -1, 1]]

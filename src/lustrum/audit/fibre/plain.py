@@ -77,8 +77,6 @@ def plain_squares(
         up = base + left[i] + right[k], base + left[j] + right[m]
         down = base + left[i] + right[m], base + left[j] + right[k]
         low, high = -int(min(x[list(up)])), int(min(x[list(down)]))
-        if low == high:
-            continue
         if hypergeometric:
             t = _square_step([int(x[c]) for c in (*up, *down)], low, high, stream)
         else:
@@ -102,16 +100,19 @@ def _square_step(corners: list[int], low: int, high: int, stream: Stream) -> int
 
     if high - low + 1 <= FEW and max(p + q, u + v) < LARGE:
         top = log(low)
-        return low + stream.weighted([math.exp(log(t) - top) for t in range(low, high + 1)])
+        t = low + stream.weighted([math.exp(log(t) - top) for t in range(low, high + 1)])
+        stream.word()  # every step takes two
+        return t
     people = p + q + u + v
     spread = math.sqrt((p + u) * (q + v) * (p + v) * (q + u) / (people * people * (people - 1)))
     reach = int(2 * spread) + 1
     t = int(stream.unit() * (2 * reach)) - reach
     t += t >= 0
+    level = stream.unit()
     if not low <= t <= high:
         return 0
     gain = log(t) - log(0)
-    return t if gain >= 0 or stream.unit() < math.exp(gain) else 0
+    return t if gain >= 0 or level < math.exp(gain) else 0
 
 
 def plain_lines(lines: Lines, x: Ints, stream: Stream, hypergeometric: bool, moves: int) -> Ints:

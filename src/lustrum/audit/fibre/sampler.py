@@ -107,7 +107,7 @@ def sample_fibre(
     """Tables that fit the knowledge, as an array of (chains, draws, cells).
 
     Uniform, or proportional to one over the product of the factorials of all inner cells, which is the
-    distribution under the log-linear model of the margins (Diaconis and Sturmfels 1998, section 1).
+    distribution under the log-linear model of the margins (Diaconis and Sturmfels 1998).
 
     >>> tables = sample_fibre(Margins.two_way([3, 2], [1, 4]), rng=1, draws=10)
     >>> tables.shape, tables.reshape(-1, 2, 2).sum(axis=1).max(axis=0).tolist()

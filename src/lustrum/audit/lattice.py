@@ -2,7 +2,7 @@
 
 No Markov basis is needed: two tables of a fibre differ by a whole combination of basis vectors, so
 random combinations of any length reach every table from every other (Aoki, Hara and Takemura 2012,
-*Markov Bases in Algebraic Statistics*, chapter 16). All arithmetic is exact.
+*Markov Bases in Algebraic Statistics*). All arithmetic is exact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lustrum.audit.knowledge import Sparse
 
-__all__ = ["integer_kernel", "reduced", "short_moves"]
+__all__ = ["integer_kernel", "integer_solution", "reduced", "short_moves"]
 
 Ints = npt.NDArray[np.int64]
 Column = dict[int, int]
@@ -25,13 +25,51 @@ def integer_kernel(matrix: Sparse) -> Ints:
     """A basis, one vector a row, of all whole x with ``matrix @ x == 0``.
 
     Columns are combined by Euclid's algorithm, row by row, until all but one of each row are zero: the
-    combinations that end as zero columns are the kernel (Cohen 1993, algorithm 2.4.10). Each step is
+    combinations that end as zero columns are the kernel (Cohen 1993). Each step is
     unimodular, so the basis spans every whole solution and not a part of them.
 
     >>> from scipy import sparse
     >>> integer_kernel(sparse.csr_array([[2, 3]])).tolist()
     [[3, -2]]
     """
+    made, _, pivots = _combined(matrix)
+    inside = {k for _, k in pivots}
+    kernel = [vector for k, vector in enumerate(made) if k not in inside]
+    if any(abs(v) >= _SAFE for vector in kernel for v in vector.values()):
+        raise OverflowError("the changes that keep all equations have entries too large to use")
+    out = np.zeros((len(kernel), matrix.shape[1]), dtype=np.int64)
+    for i, vector in enumerate(kernel):
+        lead = vector[min(vector)] if vector else 1
+        for k, v in vector.items():
+            out[i, k] = v if lead > 0 else -v
+    return out
+
+
+def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
+    """Some whole x with ``matrix @ x == totals``, which may be large; None where there is none.
+
+    >>> from scipy import sparse
+    >>> x = integer_solution(sparse.csr_array([[2, 3], [1, 0]]), np.array([7, 2]))
+    >>> x, integer_solution(sparse.csr_array([[2, 4]]), np.array([7]))
+    ([2, 1], None)
+    """
+    made, values, pivots = _combined(matrix)
+    left = [int(total) for total in totals]
+    out = [0] * matrix.shape[1]
+    # The column of a pivot is zero in all rows that were done before its own.
+    for row, k in pivots:
+        times, rest = divmod(left[row], values[k][row])
+        if rest:
+            return None
+        for r, value in values[k].items():
+            left[r] -= times * value
+        for cell, value in made[k].items():
+            out[cell] += times * value
+    return None if any(left) else out
+
+
+def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[int, int]]]:
+    """Combinations of columns, what each adds up to, and the row and number of those that are not 0."""
     rows, size = matrix.shape
     by_row = matrix.tocsr()
     columns = matrix.tocsc()
@@ -44,10 +82,11 @@ def integer_kernel(matrix: Sparse) -> Ints:
     users: list[set[int]] = [
         set(by_row.indices[by_row.indptr[r] : by_row.indptr[r + 1]].tolist()) for r in range(rows)
     ]
-    pivots: set[int] = set()
+    inside: set[int] = set()
+    pivots: list[tuple[int, int]] = []
     # Short rows first: they fill in least.
     for row in sorted(range(rows), key=lambda r: len(users[r])):
-        live = [k for k in users[row] if k not in pivots and values[k].get(row, 0)]
+        live = [k for k in users[row] if k not in inside and values[k].get(row, 0)]
         while len(live) > 1:
             best = min(live, key=lambda k: (abs(values[k][row]), len(made[k]), k))
             for k in live:
@@ -58,16 +97,9 @@ def integer_kernel(matrix: Sparse) -> Ints:
                     users[r].add(k)
                 _subtract(made[k], made[best], quotient)
             live = [k for k in live if values[k].get(row, 0)]
-        pivots.update(live)
-    kernel = [made[k] for k in range(size) if k not in pivots]
-    if any(abs(v) >= _SAFE for vector in kernel for v in vector.values()):
-        raise OverflowError("the changes that keep all equations have entries too large to use")
-    out = np.zeros((len(kernel), size), dtype=np.int64)
-    for i, vector in enumerate(kernel):
-        lead = vector[min(vector)] if vector else 1
-        for k, v in vector.items():
-            out[i, k] = v if lead > 0 else -v
-    return out
+        inside.update(live)
+        pivots += [(row, k) for k in live]
+    return made, values, pivots
 
 
 def _nearest(number: int, divisor: int) -> int:

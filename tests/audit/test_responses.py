@@ -1,0 +1,138 @@
+"""Responses that add up: the ranges of all tables of all responses that fit together."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.fibres import QUICK, axis
+from lustrum.audit import Knowledge, Relation, Seen, bounds, from_responses
+from lustrum.audit.report import audit_tables
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
+
+ACT = axis("act", [0], [1], [0, 1])
+SIZE = axis("size", [0], [1], [0, 1])
+NAMES = ("turnover", "domestic", "export")
+
+
+def summed(inner: np.ndarray) -> np.ndarray:
+    return np.append(inner, inner.sum())
+
+
+@QUICK
+@given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.sets(st.integers(0, 8)))
+def test_ranges_are_those_of_all_responses_that_fit_together(values, hidden):
+    parts = np.array(values).reshape(2, 2)
+    true = {"domestic": summed(parts[0]), "export": summed(parts[1])}
+    true["turnover"] = true["domestic"] + true["export"]
+    masks = {name: np.isin(np.arange(3) + 3 * i, list(hidden)) for i, name in enumerate(NAMES)}
+    masks["turnover"][2] = False  # keeps the enumeration finite
+    known = from_responses(
+        {n: Seen.exact([ACT], np.where(masks[n], 0, true[n]), masks[n]) for n in NAMES},
+        [("turnover", ("domestic", "export"))],
+    )
+    fits = []
+    for inner in itertools.product(range(int(true["turnover"][2]) + 1), repeat=4):
+        one, two = summed(np.array(inner[:2])), summed(np.array(inner[2:]))
+        made = {"turnover": one + two, "domestic": one, "export": two}
+        if all((made[n] == true[n])[~masks[n]].all() for n in NAMES):
+            fits.append([made[n] for n in NAMES])
+    every = np.array(fits).reshape(len(fits), -1)
+    found = bounds(known, integer=True)
+    assert found.low.tolist() == every.min(axis=0).tolist()
+    assert found.high.tolist() == every.max(axis=0).tolist()
+
+
+def test_responses_may_have_other_variables_than_each_other():
+    # By size nobody shows domestic; but what is not exported in a size is domestic there.
+    known = from_responses(
+        {
+            "turnover": Seen.exact([ACT, SIZE], [[4, 6, 10], [5, 2, 7], [9, 8, 17]]),
+            "domestic": Seen.exact([ACT], [3, 6, 9]),
+            "export": Seen.exact([SIZE], [4, 4, 8]),
+        },
+        ["turnover = domestic + export"],
+    )
+    cells = ["domestic: size=0", "domestic: size=1", "export: act=0", "domestic: act=0, size=0"]
+    found = bounds(known, cells, integer=True)
+    fits = []
+    for d in itertools.product(range(5), range(7), range(6), range(3)):
+        one, two = np.array(d).reshape(2, 2), np.array([[4, 6], [5, 2]]) - np.reshape(d, (2, 2))
+        if one.sum(axis=1).tolist() == [3, 6] and two.sum(axis=0).tolist() == [4, 4]:
+            fits.append([*one.sum(axis=0), two.sum(axis=1)[0], one[0, 0]])
+    assert found.low.tolist() == np.min(fits, axis=0).tolist()
+    assert found.high.tolist() == np.max(fits, axis=0).tolist()
+
+
+def test_a_response_may_be_negative_and_weights_may_be_any():
+    tables = {
+        "sales": Seen.exact([ACT], [10, 20, 30]),
+        "costs": Seen.exact([ACT], [12, 0, 0], [False, True, True]),
+    }
+    known = from_responses(
+        tables | {"profit": Seen.hidden([ACT], low=-UNBOUNDED)},
+        [({"sales": 1, "costs": -1, "profit": -1}, 0)],
+    )
+    found = bounds(known, ["profit: act=0", "profit: act=1"])
+    assert found.low.tolist() == [-2.0, -np.inf]
+    assert found.high.tolist() == [-2.0, 20.0]
+    half = from_responses(tables, [Relation.of("2 costs <= 3 sales")])
+    assert bounds(half, ["costs: act=1"]).high.tolist() == [30.0]
+
+
+def test_two_tables_of_one_response_are_both_believed():
+    one = Seen.exact([ACT], [0, 5, 9], [True, False, False])
+    two = Seen.rounded([ACT], [3, 6, 9], 3)
+    known = from_responses({"a": [one, two], "b": Seen.hidden([ACT])}, ["a = b"])
+    assert bounds(known, ["b: act=0"]).low.tolist() == [4.0]
+    assert isinstance(known, Knowledge)
+
+
+@pytest.mark.parametrize(
+    ("words", "weights", "ends"),
+    [
+        ("a = b + c", {"a": 1, "b": -1, "c": -1}, (0, 0)),
+        ("a - 2 b >= 0", {"a": 1, "b": -2}, (0, UNBOUNDED)),
+        ("3*a <= b + b", {"a": 3, "b": -2}, (-UNBOUNDED, 0)),
+    ],
+)
+def test_relations_are_read_from_words(words, weights, ends):
+    relation = Relation.of(words)
+    assert (relation.weights, (relation.low, relation.high)) == (weights, ends)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["a", "a = b = c", "a = b c", "a = 1.5 b", "= b", ("a", 3), ({"a": 1}, 2), "a = a"]
+)
+def test_a_relation_that_cannot_be_read_is_refused(wrong):
+    with pytest.raises(InputError):
+        Relation.of(wrong)
+
+
+def test_an_unknown_response_is_named():
+    with pytest.raises(InputError, match="no response 'exports'"):
+        from_responses({"export": Seen.hidden([ACT])}, ["export = exports"])
+
+
+def test_a_report_takes_responses_and_their_relations():
+    tables = [
+        Seen.exact([ACT], [9, 5, 14]),
+        Seen.exact([ACT], [6, 0, 0], [False, True, True]),
+        Seen.exact([ACT], [0, 2, 0], [True, False, True]),
+    ]
+    report = audit_tables(tables, responses=NAMES, relations=["turnover = domestic + export"])
+    assert [(c.table, c.name, c.low) for c in report.disclosed] == [
+        (1, "domestic: act=1", 3.0),
+        (1, "domestic: act=01", 9.0),
+        (2, "export: act=0", 3.0),
+        (2, "export: act=01", 5.0),
+    ]
+    with pytest.raises(InputError, match="Relations are between responses"):
+        audit_tables(tables, relations=["turnover = domestic + export"])
+    with pytest.raises(InputError, match="3 tables but 1 responses"):
+        audit_tables(tables, responses=["turnover"])

@@ -1,0 +1,129 @@
+"""Audits from the command line: several responses, and protection intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lustrum.cli.app import app
+from lustrum.model import InputError
+
+TURNOVER = "act,value\na,90\nb,51\n_T,141\n"
+DOMESTIC = "act,value,status\na,60,F\nb,,A\n_T,,D\n"
+EXPORT = "act,value,status\na,,D\nb,21,F\n_T,,D\n"
+
+PUBLISHED = """area,job,value,status
+n,a,,A
+n,b,,D
+n,_T,40,F
+s,a,,D
+s,b,,D
+s,_T,30,F
+_T,a,37,F
+_T,b,33,F
+_T,_T,70,F
+"""
+TRUE = """area,job,value,lower,upper
+n,a,23,{lower},{upper}
+n,b,17,,
+s,a,14,,
+s,b,16,,
+"""
+
+
+def audit(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", *map(str, words)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, " ".join(done.output.split())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in {"turnover": TURNOVER, "domestic": DOMESTIC, "export": EXPORT}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    (tmp_path / "p.csv").write_text(PUBLISHED)
+    return tmp_path
+
+
+def test_files_are_responses_and_relations_tie_them(files: Path) -> None:
+    names = [files / f"{n}.csv" for n in ("turnover", "domestic", "export")]
+    proof = files / "proof.json"
+    words = ["--relation", "turnover = domestic + export", "--certificate", proof]
+    code, text = audit(*names, *words)
+    assert code == 3
+    assert "4 of them are exactly disclosed" in text
+    assert "domestic: act=b" in text
+    assert CliRunner().invoke(app, ["verify", str(proof)]).exit_code == 0
+    # The same by names before the files.
+    (files / "x1.csv").write_text(DOMESTIC)
+    code, again = audit(names[0], f"domestic={files / 'x1.csv'}", names[2], *words[:2])
+    assert (code, "4 of them are exactly disclosed" in again) == (3, True)
+
+
+def test_a_relation_without_its_file_is_one_sentence(files: Path) -> None:
+    with pytest.raises(InputError, match="names 'exports', of which there is no file"):
+        audit(files / "turnover.csv", "--relation", "turnover = exports")
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "words", "code"),
+    [
+        ("16", "14", [], 0),  # the cell can be 7 to 37 for all that a reader knows
+        ("16", "15", [], 3),
+        ("17", "14", [], 3),
+        ("", "", ["--protect", "60%"], 0),
+        ("", "", ["--protect", "70%"], 3),
+        ("", "", ["--protect", "14"], 0),
+        ("2", "2", ["--protect", "70%"], 0),
+    ],
+)
+def test_a_cell_within_its_protection_interval_is_named(
+    files: Path, lower: str, upper: str, words: list[str], code: int
+) -> None:
+    (files / "true.csv").write_text(TRUE.format(lower=lower, upper=upper))
+    page = files / "p.html"
+    got, text = audit(files / "p.csv", "--truth", files / "true.csv", *words, "--html", page)
+    html = page.read_text().partition("</style>")[2]
+    assert got == code
+    assert "Of 1 that need protection" in text
+    assert ("Within the protection interval" in text) == (code == 3)
+    assert ('class="open close"' in html) == (code == 3)
+    assert "23" not in text.replace(str(files), "")
+    assert "23" not in html.replace(str(files), "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--protect", "10%"], "give them by --truth"),
+        (["--truth", "{true}", "--protect", "much"], "is a percentage such as 10%"),
+        (["--truth", "{true}", "--truth", "{true}"], "but 2 true ones"),
+        (["--truth", "{wrong}"], "those of the published table are area, job"),
+        (["--truth", "{odd}"], "not a number of 0 or more"),
+        (["--truth", "{less}", "--protect", "10%"], "has no true value"),
+    ],
+)
+def test_a_mistake_about_protection_is_one_sentence(
+    files: Path, words: list[str], sentence: str
+) -> None:
+    texts = {
+        "true": TRUE.format(lower="1", upper="1"),
+        "wrong": TURNOVER,
+        "odd": TRUE.format(lower="-1", upper="1"),
+        "less": "area,job,value\nn,b,17\n",
+    }
+    for name, text in texts.items():
+        (files / f"{name}.csv").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        audit(files / "p.csv", *(w.format(**{n: files / f"{n}.csv" for n in texts}) for w in words))
+
+
+def test_rounded_cells_have_protection_intervals_too(files: Path) -> None:
+    (files / "r.csv").write_text("area,value\nn,12\ns,9\n")
+    (files / "t.csv").write_text("area,value\nn,11\ns,8\n")
+    words = ["--rounded", "3", "--truth", files / "t.csv"]
+    assert audit(files / "r.csv", *words, "--protect", "1")[0] == 0
+    assert audit(files / "r.csv", *words, "--protect", "3")[0] == 3
