@@ -39,11 +39,12 @@ def words(size: int, seed: int) -> np.ndarray:
     ("sd", "relative", "clamp", "value"),
     [(1.3, False, False, 7), (2.2, False, True, 2), (0.2, True, False, 20), (0.3, False, False, 4)],
 )
-def test_keyed_noise_follows_its_channel(
+def test_noise_follows_its_channel_keyed_where_empty_cells_stay_empty(
     distribution: Any, sd: float, relative: bool, clamp: bool, value: int
 ) -> None:
     table = Table.from_counts(np.full(40_000, value), keys=words(40_000, 3))
-    release = AdditiveNoise(sd, distribution, relative, clamp).apply(table)
+    rng = None if relative else np.random.default_rng(9)
+    release = AdditiveNoise(sd, distribution, relative, clamp).apply(table, rng)
     assert release.channel is not None
     rows = release.channel.transitions(np.array([value]))
     assert rows.probability.sum() == pytest.approx(1)
@@ -114,7 +115,7 @@ def test_decimals_totals_and_negative_magnitudes_are_noisy_too() -> None:
     cats = (Category("a", "a", (0,)), Category("b", "b", (1,)), Category("t", "t", (0, 1)))
     axes = (TableAxis("v", "v", cats),)
     table = Table(axes, values, kind="magnitude", decimals=2, keys=words(3, 1))
-    release = AdditiveNoise(1.0, "uniform").apply(table)
+    release = AdditiveNoise(1.0, "uniform").apply(table, np.random.default_rng(5))
     assert release.channel is None
     assert release.low is not None
     assert release.high is not None
@@ -144,10 +145,19 @@ def test_endless_noise_has_no_bounds_even_where_totals_add_up() -> None:
         assert (release.high == UNBOUNDED).all()
 
 
+def test_empty_cells_have_no_keys_and_are_not_told_by_a_noise_they_share() -> None:
+    table = Table.from_counts(np.zeros(20, dtype=int), keys=np.zeros(20, dtype=np.uint64))
+    with pytest.raises(InputError, match="have no record keys"):
+        AdditiveNoise(3.0).apply(table)
+    assert not AdditiveNoise(0.2, relative=True).apply(table).published.any()
+    drawn = AdditiveNoise(3.0).apply(table, np.random.default_rng(1)).published
+    assert len(set(drawn.tolist())) > 3
+
+
 def test_the_same_keys_give_the_same_noise_and_other_parameters_other_noise() -> None:
     table = Table.from_counts(np.full(50, 20), keys=words(50, 2))
-    once, again = (AdditiveNoise(3.0).apply(table).published for _ in range(2))
-    other = AdditiveNoise(3.1).apply(table).published
+    once, again = (AdditiveNoise(0.2, relative=True).apply(table).published for _ in range(2))
+    other = AdditiveNoise(0.25, relative=True).apply(table).published
     assert once.tobytes() == again.tobytes()
     assert not np.array_equal(once, other)
     spec = AdditiveNoise(2, "laplace", clamp=True)

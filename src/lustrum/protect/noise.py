@@ -129,10 +129,18 @@ class AdditiveNoise:
         counts = table.kind == "count"
         if self.clamp and not counts:
             raise InputError("'clamp' of additive noise is for counts; a magnitude may be below 0.")
+        if rng is None and not self.relative:
+            # All empty cells would get the same noise, and could be told by it.
+            raise InputError(
+                "Noise that also moves empty cells needs a random generator ('rng'), since they have no "
+                "record keys; noise relative to the values leaves them empty."
+            )
         words = uniform_words(table, rng, self._purpose())
         sd = self.sd if self.relative else self.sd * 10**table.decimals
         scale = np.abs(table.values) * sd if self.relative else sd
         noise = np.rint(unit_noise(self.distribution, words) * scale).astype(np.int64)
+        if table.structural is not None:
+            noise = np.where(table.structural, 0, noise)
         noisy = table.values + noise
         if self.clamp:
             noisy = np.maximum(noisy, 0)

@@ -204,4 +204,7 @@ def _merged(matrix: Sparse, group: Places, sign: Signs, count: int) -> Sparse:
 
 def as_floats(ends: Ints) -> Floats:
     """Ends for a solver, where no bound is an infinity."""
-    return np.where(np.abs(ends) >= UNBOUNDED // 2, np.sign(ends) * np.inf, ends.astype(np.float64))
+    real = ends.astype(np.float64)
+    real[ends >= UNBOUNDED // 2] = np.inf
+    real[ends <= -UNBOUNDED // 2] = -np.inf
+    return real

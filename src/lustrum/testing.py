@@ -1,0 +1,128 @@
+"""Checks that a method has to pass to be trusted, for the built-in ones and for those of third parties.
+
+    from lustrum.testing import check_method
+
+    def test_my_method_keeps_the_contracts():
+        check_method(MyMethod(strength=2))
+
+Every promise that is broken is an ``AssertionError`` with one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model.plugins import load, names
+from lustrum.structure import Structure
+
+__all__ = ["check_method", "example_tables"]
+
+
+def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = True) -> None:
+    """Hold a method for tables of counts to what every release promises.
+
+    It must be a frozen spec that its own words make again; give the same bytes for the same chance; leave the
+    table as it is; publish a release of the table's shape whose bounds hold the truth; show known
+    empty cells as empty; and let nothing of the table out by ``repr``.
+    """
+    _is_a_spec(method)
+    used = 0
+    for table in example_tables(tables, seed):
+        before = table.values.copy()
+        try:
+            release = method.apply(table, None if keyed else np.random.default_rng(seed))
+        except InputError as error:
+            _says_nothing(str(error), table)
+            continue
+        used += 1
+        again = method.apply(table, None if keyed else np.random.default_rng(seed))
+        assert np.array_equal(release.published, again.published), (
+            "the same table and the same chance gave other numbers"
+        )
+        assert np.array_equal(table.values, before), "the method has written into the table"
+        _is_a_release(release, table, method)
+        _says_nothing(repr(release) + repr(method) + " ".join(release.notes), table)
+    assert used, "the method refused every table that was tried"
+
+
+def example_tables(count: int, seed: int) -> Iterator[Table]:
+    """Tables of counts with keys: one, two and three variables, with and without totals and empty cells."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        sizes = [(5,), (4, 3), (3, 2, 2)][number % 3]
+        totals = number % 2 == 0
+        axes = tuple(_axis(f"v{i}", size, totals) for i, size in enumerate(sizes))
+        structure = Structure.of_tables([axes])
+        # Large odd numbers among them, so that one that gets out is seen.
+        inner = rng.choice([0, 1, 2, 3, 5, 8, 13, 40, 7013, 90017], structure.inner)
+        impossible = (inner == 0) & (rng.random(structure.inner) < 0.5)
+        keys = np.where(inner > 0, rng.integers(0, 2**63, structure.inner), 0).astype(np.uint64)
+        matrix = structure.matrix.astype(np.int64)
+        shape = tuple(len(axis) for axis in axes)
+        (values,) = structure.published(inner)
+        yield Table(
+            axes=axes,
+            values=values.astype(np.int64).reshape(shape),
+            contributors=values.astype(np.int64).reshape(shape),
+            keys=(matrix.astype(np.uint64) @ keys).astype(np.uint64).reshape(shape),
+            structural=(matrix @ (~impossible).astype(np.int64) == 0).reshape(shape),
+        )
+
+
+def _axis(name: str, size: int, total: bool) -> TableAxis:
+    parts = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
+    whole = (Category("_T", "Total", tuple(range(size))),) if total else ()
+    return TableAxis(name, name, (*parts, *whole))
+
+
+def _is_a_spec(method: Any) -> None:
+    kind: Any = type(method)
+    assert is_dataclass(kind), "a method is a dataclass that stores its parameters"
+    assert vars(kind)["__dataclass_params__"].frozen, "a method must be frozen"
+    words = method.to_mapping()
+    assert words.get("method") == method.name, "the words of a method begin with its name"
+    known = {field.name for field in fields(kind)}
+    extra = set(words) - known - {"method"}
+    assert not extra, f"the method's words name {sorted(extra)}, which are no parameters"
+    if method.name in names("lustrum.methods"):
+        given = {k: _tuples(v) for k, v in words.items() if k != "method"}
+        assert load("lustrum.methods", method.name)(**given).to_mapping() == words, (
+            "the method's words do not make it again"
+        )
+
+
+def _is_a_release(release: Release, table: Table, method: Any) -> None:
+    assert release.axes == table.axes, "the release has other axes than its table"
+    assert release.published.shape == table.shape, "the release has another shape than its table"
+    assert dict(release.method) == method.to_mapping(), "the release does not say how it was made"
+    shown = release.shown
+    if release.low is not None and release.high is not None:
+        held = (release.low <= table.values) & (table.values <= release.high)
+        assert held[shown].all(), "bounds that the public is told do not hold the true value"
+    else:
+        assert release.channel is not None or np.array_equal(release.published, table.values), (
+            "without bounds and channel a reader takes the numbers for true"
+        )
+    if table.structural is not None:
+        empty = table.structural & shown
+        assert not release.published[empty].any(), "a cell that cannot hold anybody shows somebody"
+    if release.channel is not None:
+        rows = release.channel.transitions(np.arange(12, dtype=np.int64))
+        sums = np.bincount(rows.origin, rows.probability, minlength=12)
+        assert np.allclose(sums, 1.0, atol=1e-6), "a row of the channel does not add up to 1"
+
+
+def _says_nothing(text: str, table: Table) -> None:
+    for value in ("7013", "90017"):
+        assert value not in text, "a true count got out in words"
+    if table.keys is not None:
+        assert not any(str(key) in text for key in table.keys.ravel() if key), "a key got out"
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
