@@ -246,3 +246,19 @@ def test_a_tag_is_of_the_bytes_that_go_out_and_of_nothing_else(client: TestClien
     digest = hashlib.sha256(response.content).hexdigest()[:32]
     assert response.headers["etag"] == f'W/"{digest}"'
     assert "etag" not in client.get("/api/v1/tables?dataset=demo&by=nowhere").headers
+
+
+def test_a_workbook_holds_the_same_numbers_and_what_is_said_of_them(client: TestClient) -> None:
+    import openpyxl
+
+    response = client.get(f"/api/v1/tables?{LINK}&format=xlsx")
+    assert response.headers["content-type"].startswith("application/vnd.openxmlformats")
+    book = openpyxl.load_workbook(io.BytesIO(response.content))
+    body = ask(client, AGE_BY_SEX)
+    rows = list(book["Cells"].iter_rows(values_only=True))
+    value = [str(c).lower() for c in rows[0]].index("value")
+    assert [row[value] for row in rows[1:]] == body["table"]["value"]
+    notes = " ".join(str(c) for row in book["Notes"].iter_rows(values_only=True) for c in row if c)
+    assert "Risk after protection" in notes
+    assert body["id"] in notes
+    assert client.get(f"/api/v1/tables?{LINK}&format=xlsx").content == response.content

@@ -7,12 +7,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from babel.support import NullTranslations
 from fastapi.testclient import TestClient
 
+from lustrum._version import __version__
 from lustrum.model import Dataset
 from lustrum.policy import Policy
 from lustrum.release import Desk
-from lustrum.server import create_app
+from lustrum.server import create_app, templating
+from lustrum.server.languages import Language, languages
 from lustrum.server.layout import THIN_SPACE
 from lustrum.server.middleware import HEADERS
 
@@ -21,6 +24,14 @@ PAGES = [
     "/datasets/demo",
     "/datasets/businesses",
     "/datasets/demo?by=age:ten-year&by=sex&where=region:1&totals=on",
+    "/datasets/demo?by=area&codes=area:1-01-001..1-01-009&by=age&codes=age:1..3&among=age:1..4",
+    "/datasets/demo?by=age&group=age:Young=1,2&by=sex",
+    "/datasets/demo/about",
+    "/datasets/demo/about?q=calder",
+    "/datasets/demo/variables/age?level=life-stage",
+    "/datasets/demo/variables/area?as=where&by=sex",
+    "/datasets/demo/variables/area?as=codes&by=area&codes=area:1-01-001..1-01-009&offset=100",
+    "/accessibility",
     "/datasets/demo/table?by=sex",
     "/datasets/demo/table?by=sex&totals=on",
     "/datasets/demo/table?by=age:ten-year&by=sex&where=region:1&totals=on",
@@ -115,54 +126,6 @@ def test_head_is_answered_like_get(client: TestClient) -> None:
     assert client.head("/api/v1/datasets").status_code == 200
 
 
-def test_the_form_sends_a_question_without_any_script(client: TestClient) -> None:
-    page = Page(client.get("/datasets/demo").text)
-    form = page.all("form")[0]
-    assert form["method"] == "get"
-    names = [attrs["name"] for attrs in page.all("select")]
-    assert names == ["where", "by", "by", "by"]
-    pairs = [("where", ""), ("by", "age:ten-year"), ("by", "sex"), ("by", ""), ("totals", "on")]
-    assert "<table" in client.get(form["action"], params=pairs).text
-
-
-def test_the_form_offers_levels_with_their_sizes_but_not_overlapping_ones(
-    client: TestClient,
-) -> None:
-    text = client.get("/datasets/demo").text
-    options = {a["value"]: a for a in Page(text).all("option")}
-    assert options["age:ten-year"]["data-categories"] == "11"
-    assert "age:labour-market" not in options
-    assert "Labour market ages" in text
-    assert "compared to single people out" in text
-
-
-def test_the_form_shows_the_choices_it_is_given(client: TestClient) -> None:
-    query = "by=age:ten-year&by=sex&where=region:1"
-    page = Page(client.get(f"/datasets/demo?{query}").text)
-    chosen = [a["value"] for a in page.all("option") if "selected" in a]
-    assert chosen == ["region:1", "age:ten-year", "sex"]
-    boxes = [a for a in page.all("input") if a["type"] == "checkbox"]
-    assert "checked" not in boxes[0]
-    fresh = Page(client.get("/datasets/demo").text)
-    assert "checked" in next(a for a in fresh.all("input") if a["type"] == "checkbox")
-
-
-def test_the_form_keeps_more_variables_than_are_allowed(client: TestClient) -> None:
-    page = Page(client.get("/datasets/demo?by=sex&by=age&by=region&by=education").text)
-    assert [a["value"] for a in page.all("option") if "selected" in a] == [
-        "sex",
-        "age",
-        "region",
-        "education",
-    ]
-
-
-def test_the_form_says_what_it_cannot_show(client: TestClient) -> None:
-    said = "cannot be shown in this form"
-    assert said in client.get("/datasets/demo?by=sex&where=region:1&where=region:2").text
-    assert said not in client.get("/datasets/demo?by=sex&where=region:1").text
-
-
 def test_the_table_is_a_real_table(client: TestClient) -> None:
     query = "by=age:life-stage&by=sex&by=employment&totals=on"
     text = client.get(f"/datasets/demo/table?{query}").text
@@ -200,16 +163,17 @@ def test_no_share_or_mean_is_shown(client: TestClient) -> None:
     assert "%" not in text
 
 
-def test_a_refusal_offers_questions_that_may_pass(client: TestClient) -> None:
+def test_a_refusal_offers_questions_that_pass(client: TestClient) -> None:
     text = client.get("/datasets/demo/table?by=area&by=age").text
     assert "This table cannot be shown" in text
+    assert "tried under the same rules and can be shown" in text
     page = Page(text)
     links = [a["href"] for a in page.all("a") if "button" in a.get("class", "")]
     assert "/datasets/demo/table?by=area:district&by=age" in links
-    assert "/datasets/demo/table?by=age" in links
     assert "/datasets/demo?by=area&by=age" in links
     answers = [client.get(link).text for link in links if "/table" in link]
-    assert any("<table" in answer for answer in answers)
+    assert answers
+    assert all("<table" in answer for answer in answers)
 
 
 def test_overlapping_levels_are_refused_with_the_published_ones_beside(client: TestClient) -> None:
@@ -259,14 +223,68 @@ class Many(Desk):
         return Policy()
 
 
-def test_a_long_catalogue_can_be_searched(client: TestClient, tmp_path: Path) -> None:
+def test_a_long_catalogue_can_be_searched(tmp_path: Path) -> None:
     many = TestClient(create_app(Many(tmp_path)))
     assert 'type="search"' in many.get("/").text
     found = many.get("/?q=survey 7").text
     assert "Survey 7" in found
     assert "Survey 3" not in found
     assert "No dataset matches" in many.get("/?q=nothing").text
-    assert 'type="search"' not in client.get("/").text
+
+
+def test_the_catalogue_is_searched_by_its_variables_too(client: TestClient) -> None:
+    assert 'type="search"' in client.get("/").text
+    found = client.get("/?q=household SIZE").text
+    assert "1 dataset matches" in found
+    assert "Demo census" in found
+    assert "Demo business register" not in found
+
+
+def test_a_dataset_explains_its_variables_and_its_rules(client: TestClient) -> None:
+    text = client.get("/datasets/demo/about").text
+    assert "Age in completed years on census day" in text
+    assert "At least 5 people in a cell, on average." in text
+    assert "Labour market ages" in text
+    assert "compared to single people out" in text
+    found = client.get("/datasets/demo/about?q=calder docks").text
+    assert "1 variable matches" in found
+    assert "Household size" not in found
+
+
+def test_a_variable_explains_its_levels_and_categories(client: TestClient) -> None:
+    text = client.get("/datasets/demo/variables/age?level=life-stage").text
+    assert "Life stage" in text
+    assert "0 to 4, 5 to 9" in text
+    assert "not offered" in text
+    found = client.get("/datasets/demo/variables/area?q=calder").text
+    assert "Calder Docks" in found
+    assert "Merrow Old Town" not in found
+    assert client.get("/datasets/demo/variables/nothing").status_code == 404
+    assert client.get("/datasets/demo/variables/age?level=nothing").status_code == 400
+    assert client.get("/datasets/demo/variables/age?wrong=1").status_code == 400
+
+
+def test_the_foot_tells_the_version_and_leads_to_the_accessibility_statement(
+    client: TestClient,
+) -> None:
+    text = client.get("/").text
+    assert f"Lustrum {__version__}" in text
+    assert "/accessibility" in [a["href"] for a in Page(text).all("a")]
+    assert "WCAG 2.2" in client.get("/accessibility").text
+
+
+def test_every_page_leads_to_itself_in_the_other_languages(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = {"en": languages()["en"], "fr": Language("fr", NullTranslations())}
+    monkeypatch.setattr(templating, "languages", lambda: both)
+    page = Page(client.get("/datasets/demo?by=age:ten-year&by=sex").text)
+    there = "/fr/datasets/demo?by=age:ten-year&by=sex"
+    assert there in [a["href"] for a in page.all("a") if a.get("hreflang") == "fr"]
+    assert there in [a["href"] for a in page.all("link") if a.get("rel") == "alternate"]
+    assert next(a for a in page.all("a") if a.get("hreflang") == "en")["aria-current"] == "true"
+    refused = Page(client.get("/datasets/demo/table?by=area&by=age").text)
+    assert "/fr/datasets/demo/table?by=area&by=age" in [a["href"] for a in refused.all("a")]
 
 
 def test_an_empty_house_says_so(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def table(
         bool, typer.Option("--totals", help="Add a total along every variable.")
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="text, or one of the formats: csv, json-stat.")
+        str, typer.Option("--format", help="text, or one of the formats: csv, json-stat, xlsx.")
     ] = "text",
     explain: Annotated[bool, typer.Option("--explain", help="Say what each step decided.")] = False,
     data: Data = HERE,
@@ -181,7 +181,11 @@ def table(
     question = read_question(dataset, by, where or [], totals)
     decision = desk.answer(question)
     if decision.release is not None and writer is not None:
-        sys.stdout.write(writer.write(decision.release))
+        written = writer.write(decision.release)
+        if isinstance(written, bytes):
+            sys.stdout.buffer.write(written)
+        else:
+            sys.stdout.write(written)
         raise typer.Exit
     show_decision(decision, desk.dataset(dataset), desk.policy(dataset), Console(), explain=explain)
     if decision.release is None:

@@ -147,11 +147,25 @@ def _alone(answer: Answer, wanted: str) -> Response:
         raise ProblemError(problem)
     writer = load(_FORMATS, wanted)()
     name = words.file_name(answer.query, writer.ending)
+    about = {"about": _about(answer)} if getattr(writer, "tells_about", False) else {}
     return Response(
-        writer.write(release, answer.title),
+        writer.write(release, answer.title, **about),
         media_type=writer.media_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+def _about(answer: Answer) -> dict[str, str | float]:
+    """What a file with room for it says of the answer; nothing that depends on when it was asked for."""
+    decision, policy = answer.decision, answer.offer.policy
+    figures = {
+        "Risk before protection": decision.risk_before,
+        "Risk after protection": decision.risk_after,
+        "Utility": decision.utility,
+    }
+    told: dict[str, str | float] = {k: v for k, v in figures.items() if v is not None}
+    publisher = policy.title or answer.offer.dataset.title
+    return told | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
 
 
 def _format(request: Request) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -14,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from lustrum.release import Desk
 from lustrum.server import answer_pages, api, api_datasets, errors, health, job_routes, pages
 from lustrum.server.etags import Tagged
+from lustrum.server.gate import MOST_WAITING
 from lustrum.server.languages import InTheAddress
 from lustrum.server.leaving import Leaving
 from lustrum.server.logs import log_request
@@ -39,6 +41,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # Questions wait for their turn in threads; there must be some left for everything else.
+        current_default_thread_limiter().total_tokens = MOST_WAITING + settings.at_once + 40
         await run_in_threadpool(warm_up, desk)
         questions.jobs.start()
         app.state.ready = True

@@ -261,7 +261,9 @@ class Jobs:
         except (OSError, sqlite3.Error) as error:
             raise _unavailable(error) from None
         try:
-            base.execute("pragma journal_mode = wal")
+            # Stays as it is once it is set; while another connection sets it, this one need not.
+            with contextlib.suppress(sqlite3.OperationalError):
+                base.execute("pragma journal_mode = wal")
             base.execute("begin immediate")
             for statement in _TABLES.strip().split(";"):
                 base.execute(statement)

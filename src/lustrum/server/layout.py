@@ -1,46 +1,52 @@
-"""A release laid out on a page: rows, columns, and further variables as column groups or blocks.
-
-The first variable runs down, the second across. A third stands above the columns while that stays
-readable; otherwise, like any further one, it cuts the table into blocks of rows.
-"""
+"""The table on a page: headers, figures and symbols, page by page where it is long."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from math import ceil
 
 import numpy as np
 
-from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.formats.placing import WIDEST
+from lustrum.model import Category, CellStatus, Release, TableAxis
+from lustrum.model.text import say
+from lustrum.server.arrange import Arrangement, arrange, meaning, sort_key
+from lustrum.server.display import View
+from lustrum.server.figures import NO_PERCENTAGE, THIN_SPACE, number
 from lustrum.server.words import lowered
 
-__all__ = ["Block", "Cell", "Grid", "Head", "Row", "lay_out", "number"]
+__all__ = ["THIN_SPACE", "WIDEST", "Block", "Cell", "Grid", "Head", "Row", "lay_out", "number"]
 
-WIDEST = 30
-"""Most columns of figures before a third variable moves from above the columns to blocks of rows."""
+CELLS = 4000
+"""About so many cells stand on a page; more would make a browser slow."""
 
-THIN_SPACE = "\u202f"
+FEWEST_ROWS = 25
 
 
 @dataclass(frozen=True)
 class Head:
-    """A column header over one or several columns; totals are told apart, so are first columns of a group."""
+    """A column header over one or several columns; totals are told apart, so are first columns of a group.
+
+    ``sort`` is what the parameter says to sort by this column.
+    """
 
     label: str
     span: int = 1
     total: bool = False
     starts: bool = False
+    sort: str = ""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure, or the letter that stands for a suppressed one. Suppressed is never 0."""
+    """A figure, or the symbol that stands for one that is not shown. Suppressed is never 0."""
 
     text: str
     hidden: str = ""
     total: bool = False
     starts: bool = False
+    span: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,129 +60,211 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows under a common header; a table without further variables is one block without one."""
+    """Rows under a common header: pairs of a variable and its category; none if the table is not cut."""
 
-    label: str
+    labels: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
+    continued: bool = False
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A laid-out table."""
+    """A laid-out table, or the page of it that is shown."""
 
     corner: str
     across: str
-    cut_by: str
-    groups: tuple[Head, ...]
-    columns: tuple[Head, ...]
+    cut_by: tuple[str, ...]
+    cuts: int
+    levels: tuple[tuple[Head, ...], ...]
     blocks: tuple[Block, ...]
     legend: tuple[tuple[str, str], ...]
+    rows: int
+    first: int
+    page: int
+    pages: int
+    empty_rows: int
+    percentages: frozenset[str]
+
+    @property
+    def columns(self) -> tuple[Head, ...]:
+        """The headers right above the figures."""
+        return self.levels[-1]
+
+    @property
+    def groups(self) -> tuple[Head, ...]:
+        """The outermost headers where there are several levels."""
+        return self.levels[0] if len(self.levels) > 1 else ()
 
     @property
     def width(self) -> int:
         """Columns of figures."""
         return len(self.columns)
 
+    @property
+    def last(self) -> int:
+        """The number of the last row that is shown."""
+        return self.first - 1 + sum(len(block.rows) for block in self.blocks)
 
-def lay_out(release: Release) -> Grid:
-    """Decide where each variable stands, and write the figures."""
-    axes = release.axes
-    down, across = axes[0], axes[1] if len(axes) > 1 else None
-    grouped = len(axes) > 2 and across is not None and len(across) * len(axes[2]) <= WIDEST
-    over = axes[2] if grouped else None
-    cutting = axes[3:] if grouped else axes[2:]
-    places = [
-        (i, *((j,) if across else ()), *((k,) if over else ()))
-        for i, k, j in product(range(len(down)), range(len(over or "x")), range(len(across or "x")))
-    ]
-    heads = _columns(across, over, release.unit)
-    width = len(heads)
-    texts = _texts(release)
-    down_totals = _totals(down)
-    blocks = []
-    for cut in product(*(range(len(axis)) for axis in cutting)):
-        rows = []
-        for i, category in enumerate(down.categories):
-            cells = tuple(
-                _cell(release, texts, (*place, *cut), down_totals[i] or head.total, head.starts)
-                for place, head in zip(places[i * width : (i + 1) * width], heads, strict=True)
-            )
-            rows.append(Row(category.label, cells, down_totals[i]))
-        label = ", ".join(
-            f"{axis.label}: {axis.labels[p]}" for axis, p in zip(cutting, cut, strict=True)
+
+def lay_out(release: Release, view: View | None = None, point: str = ".") -> Grid:
+    """The page of a table that the view asks for."""
+    return grid(arrange(release, view or View()), point)
+
+
+def grid(table: Arrangement, point: str = ".") -> Grid:
+    """A table that was turned and sorted, written out."""
+    view, lines = table.view, table.lines
+    height = max(FEWEST_ROWS, CELLS // max(1, len(table.columns)))
+    pages = max(1, ceil(len(lines) / height))
+    page = min(view.page or 1, pages)
+    first = (page - 1) * height
+    shown = lines[first : first + height] if view.page is not None else lines
+    levels = _levels(table)
+    writer = _Writer(table, levels[-1], point)
+    blocks: list[Block] = []
+    start = 0
+    for end in range(1, len(shown) + 1):
+        block = shown[start].block
+        if end < len(shown) and shown[end].block == block:
+            continue
+        labels = tuple(
+            (axis.label, named(category, view.names)) for axis, category in table.blocks[block]
         )
-        blocks.append(Block(label, tuple(rows)))
+        rows = tuple(writer.row(block, line.row) for line in shown[start:end])
+        continued = start == 0 and first > 0 and lines[first - 1].block == block
+        blocks.append(Block(labels, rows, continued))
+        start = end
     return Grid(
-        corner=down.label,
-        across=_across(across, over),
-        cut_by=" and ".join(lowered(axis.label) for axis in cutting),
-        groups=()
-        if over is None or across is None
-        else tuple(
-            Head(label, len(across), total, True)
-            for label, total in zip(over.labels, _totals(over), strict=True)
-        ),
-        columns=heads,
+        corner=_corner(table),
+        across=_within([table.axes[i] for i in table.placing.columns]),
+        cut_by=tuple(lowered(table.axes[i].label) for i in table.outer),
+        cuts=len({line.block for line in lines}),
+        levels=levels,
         blocks=tuple(blocks),
-        legend=_legend(release),
+        legend=_legend(table),
+        rows=len(lines),
+        first=first + 1,
+        page=page,
+        pages=pages,
+        empty_rows=table.empty_rows,
+        percentages=table.figures.based_on,
     )
 
 
-def number(value: int, decimals: int = 0) -> str:
-    """A figure with thin spaces between thousands.
-
-    >>> number(1234567) == f"1{THIN_SPACE}234{THIN_SPACE}567"
-    True
-    >>> number(-1250, 2)
-    '-12.50'
-    """
-    whole, rest = divmod(abs(value), 10**decimals)
-    sign = "-" if value < 0 else ""
-    fraction = f".{rest:0{decimals}d}" if decimals else ""
-    return f"{sign}{whole:,}{fraction}".replace(",", THIN_SPACE)
+def named(category: Category, names: str) -> str:
+    """A category by its label, its code or both."""
+    if names == "codes":
+        return category.code
+    if names == "both" and category.code != category.label:
+        return say("{code} {label}", code=category.code, label=category.label)
+    return category.label
 
 
-def _across(across: TableAxis | None, over: TableAxis | None) -> str:
-    if across is None:
+class _Writer:
+    """Writes rows. Large tables repeat the same few figures, so each is put into words once."""
+
+    def __init__(self, table: Arrangement, heads: Sequence[Head], point: str) -> None:
+        self._table = table
+        self._heads = heads
+        self._point = point
+        release, made = table.release, table.figures
+        self._units = table.turned(made.units)
+        self._known = table.turned(made.known)
+        self._status = table.turned(release.status)
+        self._shown = table.turned(release.shown)
+        self._texts: dict[int, str] = {}
+        self._spans: dict[tuple[float, float], str] = {}
+        self._ends = None
+        if table.view.bounds == "on" and made.low is not None and made.high is not None:
+            self._ends = table.turned(made.low), table.turned(made.high)
+
+    def row(self, block: int, row: int) -> Row:
+        """One row of a block."""
+        table = self._table
+        category = table.rows[row]
+        total = bool(table.total_rows[row])
+        outer = total or bool(table.total_blocks[block])
+        cells = []
+        known, shown = self._known[block, row].tolist(), self._shown[block, row].tolist()
+        for column, (head, units) in enumerate(
+            zip(self._heads, self._units[block, row].tolist(), strict=True)
+        ):
+            heavy = outer or head.total
+            if known[column]:
+                text = self._texts.get(units) or self._text(units)
+                span = "" if self._ends is None else self._span((block, row, column))
+                cells.append(Cell(text, "", heavy, head.starts, span))
+            else:
+                letter = NO_PERCENTAGE
+                if not shown[column]:
+                    letter = str(self._status[block, row, column])
+                cells.append(Cell(letter, meaning(letter), heavy, head.starts))
+        label = _counted(table) if category is None else named(category, table.view.names)
+        return Row(label, tuple(cells), total)
+
+    def _text(self, units: int) -> str:
+        text = self._texts[units] = self._table.text(units, self._point)
+        return text
+
+    def _span(self, at: tuple[int, int, int]) -> str:
+        assert self._ends is not None
+        ends = float(self._ends[0][at]), float(self._ends[1][at])
+        if ends not in self._spans:
+            self._spans[ends] = self._table.span(*ends, self._point)
+        return self._spans[ends]
+
+
+def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:
+    """Headers above the columns, one row for each variable that runs across."""
+    columns, depth = table.columns, len(table.placing.columns)
+    if not depth:
+        return ((Head(_counted(table), sort="value"),),)
+    names = table.view.names
+    levels: list[tuple[Head, ...]] = []
+    below = len(columns)
+    flags = [~axis.inner for axis in table.axes]
+    for level, position in enumerate(table.placing.columns):
+        below //= len(table.picks[position])
+        heads = []
+        for start in range(0, len(columns), below):
+            category = columns[start][level][1]
+            total = any(
+                flags[axis][table.axes[axis].categories.index(columns[start][above][1])]
+                for above, axis in enumerate(table.placing.columns[: level + 1])
+            )
+            inner = level == depth - 1
+            first = depth > 1 and (not inner or start % len(table.picks[position]) == 0)
+            key = sort_key(columns[start]) if inner else ""
+            heads.append(Head(named(category, names), below, total, first, key))
+        levels.append(tuple(heads))
+    return tuple(levels)
+
+
+def _counted(table: Arrangement) -> str:
+    """What the figures are, where no variable says more."""
+    if table.view.percent:
+        return say("Per cent")
+    unit = table.release.unit
+    return unit[:1].upper() + unit[1:]
+
+
+def _corner(table: Arrangement) -> str:
+    return "" if table.inner is None else table.axes[table.inner].label
+
+
+def _within(axes: Sequence[TableAxis]) -> str:
+    """Variables that run across, the inner ones first: ``Sex within age``."""
+    if not axes:
         return ""
-    return across.label if over is None else f"{across.label} within {lowered(over.label)}"
+    said: str = axes[-1].label
+    for axis in reversed(axes[:-1]):
+        said = say("{inner} within {outer}", inner=said, outer=lowered(axis.label))
+    return said
 
 
-def _columns(across: TableAxis | None, over: TableAxis | None, unit: str) -> tuple[Head, ...]:
-    if across is None:
-        return (Head(unit[:1].upper() + unit[1:]),)
-    totals = _totals(across)
-    above = _totals(over) if over else [False]
-    return tuple(
-        Head(label, 1, total or outer, over is not None and j == 0)
-        for outer in above
-        for j, (label, total) in enumerate(zip(across.labels, totals, strict=True))
-    )
-
-
-def _totals(axis: TableAxis) -> list[bool]:
-    """Which categories hold others of their axis."""
-    return [not inner for inner in axis.inner.tolist()]
-
-
-def _texts(release: Release) -> dict[int, str]:
-    """Each distinct figure written once: large tables repeat the same few."""
-    return {
-        int(value): number(int(value), release.decimals)
-        for value in np.unique(release.published[release.shown])
-    }
-
-
-def _cell(
-    release: Release, texts: dict[int, str], place: Sequence[int], total: bool, starts: bool
-) -> Cell:
-    at = tuple(place)
-    if not release.shown[at]:
-        letter = str(release.status[at])
-        return Cell(letter, CellStatus(letter).meaning, total, starts)
-    return Cell(texts[int(release.published[at])], "", total, starts)
-
-
-def _legend(release: Release) -> tuple[tuple[str, str], ...]:
-    letters = sorted({str(s) for s in np.unique(release.status)} - {CellStatus.FREE.value})
-    return tuple((letter, CellStatus(letter).meaning) for letter in letters)
+def _legend(table: Arrangement) -> tuple[tuple[str, str], ...]:
+    status = table.release.status
+    letters = sorted({str(s) for s in np.unique(status)} - {CellStatus.FREE.value})
+    if np.any(table.release.shown & ~table.figures.known):
+        letters.append(NO_PERCENTAGE)
+    return tuple((letter, meaning(letter)) for letter in letters)

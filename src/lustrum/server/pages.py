@@ -1,21 +1,28 @@
-"""The pages that lead to a question: the catalogue and the builder. They work without JavaScript."""
+"""The pages that lead to a question: the catalogue, a dataset, the builder. They work without JavaScript.
+
+The builder is one form. Its script asks for the same form again whenever a choice was made, and puts the parts
+that changed into place; so there is one place where the form is made, and that is the server.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from lustrum.model import QueryError
+from lustrum._version import __version__
+from lustrum.model import QueryError, TableQuery
 from lustrum.release import Desk
-from lustrum.server import forms
-from lustrum.server.offer import catalogue, find, fits_form
+from lustrum.server import forms, variable_pages
+from lustrum.server.api_datasets import matches
+from lustrum.server.builder import form
+from lustrum.server.hints import Hint, hint, mistaken
+from lustrum.server.offer import Offer, catalogue, find, fitted
 from lustrum.server.templating import Pages
-from lustrum.server.view import form
 
-__all__ = ["router"]
-
-FEW = 6
-"""More datasets than this get a search field."""
+__all__ = ["here", "router"]
 
 
 def router(desk: Desk, pages: Pages) -> APIRouter:
@@ -24,34 +31,105 @@ def router(desk: Desk, pages: Pages) -> APIRouter:
 
     @routes.get("/")
     def home(request: Request) -> Response:
-        for name in request.query_params:
-            if name != "q":
-                raise QueryError(f"There is no parameter {name!r}; there is: q.")
-        wanted = request.query_params.get("q", "").strip()
+        wanted = _search(request)
         everything = catalogue(desk)
         found = [
             d
             for d in everything
-            if wanted.casefold() in f"{d.name} {d.title} {d.description}".casefold()
+            if matches(wanted, d.name, d.title, d.description, *(v.label for v in d.variables))
         ]
         return pages.render(
             "home.html",
+            **here(request),
             datasets=found,
             wanted=wanted,
-            search=len(everything) > FEW or bool(wanted),
+            search=len(everything) > 1 or bool(wanted),
+        )
+
+    @routes.get("/accessibility")
+    def accessibility(request: Request) -> Response:
+        return pages.render("accessibility.html", **here(request))
+
+    @routes.get("/datasets/{name}/about")
+    def about(name: str, request: Request) -> Response:
+        offer = find(desk, name)
+        wanted = _search(request)
+        found = [
+            v
+            for v in offer.dataset.variables
+            if matches(
+                wanted, v.name, v.label, v.description, *v.labels, *(x.label for x in v.levels)
+            )
+        ]
+        return pages.render(
+            "about.html",
+            **here(request),
+            offer=offer,
+            dataset=offer.dataset,
+            variables=found,
+            wanted=wanted,
         )
 
     @routes.get("/datasets/{name}")
     def builder(name: str, request: Request) -> Response:
         offer = find(desk, name)
-        pairs = request.query_params.multi_items()
-        query = forms.read(pairs, name) if pairs else None
+        query = _asked(request, name)
         return pages.render(
             "builder.html",
-            offer=offer,
-            dataset=offer.dataset,
-            form=form(offer, query),
-            lossy=query is not None and not fits_form(query),
+            **here(request),
+            **_form(offer, query),
+            hint=None if query is None else _hint(offer, query, request),
+            lossy=query is not None and query != fitted(query),
         )
 
+    @routes.get("/datasets/{name}/parts")
+    def parts(name: str, request: Request) -> Response:
+        offer = find(desk, name)
+        return pages.render("_form.html", **_form(offer, _asked(request, name)), hint=None)
+
+    @routes.get("/datasets/{name}/hint")
+    def live(name: str, request: Request) -> Response:
+        offer = find(desk, name)
+        said: Hint | None
+        try:
+            query = _asked(request, name)
+            said = None if query is None else _hint(offer, query, request)
+        except QueryError as error:
+            said = mistaken(error)
+        return pages.render("_hint.html", dataset=offer.dataset, hint=said)
+
+    routes.include_router(variable_pages.router(desk, pages, here))
     return routes
+
+
+def here(request: Request) -> dict[str, Any]:
+    """What the head and foot of a page need: its own address without the language, and the version."""
+    query = request.scope["query_string"].decode("latin-1")
+    path = quote(request.scope["path"])
+    return {"here": f"{path}?{query}" if query else path, "version": __version__}
+
+
+def _form(offer: Offer, query: TableQuery | None) -> dict[str, Any]:
+    return {
+        "offer": offer,
+        "dataset": offer.dataset,
+        "form": form(offer, query),
+        "question": "" if query is None else forms.write(fitted(query)),
+    }
+
+
+def _hint(offer: Offer, query: TableQuery, request: Request) -> Hint | None:
+    return hint(offer, query, request.app.state.questions.foresee)
+
+
+def _asked(request: Request, name: str) -> TableQuery | None:
+    """The question that a form was left with."""
+    pairs = forms.tidied(request.query_params.multi_items())
+    return forms.read(pairs, name) if any(value for _, value in pairs) else None
+
+
+def _search(request: Request) -> str:
+    for name in request.query_params:
+        if name != "q":
+            raise QueryError(f"There is no parameter {name!r}; there is: q.")
+    return request.query_params.get("q", "").strip()[:200]

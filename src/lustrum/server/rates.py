@@ -31,7 +31,7 @@ class Rates:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on if its address has not asked too often."""
-        if scope["type"] != "http" or not self._items or not _costs(scope["path"]):
+        if scope["type"] != "http" or not self._items or not _costs(scope):
             await self.app(scope, receive, send)
             return
         asker = (scope.get("client") or ("unknown",))[0]
@@ -69,7 +69,12 @@ class Rates:
         return max(0, stats.remaining), max(1, math.ceil(stats.reset_time - time.time()))
 
 
-def _costs(path: str) -> bool:
-    return path.startswith(("/api/v1/tables", "/api/v1/hints", "/api/v1/jobs")) or (
-        path.startswith("/datasets/") and path.endswith("/table")
-    )
+def _costs(scope: Scope) -> bool:
+    """Whether something is counted to answer it; a form that was filled in shows a hint, too."""
+    path: str = scope["path"]
+    if path.startswith(("/api/v1/tables", "/api/v1/hints", "/api/v1/jobs")):
+        return True
+    if not path.startswith("/datasets/"):
+        return False
+    form = path.count("/") == 2 and bool(scope["query_string"])
+    return form or path.endswith(("/table", "/hint"))

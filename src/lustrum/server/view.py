@@ -1,14 +1,13 @@
-"""What the pages show of an answer: the five steps, the picture of risk and utility, the form's choices."""
+"""What the pages show of an answer: the five steps, and the picture of risk and utility."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lustrum.model import Decision, TableQuery, TraceStep
+from lustrum.model import Decision, TraceStep
 from lustrum.model.text import say
-from lustrum.server.offer import Choice, Offer
 
-__all__ = ["Form", "Gauge", "Step", "form", "gauge", "steps"]
+__all__ = ["Gauge", "Step", "gauge", "steps"]
 
 STEPS = (
     ("rules", say("Rules")),
@@ -52,11 +51,16 @@ class Gauge:
     utility: float | None
     top: float
     left: int = 8
-    width: int = 404
+    start: int = 76
+    width: int = 276
 
     def x(self, value: float) -> float:
         """Where a risk stands on the scale."""
-        return round(self.left + self.width * min(value / self.top, 1.0), 1)
+        return round(self.start + self.length(value), 1)
+
+    def length(self, value: float) -> float:
+        """How long the bar of a risk is."""
+        return round(self.width * min(value / self.top, 1.0), 1)
 
     @property
     def words(self) -> str:
@@ -80,27 +84,3 @@ def gauge(decision: Decision, limit: float) -> Gauge | None:
         return None
     top = 0.5 if max(before, after, limit) <= 0.45 else 1.0
     return Gauge(before, after, limit, decision.utility, top)
-
-
-@dataclass(frozen=True)
-class Form:
-    """The builder with choices filled in: what each list has selected, first list first."""
-
-    populations: tuple[tuple[str, tuple[Choice, ...]], ...]
-    wheres: tuple[str, ...]
-    bys: tuple[str, ...]
-    totals: bool
-
-
-def form(offer: Offer, query: TableQuery | None) -> Form:
-    """As many lists as the policy allows, and more where the question already has more."""
-    wheres = [] if query is None else [f"{f.variable}:{f.codes[0]}" for f in query.where]
-    bys = (
-        []
-        if query is None
-        else [a.variable if a.level is None else f"{a.variable}:{a.level}" for a in query.by]
-    )
-    wheres += [""] * (offer.rules.max_filters - len(wheres))
-    bys += [""] * (offer.rules.max_dimensions - len(bys))
-    totals = True if query is None else any(axis.total for axis in query.by)
-    return Form(offer.populations(), tuple(wheres), tuple(bys), totals)

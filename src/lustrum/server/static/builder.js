@@ -1,103 +1,168 @@
-// Comfort only: without this file every page still works.
+// The builder while choices are made: the form is asked for again with every choice, and what changed is put
+// into place; then the hint follows. Comfort only: without this file the form works as it stands.
 
-const number = new Intl.NumberFormat("en");
+const FORM_AFTER = 60; // milliseconds without a choice
+const HINT_AFTER = 300;
 
-/** The live count of cells beside the button, and a word when a variable stands twice. */
-function countCells(form) {
-  const said = form.querySelector("[data-count]");
-  const limit = Number(form.dataset.limit);
-  const most = Number(form.dataset.most);
-  const chosen = [...form.querySelectorAll("select[data-axis]")]
-    .map((list) => list.selectedOptions[0])
-    .filter((option) => option && option.value);
-  const sizes = chosen.map((option) => Number(option.dataset.categories));
-  const names = chosen.map((option) => option.dataset.variable);
-  const cells = sizes.reduce((product, size) => product * size, 1);
-  let text = `At most ${number.format(limit)} cells.`;
-  let wrong = false;
-  if (names.some((name, at) => names.indexOf(name) !== at)) {
-    text = "A variable stands twice; choose it once.";
-    wrong = true;
-  } else if (chosen.length > most) {
-    text = `${chosen.length} variables; at most ${most} are allowed.`;
-    wrong = true;
-  } else if (chosen.length > 0) {
-    const sum = sizes.length > 1 ? `${sizes.map((n) => number.format(n)).join(" × ")} = ` : "";
-    text = `${sum}${number.format(cells)} cells of at most ${number.format(limit)}.`;
-    wrong = cells > limit;
+/** Codes as a short list, runs as ranges: 1,2,7..12. The server reads the same. */
+function listed(codes) {
+  const escaped = (code) => {
+    const text = code.replaceAll("%", "%25").replaceAll(",", "%2C");
+    return /\.\.|^\.|\.$/.test(text) ? text.replaceAll(".", "%2E") : text;
+  };
+  const next = (code) => {
+    const parts = code.match(/^([^]*?)([0-9]{1,9})$/);
+    if (!parts) return null;
+    const following = String(Number(parts[2]) + 1).padStart(parts[2].length, "0");
+    return following.length > 9 ? null : parts[1] + following;
+  };
+  const out = [];
+  for (let start = 0, end; start < codes.length; start = end + 1) {
+    end = start;
+    while (end + 1 < codes.length && next(codes[end]) === codes[end + 1]) end += 1;
+    if (end - start < 2) end = start;
+    out.push(start === end ? escaped(codes[start]) : `${escaped(codes[start])}..${escaped(codes[end])}`);
   }
-  if (said.textContent !== text) said.textContent = text;
-  said.classList.toggle("wrong", wrong);
+  return out.join(",");
 }
 
-/** A search field above a long list: only the options that match stay, and the list opens to show them. */
-function addSearch(list) {
-  const groups = [...list.querySelectorAll("optgroup")].map((group) => ({
-    group,
-    options: [...group.children],
-  }));
-  const total = groups.reduce((sum, { options }) => sum + options.length, 0);
-  if (total < 25) return;
-  const field = document.createElement("input");
-  field.type = "search";
-  field.className = "find";
-  field.autocomplete = "off";
-  field.placeholder = list.dataset.searchable;
-  field.setAttribute("aria-label", list.dataset.searchable);
-  field.setAttribute("aria-controls", list.id);
-  const narrow = () => {
-    const wanted = field.value.trim().toLowerCase();
-    let rows = 1;
-    for (const { group, options } of groups) {
-      const named = group.label.toLowerCase().includes(wanted);
-      const kept = options.filter(
-        (option) => named || option.selected || option.text.toLowerCase().includes(wanted),
-      );
-      group.replaceChildren(...kept);
-      group.hidden = kept.length === 0;
-      rows += kept.length === 0 ? 0 : kept.length + 1;
-    }
-    if (wanted) list.size = Math.min(Math.max(rows, 2), 9);
-    else list.removeAttribute("size");
-  };
-  const close = () => {
-    if (field.value === "") return;
-    field.value = "";
-    narrow();
-  };
-  field.addEventListener("input", narrow);
-  list.addEventListener("click", (event) => event.target instanceof HTMLOptionElement && close());
-  list.addEventListener("blur", close);
-  list.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || field.value === "") return;
-    event.preventDefault();
-    close();
-  });
-  // Enter in the search field goes on to the list instead of sending the form.
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") {
+const written = ([name, value]) =>
+  `${name}=${encodeURIComponent(value).replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%20", "+")}`;
+
+/** The question that the form holds, as a query string. */
+function question(form) {
+  const pairs = [];
+  const names = new Set();
+  for (const slot of form.querySelectorAll("[data-slot]")) {
+    const chosen = slot.querySelector("select[name=by]").value;
+    if (!chosen) continue;
+    const [name, level = ""] = chosen.split(/:(.*)/s);
+    names.add(name);
+    pairs.push(["by", chosen]);
+    const box = slot.querySelector("details[data-picker]");
+    if (!box?.picker || !box.dataset.key.startsWith(`codes|${name}|${level}|`)) continue;
+    const groups = [...box.querySelectorAll("input[name=group]")].map((field) => field.value.trim()).filter(Boolean);
+    const codes = box.picker.codes();
+    if (groups.length) pairs.push(...groups.map((group) => ["group", group]));
+    else if (codes.length) pairs.push(["codes", `${name}:${listed(codes)}`]);
+  }
+  for (const box of form.querySelectorAll("details[data-kind=where]")) {
+    const codes = box.picker?.codes() ?? [];
+    const name = box.dataset.variable;
+    if (codes.length > 3) pairs.push(["among", `${name}:${listed(codes)}`]);
+    else pairs.push(...codes.map((code) => ["where", `${name}:${code}`]));
+  }
+  for (const list of form.querySelectorAll("select[name=place]")) {
+    if (names.has(list.value.split(":")[0])) pairs.push(["place", list.value]);
+  }
+  for (const box of form.querySelectorAll("input[name=totals], input[name=measure], input[name=weight]")) {
+    if (box.checked) pairs.push([box.name, box.value]);
+  }
+  return pairs.map(written).join("&");
+}
+
+class Builder {
+  constructor(form) {
+    this.form = form;
+    this.asked = question(form);
+    this.canonical = form.dataset.question;
+    form.querySelector("[data-check]").hidden = true;
+    form.addEventListener("change", () => {
+      clearTimeout(this.soon);
+      this.soon = setTimeout(() => this.refresh(), FORM_AFTER);
+    });
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
-      list.focus();
+      const now = question(form);
+      location.assign(`${form.getAttribute("action")}?${now === this.asked ? this.canonical : now}`);
+    });
+    form.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-apply]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.refresh(new URL(link.href).search.slice(1), true);
+    });
+    this.bar();
+  }
+
+  /** Ask for the form as these choices make it; the last choice wins. */
+  async refresh(query = question(this.form), everything = false) {
+    clearTimeout(this.soon);
+    clearTimeout(this.timer);
+    this.hinting?.abort();
+    this.fetching?.abort();
+    this.fetching = new AbortController();
+    const waiting = this.form.querySelector("#foresight");
+    waiting.classList.add("waiting");
+    try {
+      const answer = await fetch(`${this.form.dataset.parts}?${query}`, { signal: this.fetching.signal });
+      if (answer.ok) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        this.place(page.querySelector("form"), everything);
+        this.canonical = page.querySelector("form").dataset.question;
+        this.asked = question(this.form);
+        history.replaceState(null, "", `${this.form.dataset.here}${this.canonical ? "?" : ""}${this.canonical}`);
+      }
+    } catch (error) {
+      if (error.name === "AbortError") return;
     }
-  });
-  list.before(field);
+    if (everything) waiting.focus();
+    this.timer = setTimeout(() => this.hint(this.asked), everything ? 0 : HINT_AFTER);
+  }
+
+  async hint(query) {
+    this.hinting = new AbortController();
+    const box = this.form.querySelector("#foresight");
+    try {
+      const answer = await fetch(`${this.form.dataset.hints}?${query}`, { signal: this.hinting.signal });
+      const page = new DOMParser().parseFromString(answer.ok ? await answer.text() : "", "text/html");
+      box.replaceChildren(...page.body.childNodes);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      box.replaceChildren();
+    }
+    box.classList.remove("waiting");
+  }
+
+  /** Put the parts that changed into place; what has the focus stays, lest typing be lost. */
+  place(fresh, everything) {
+    const focused = document.activeElement?.id;
+    const slots = this.form.querySelector("#slots");
+    for (const slot of fresh.querySelectorAll("#slots > [data-slot]")) {
+      if (!document.getElementById(slot.id)) slots.append(document.importNode(slot, true));
+    }
+    for (const slot of this.form.querySelectorAll("[data-slot]")) {
+      const same = fresh.querySelector(`#${slot.id}`);
+      if (!same) {
+        slot.remove();
+        continue;
+      }
+      const [old, wanted] = [slot, same].map((one) => one.querySelector("details[data-picker]"));
+      if (old && !wanted) old.remove();
+      if (!old && wanted) slot.append(document.importNode(wanted, true));
+    }
+    for (const part of fresh.querySelectorAll("[data-part]")) {
+      const old = document.getElementById(part.id);
+      const kept = !everything && old.contains(document.activeElement) && old.dataset.always === undefined;
+      const same = !everything && part.dataset.key !== undefined && part.dataset.key === old.dataset.key;
+      // A list of another variable is of no use, whoever is in it.
+      if (same || (kept && part.dataset.key === undefined)) continue;
+      const made = document.importNode(part, true);
+      if (!everything && old.open !== undefined && part.dataset.kind === "where") made.open = old.open;
+      old.replaceWith(made);
+    }
+    if (everything) {
+      this.form.querySelector("input[name=totals]").checked = fresh.querySelector("input[name=totals]").checked;
+    }
+    document.dispatchEvent(new Event("lustrum:fresh"));
+    this.bar();
+    if (focused && document.activeElement?.id !== focused) document.getElementById(focused)?.focus();
+  }
+
+  /** What cannot stand beside the rest cannot be chosen. */
+  bar() {
+    for (const option of this.form.querySelectorAll("option[data-why]")) option.disabled = !option.selected;
+  }
 }
 
-/** Lists that were left alone stay out of the address. */
-function keepAddressShort(form) {
-  const lists = [...form.querySelectorAll("select")];
-  form.addEventListener("submit", () => {
-    for (const list of lists) list.disabled = list.value === "";
-  });
-  window.addEventListener("pageshow", () => {
-    for (const list of lists) list.disabled = false;
-    countCells(form);
-  });
-}
-
-for (const form of document.querySelectorAll("form[data-builder]")) {
-  form.addEventListener("change", () => countCells(form));
-  form.querySelectorAll("select[data-searchable]").forEach(addSearch);
-  keepAddressShort(form);
-  countCells(form);
-}
+for (const form of document.querySelectorAll("form[data-builder]")) new Builder(form);

@@ -1,0 +1,243 @@
+"""XLSX: a workbook with the table as people read it, its cells one by one, and what has to be known about it.
+
+A suppressed cell is a text, its status letter, never 0 and never empty. Whatever is a text stays a text:
+nothing in the workbook is a formula or a link. The same release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import xlsxwriter
+
+from lustrum.formats.placing import Placing, usual_placing
+from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.model.table import Ints
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Xlsx"]
+
+MOST_DIGITS = 10**15
+"""A spreadsheet keeps 15 digits; a longer number is written as text, so that none is lost."""
+
+MOST_ROWS = 1_048_576
+KEPT_IN_MEMORY = 20_000
+"""More cells than this go through a temporary file, since a workbook takes kilobytes of memory for each."""
+
+_BORN = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+
+class Xlsx:
+    """Writes a workbook with the sheets Table, Cells and Notes."""
+
+    name: ClassVar[str] = "xlsx"
+    media_type: ClassVar[str] = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    ending: ClassVar[str] = "xlsx"
+    tells_about: ClassVar[bool] = True
+
+    def write(
+        self, release: Release, label: str = "", about: Mapping[str, str | float] | None = None
+    ) -> bytes:
+        """The release as the bytes of a file; ``about`` adds lines to the notes, such as a citation."""
+        out = io.BytesIO()
+        small = release.published.size <= KEPT_IN_MEMORY
+        with xlsxwriter.Workbook(out, {"in_memory" if small else "constant_memory": True}) as book:
+            book.set_properties({"title": label[:255], "created": _BORN})
+            pen = _Pen(book, release)
+            _table(book.add_worksheet("Table"), pen, label)
+            _cells(book.add_worksheet("Cells"), pen)
+            _notes(book.add_worksheet("Notes"), pen, label, about or {})
+        return out.getvalue()
+
+
+class _Pen:
+    """Writes into sheets: what is a number as a number, everything else as a text."""
+
+    def __init__(self, book: Any, release: Release) -> None:
+        self.release = release
+        self.shown = release.shown
+        places = "0" * release.decimals
+        digits = "#,##0" + (f".{places}" if places else "")
+        self.number = book.add_format({"num_format": digits})
+        self.total = book.add_format({"num_format": digits, "bold": True, "bg_color": "#F3F2ED"})
+        self.hidden = book.add_format({"align": "right", "italic": True})
+        self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "bottom"})
+        self.right = book.add_format(
+            {"bold": True, "text_wrap": True, "valign": "bottom", "align": "right"}
+        )
+        self.title = book.add_format({"bold": True, "font_size": 13})
+        self.bold = book.add_format({"bold": True})
+        self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+
+    def text(self, sheet: Any, row: int, column: int, text: str, look: Any = None) -> None:
+        """A text, whatever it begins with."""
+        sheet.write_string(row, column, text, look)
+
+    def value(
+        self, sheet: Any, row: int, column: int, at: tuple[int, ...], total: bool = False
+    ) -> None:
+        """The published value of a cell, or its letter."""
+        if self.shown[at]:
+            look = self.total if total else self.number
+            self.whole(sheet, row, column, int(self.release.published[at]), look)
+        else:
+            self.text(sheet, row, column, str(self.release.status[at]), self.hidden)
+
+    def whole(self, sheet: Any, row: int, column: int, units: int, look: Any) -> None:
+        """A number of units of ``10**-decimals``."""
+        decimals = self.release.decimals
+        if abs(units) < MOST_DIGITS:
+            sheet.write_number(row, column, units / 10**decimals if decimals else units, look)
+            return
+        digits = f"{abs(units):0{decimals + 1}d}"
+        cut = len(digits) - decimals
+        fraction = f".{digits[cut:]}" if decimals else ""
+        self.text(sheet, row, column, f"{'-' if units < 0 else ''}{digits[:cut]}{fraction}", look)
+
+
+def _table(sheet: Any, pen: _Pen, label: str) -> None:
+    """The table as a page shows it."""
+    release = pen.release
+    placing = usual_placing(release.shape)
+    axes = release.axes
+    columns = list(product(*(range(len(axes[i])) for i in placing.columns)))
+    pen.text(sheet, 0, 0, label, pen.title)
+    top = 2
+    down = axes[placing.rows[0]] if placing.rows else None
+    row = top
+    for level, position in enumerate(placing.columns):
+        axis = axes[position]
+        inner = level == len(placing.columns) - 1
+        # Right above the labels of the rows stands the name of their variable beside that of the columns.
+        names = [down.label, axis.label] if inner and down is not None else [axis.label]
+        pen.text(sheet, row, 0, " \\ ".join(names), pen.bold)
+        for place, column in enumerate(columns):
+            # An outer header stands once, over its first column.
+            if place and column[: level + 1] == columns[place - 1][: level + 1]:
+                continue
+            look = pen.right if inner else pen.head
+            pen.text(sheet, row, place + 1, axis.labels[column[level]], look)
+        row += 1
+    if not placing.columns:
+        pen.text(sheet, row, 0, "" if down is None else down.label, pen.bold)
+        pen.text(sheet, row, 1, release.unit[:1].upper() + release.unit[1:], pen.right)
+        row += 1
+    sheet.freeze_panes(row, 1)
+    widest = max([len(label) for label in down.labels] if down else [12], default=12)
+    sheet.set_column(0, 0, min(60, max(14, widest + 2)))
+    sheet.set_column(1, len(columns), 13)
+    for line in _lines(release, placing, columns):
+        if row >= MOST_ROWS:
+            break
+        cut, name, cells = line
+        if cut:
+            row += 1
+            pen.text(sheet, row, 0, cut, pen.bold)
+            row += 1
+        pen.text(sheet, row, 0, name)
+        for place, (at, total) in enumerate(cells):
+            pen.value(sheet, row, place + 1, at, total)
+        row += 1
+
+
+def _lines(
+    release: Release, placing: Placing, columns: list[tuple[int, ...]]
+) -> Iterator[tuple[str, str, list[tuple[tuple[int, ...], bool]]]]:
+    """Each row of the table: the header of its part if it is the first there, its label and its cells."""
+    axes = release.axes
+    order = (*placing.wafers, *placing.rows, *placing.columns)
+    back = np.argsort(order)
+    inner = release.inner
+    for wafer in product(*(range(len(axes[i])) for i in placing.wafers)):
+        cut = ", ".join(
+            f"{axes[i].label}: {axes[i].labels[p]}"
+            for i, p in zip(placing.wafers, wafer, strict=True)
+        )
+        for down in product(*(range(len(axes[i])) for i in placing.rows)):
+            cells = []
+            for column in columns:
+                places = (*wafer, *down, *column)
+                at = tuple(places[k] for k in back)
+                cells.append((at, not inner[at]))
+            label = axes[placing.rows[0]].labels[down[0]] if placing.rows else release.unit
+            yield cut, label, cells
+            cut = ""
+
+
+def _cells(sheet: Any, pen: _Pen) -> None:
+    """One row a cell."""
+    release = pen.release
+    names = [text for axis in release.axes for text in (axis.name, f"{axis.name}_label")]
+    for column, name in enumerate([*names, "value", "status", "low", "high"]):
+        pen.text(sheet, 0, column, name, pen.bold)
+    sheet.freeze_panes(1, 0)
+    sheet.set_column(0, len(names) + 3, 14)
+    width = len(names)
+    for row, at in enumerate(np.ndindex(*release.shape), start=1):
+        if row >= MOST_ROWS:
+            break
+        for k, (axis, place) in enumerate(zip(release.axes, at, strict=True)):
+            category = axis.categories[place]
+            pen.text(sheet, row, 2 * k, category.code)
+            pen.text(sheet, row, 2 * k + 1, category.label)
+        pen.value(sheet, row, width, at)
+        pen.text(sheet, row, width + 1, str(release.status[at]))
+        for column, ends in enumerate((release.low, release.high)):
+            _end(sheet, pen, (row, width + 2 + column), ends, at)
+
+
+def _end(
+    sheet: Any, pen: _Pen, place: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
+) -> None:
+    """What is known of a true value at one end; nothing is written of what is suppressed."""
+    if ends is None or not pen.shown[at]:
+        return
+    end = int(ends[at])
+    if abs(end) >= UNBOUNDED:
+        pen.text(sheet, *place, "not known", pen.hidden)
+    else:
+        pen.whole(sheet, *place, end, pen.number)
+
+
+def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
+    """What a reader should know."""
+    release = pen.release
+    sheet.set_column(0, 0, 24)
+    sheet.set_column(1, 1, 100)
+    for row, (name, value) in enumerate([*_lines_of_notes(release, label), *about.items()]):
+        pen.text(sheet, row, 0, name, pen.bold)
+        if isinstance(value, str):
+            pen.text(sheet, row, 1, value, pen.wrapped)
+        else:
+            sheet.write_number(row, 1, value)
+
+
+def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
+    if label:
+        yield "Title", label
+    if release.unit:
+        yield "Unit", release.unit
+    for axis in release.axes:
+        yield "Variable", _described(axis)
+    for note in release.notes:
+        yield "Note", note
+    words = ", ".join(f"{k} {v}" for k, v in release.method.items() if k != "method")
+    method = str(release.method.get("method", ""))
+    if method:
+        yield "Protected by", f"{method} ({words})" if words else method
+    for letter in sorted({str(s) for s in np.unique(release.status)} - {CellStatus.FREE.value}):
+        yield f"Symbol {letter}", f"{CellStatus(letter).meaning}; not zero"
+    if release.low is not None and release.high is not None:
+        yield (
+            "low, high",
+            "In the sheet Cells: what anybody can know of each true value from its cell and the method.",
+        )
+
+
+def _described(axis: TableAxis) -> str:
+    return axis.label if axis.label == axis.name else f"{axis.label} ({axis.name})"

@@ -1,0 +1,134 @@
+"""What stands in the cells: published values, or percentages of them. Nothing else is ever looked at.
+
+A percentage is of the published total where there is one, else of the sum of the published cells. Where that
+base is 0 or not shown there is no percentage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Release, TableAxis
+from lustrum.model.table import Ints, Mask
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["NO_PERCENTAGE", "THIN_SPACE", "Figures", "figures", "number", "whole"]
+
+Floats = npt.NDArray[np.float64]
+
+THIN_SPACE = "\u202f"
+NO_PERCENTAGE = "\u2013"
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """A figure for each cell of a release.
+
+    ``units`` are whole numbers of ``10**-decimals``, exact for counts; ``known`` says which of them there are.
+    ``low`` and ``high`` are in the same units, infinite where nothing is known, and absent where the method
+    says nothing. ``based_on`` tells of percentages whether their base is a published ``total`` or a ``sum``.
+    """
+
+    units: Ints
+    known: Mask
+    decimals: int
+    low: Floats | None = None
+    high: Floats | None = None
+    based_on: frozenset[str] = frozenset()
+
+    @cached_property
+    def values(self) -> Floats:
+        """The figures as numbers to compare and draw; NaN where there is none."""
+        return np.where(self.known, self.units / 10**self.decimals, np.nan)
+
+
+def figures(release: Release, show: str, over: Collection[int], decimals: int = 1) -> Figures:
+    """The figures of a release: ``show`` is ``counts`` or else percentages of the sum over some axes."""
+    low, high = _ends(release)
+    if show == "counts":
+        return Figures(release.published, release.shown, release.decimals, low, high)
+    values = np.where(release.shown, release.published, np.nan)
+    base = _summed(values, release.axes, over)
+    scale = 10**decimals
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(base == 0, np.nan, 100 * scale * (values / base))
+    if low is not None and high is not None:
+        low, high = _share_ends(low, high, release.axes, over, scale)
+    kinds = frozenset(
+        "total" if whole(release.axes[i]) is not None else "sum"
+        for i in over
+        if len(release.axes[i]) > 1
+    )
+    known = np.isfinite(shares)
+    units = np.rint(np.where(known, shares, 0)).astype(np.int64)
+    return Figures(units, known, decimals, low, high, kinds)
+
+
+def number(value: int, decimals: int = 0, point: str = ".") -> str:
+    """A figure with thin spaces between thousands.
+
+    >>> number(1234567) == f"1{THIN_SPACE}234{THIN_SPACE}567"
+    True
+    >>> number(-1250, 2)
+    '-12.50'
+    """
+    units, rest = divmod(abs(value), 10**decimals)
+    sign = "-" if value < 0 else ""
+    fraction = f"{point}{rest:0{decimals}d}" if decimals else ""
+    return f"{sign}{units:,}".replace(",", THIN_SPACE) + fraction
+
+
+def whole(axis: TableAxis) -> int | None:
+    """The position of the category that holds all the others, if there is one."""
+    everybody = frozenset().union(*(c.member_set for c in axis.categories))
+    for position, category in enumerate(axis.categories):
+        if not axis.inner[position] and category.member_set == everybody:
+            return position
+    return None
+
+
+def _ends(release: Release) -> tuple[Floats | None, Floats | None]:
+    if release.low is None or release.high is None:
+        return None, None
+    low = np.where(release.low <= -UNBOUNDED, -np.inf, release.low)
+    high = np.where(release.high >= UNBOUNDED, np.inf, release.high)
+    return low, high
+
+
+def _summed(values: Floats, axes: tuple[TableAxis, ...], over: Collection[int]) -> Floats:
+    """The published total over some axes, or the sum where there is none; NaN where a part is not shown."""
+    for position in over:
+        axis = axes[position]
+        total = whole(axis)
+        if total is not None:
+            values = np.take(values, [total], axis=position)
+            continue
+        inner = np.flatnonzero(axis.inner)
+        members = [m for i in inner for m in axis.categories[i].members]
+        values = np.take(values, inner, axis=position).sum(axis=position, keepdims=True)
+        if len(set(members)) < len(members):
+            # Categories that overlap partly have no sum.
+            values = np.full_like(values, np.nan)
+    return values
+
+
+def _share_ends(
+    low: Floats, high: Floats, axes: tuple[TableAxis, ...], over: Collection[int], scale: int
+) -> tuple[Floats | None, Floats | None]:
+    """What percentages the true values can have: the cell at one end, its base at the other."""
+    if np.any(low < 0):
+        return None, None
+    least, most = _summed(low, axes, over), _summed(high, axes, over)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = np.where(np.isfinite(most) & (most > 0), 100 * (low / most), 0.0)
+        top = np.where(np.isfinite(high) & (least > 0), 100 * (high / least), 100.0)
+    # A hair is allowed for, so that what is exact in fractions stays so in floating point.
+    return (
+        np.floor(np.minimum(bottom, 100.0) * scale + 1e-9),
+        np.ceil(np.minimum(top, 100.0) * scale - 1e-9),
+    )

@@ -1,0 +1,221 @@
+"""The page of an answer in a real browser: turning, percentages, charts, copying, and all without scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&totals=on"
+WIDE = "/datasets/demo/table?by=age:ten-year&by=sex&by=employment&totals=on"
+FOCUSED = "document.activeElement.id"
+
+
+@contextmanager
+def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """A page in a profile of its own; any complaint or request to another host fails the test."""
+    context = browser.new_context(base_url=address, **options)
+    page = context.new_page()
+    host = urlsplit(address).netloc
+    abroad: list[str] = []
+    complaints: list[str] = []
+    context.on("request", lambda r: urlsplit(r.url).netloc == host or abroad.append(r.url))
+    page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    page.set_default_timeout(10_000)
+    yield page
+    assert abroad == []
+    assert complaints == []
+    assert context.cookies() == []
+    context.close()
+
+
+def heads(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator("tbody th[scope=row]").all_inner_texts()]
+
+
+def test_a_view_is_changed_without_leaving_the_page(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto(TABLE)
+        page.evaluate("window.stayed = true")
+        assert page.locator(".apply").is_hidden()
+        page.get_by_label("Show", exact=True).focus()
+        page.get_by_label("Show", exact=True).select_option("row-percent")
+        page.wait_for_url("**show=row-percent")
+        assert page.locator("tr.t td").last.inner_text() == "100.0"
+        assert page.evaluate("window.stayed")
+        assert page.evaluate(FOCUSED) == "view-show"
+        assert page.get_by_role("status").inner_text() == "The table has been updated."
+        page.get_by_role("link", name="Swap rows and columns").click()
+        page.wait_for_url("**pivot=**")
+        assert heads(page) == ["Male", "Female", "Total"]
+        # What was of each row is of each column now, so that the figures are the same.
+        assert page.get_by_label("Show", exact=True).input_value() == "column-percent"
+        assert page.evaluate(FOCUSED) == "turn"
+        page.go_back()
+        page.locator("tbody th[scope=row]").nth(4).wait_for()
+        assert page.get_by_label("Show", exact=True).input_value() == "row-percent"
+        page.go_back()
+        page.locator("#view-show option[value=counts][selected]").wait_for(state="attached")
+        assert page.evaluate("window.stayed")
+
+
+def test_a_saved_address_shows_the_same_view(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto(TABLE)
+        page.get_by_text("More ways to look at it").click()
+        page.get_by_label("Hide totals").check()
+        page.wait_for_url("**margins=off")
+        page.get_by_label("Categories as").select_option("codes")
+        page.wait_for_url("**names=codes**")
+        shown = heads(page)
+        assert "_T" not in shown
+        assert page.evaluate("document.querySelector('#more').open")
+        page.reload()
+        assert heads(page) == shown
+        page.get_by_role("link", name="Back to the plain table").click()
+        page.wait_for_url(f"**{TABLE}")
+        assert heads(page)[-1] == "Total"
+
+
+def test_rows_are_sorted_by_the_header_of_a_column(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto(TABLE)
+        first = heads(page)
+        page.get_by_role("link", name="Female", exact=True).click()
+        page.wait_for_url("**sort=-sex:2")
+        cells = page.locator("tbody tr:not(.t) td:nth-child(3)").all_inner_texts()
+        numbers = [int(re.sub(r"\D", "", text)) for text in cells]
+        assert numbers == sorted(numbers, reverse=True)
+        assert heads(page)[-1] == "Total"
+        assert page.evaluate(FOCUSED) == "sort-sex:2"
+        page.keyboard.press("Enter")
+        page.wait_for_url("**sort=sex:2")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**{TABLE}")
+        assert heads(page) == first
+
+
+def test_empty_rows_are_hidden(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto("/datasets/demo/table?by=age:ten-year&by=employment&totals=on")
+        rows = [re.sub(r"\s+", " ", text) for text in page.locator("tbody tr").all_inner_texts()]
+        page.get_by_text("More ways to look at it").click()
+        page.get_by_label("Hide empty rows").check()
+        page.wait_for_url("**empty=hide")
+        empty = [row for row in rows if re.fullmatch(r".*?( 0)+", row) and row.endswith(" 0" * 6)]
+        assert len(heads(page)) == len(rows) - len(empty)
+
+
+def test_a_chart_can_be_seen_instead(browser: Browser, address: str) -> None:
+    with visit(browser, address, color_scheme="dark") as page:
+        page.goto(TABLE)
+        page.get_by_role("link", name="Chart").click()
+        page.wait_for_url("**as=chart")
+        picture = page.get_by_role("img", name=re.compile("Age"))
+        assert picture.is_visible()
+        assert picture.locator("rect").count() == 11 * 2
+        widths = picture.locator("rect").evaluate_all(
+            "(all) => all.map((rect) => rect.getBoundingClientRect().width)"
+        )
+        assert max(widths) > 20 * min(widths)
+        assert page.get_by_role("table").is_hidden()
+        page.get_by_text("The same as a table").click()
+        assert page.get_by_role("table").is_visible()
+        page.get_by_role("link", name="Table", exact=True).click()
+        page.wait_for_url(f"**{TABLE}")
+        assert page.get_by_role("table").is_visible()
+
+
+def test_the_citation_and_the_calls_can_be_copied(browser: Browser, address: str) -> None:
+    rights = ["clipboard-read", "clipboard-write"]
+    with visit(browser, address, permissions=rights) as page:
+        page.goto(TABLE)
+        page.get_by_label("Show", exact=True).select_option("row-percent")
+        page.wait_for_url("**show=row-percent")
+
+        def copied(name: str) -> str:
+            page.locator(".copy", has=page.locator(f"#{name}-text")).get_by_role("button").click()
+            page.get_by_role("button", name="Copied").wait_for()
+            text: str = page.evaluate("navigator.clipboard.readText()")
+            page.get_by_role("button", name="Copied").wait_for(state="detached")
+            return text
+
+        assert copied("permanent") == f"{address}{TABLE}&show=row-percent"
+        assert copied("citation").startswith("Demo census, public tables: Age")
+        assert (
+            copied("curl") == f"curl '{address}/api/v1/tables?dataset=demo&{TABLE.split('?')[1]}'"
+        )
+        page.get_by_text("Python", exact=True).click()
+        assert copied("python").startswith("from lustrum.client import Client\n")
+
+
+def test_every_view_works_without_scripts(browser: Browser, address: str) -> None:
+    with visit(browser, address, java_script_enabled=False) as page:
+        page.goto(TABLE)
+        page.get_by_label("Show", exact=True).select_option("column-percent")
+        page.get_by_text("More ways to look at it").click()
+        page.get_by_label("Sex stands").select_option("sex:rows")
+        page.get_by_label("Age stands").select_option("age:columns")
+        page.get_by_role("button", name="Show it so").click()
+        page.wait_for_url("**show=column-percent**")
+        assert heads(page) == ["Male", "Female", "Total"]
+        assert page.locator("tr.t td").last.inner_text() == "100.0"
+        page.get_by_role("link", name="Swap rows and columns").click()
+        assert heads(page)[-1] == "Total"
+        page.get_by_role("link", name="Chart").click()
+        assert page.get_by_role("img", name=re.compile("Age")).is_visible()
+        page.get_by_role("link", name="Table", exact=True).click()
+        page.get_by_role("link", name="Female", exact=True).click()
+        assert (
+            page.get_by_role("columnheader", name="Female").get_attribute("aria-sort")
+            == "descending"
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{WIDE}&show=row-percent&bounds=on&names=both",
+        f"{WIDE}&as=chart&bounds=on",
+        f"{WIDE}&as=chart&bars=stacked&show=row-percent",
+    ],
+)
+def test_a_phone_shows_every_view_without_sideways_scrolling(
+    browser: Browser, address: str, path: str, scheme: str
+) -> None:
+    phone = {"width": 390, "height": 800}
+    with visit(browser, address, viewport=phone, color_scheme=scheme) as page:
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        if "chart" in path:
+            over = page.locator(".chart svg text").evaluate_all(
+                "(all) => all.filter((t) => t.getBoundingClientRect().right > innerWidth).length"
+            )
+            assert over == 0
+
+
+def test_the_view_is_changed_with_the_keyboard_alone(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto(TABLE)
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate(FOCUSED) == "view-show":
+                break
+        page.keyboard.press("ArrowDown")
+        page.wait_for_url("**show=row-percent")
+        page.keyboard.press("Tab")
+        assert page.evaluate(FOCUSED) == "turn"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.get_by_label("Hide empty rows").is_visible()
