@@ -239,7 +239,7 @@ def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> Non
 def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
     app = create_app(Desk(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
-        link = "/datasets/demo/table?by=age&by=sex"
+        link = "/datasets/demo/table?by=age&by=sex&show=row-percent"
         first = client.get(link)
         assert first.status_code == 303
         page = client.get(first.headers["location"])
@@ -250,6 +250,8 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
             time.sleep(0.05)
             page = client.get(first.headers["location"])
         assert page.status_code == 303
+        # What the table is to look like is not forgotten on the way.
+        assert page.headers["location"].endswith("show=row-percent")
         answer = client.get(page.headers["location"])
         assert answer.status_code == 200
         assert "<table" in answer.text

@@ -40,7 +40,8 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         view, asked = display.read(request.query_params.multi_items())
         answer = questions.ask_or_job(forms.read(asked, name))
         if isinstance(answer, Job):
-            return RedirectResponse(current().at(f"/jobs/{answer.id}"), status_code=303)
+            waiting = view.address(f"/jobs/{answer.id}")
+            return RedirectResponse(current().at(waiting), status_code=303)
         if answer.release is None:
             return _refusal(answer, pages)
         host = str(request.base_url).rstrip("/")

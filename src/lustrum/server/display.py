@@ -96,7 +96,8 @@ class View:
     def address(self, page: str) -> str:
         """An address of an answer with this view of it."""
         pairs = self.pairs()
-        return f"{page}&{urlencode(pairs, safe=':,')}" if pairs else page
+        joint = "&" if "?" in page else "?"
+        return f"{page}{joint}{urlencode(pairs, safe=':,')}" if pairs else page
 
 
 def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]:

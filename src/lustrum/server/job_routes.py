@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import SkipValidation
 
 from lustrum.model.text import say
-from lustrum.server import words
+from lustrum.server import display, words
 from lustrum.server.answers import INCLUDE, included, only, question
 from lustrum.server.jobs import Job
 from lustrum.server.languages import current
@@ -113,11 +113,14 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/jobs/{name}")
-    def page(name: str) -> Response:
+    def page(name: str, request: Request) -> Response:
         job = _found(questions, name)
+        view, rest = display.read(request.query_params.multi_items())
+        if rest:
+            raise not_found(say("There is nothing at this address."))
         answer = questions.answer_of(job)
         if answer is not None:
-            return RedirectResponse(current().at(answer.page), status_code=303)
+            return RedirectResponse(current().at(view.address(answer.page)), status_code=303)
         offer = find(questions.desk, job.query.dataset)
         made = pages.render(
             "job.html",
