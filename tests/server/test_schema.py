@@ -17,6 +17,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import GenerationConfig
 from schemathesis.core import NOT_SET
+from schemathesis.core.result import Ok
 from schemathesis.python import asgi
 from schemathesis.schemas import APIOperation, BaseSchema
 
@@ -76,17 +77,25 @@ def _operation(described: BaseSchema, label: str) -> APIOperation[Any, Any, Any,
     return found
 
 
-def _kept(case: Case, session: Any) -> Any:
+def _every(described: BaseSchema) -> list[APIOperation[Any, Any, Any, Any]]:
+    found = []
+    for result in described.get_all_operations():
+        assert isinstance(result, Ok)
+        found.append(result.ok())
+    return found
+
+
+def _kept(case: Case[Any], session: Any) -> Any:
     """Ask, and check the answer against the description."""
     load_all_checks()
     response = case.call(session=session)
-    case.validate_response(response, checks=CHECKS.get_by_names(list(KEPT)))
+    checks: list[Any] = list(CHECKS.get_by_names(list(KEPT)))
+    case.validate_response(response, checks=checks)
     return response
 
 
 def test_every_operation_of_the_description_is_tried(described: BaseSchema) -> None:
-    found = {result.ok().label for result in described.get_all_operations()}
-    assert found == set(OPERATIONS)
+    assert {operation.label for operation in _every(described)} == set(OPERATIONS)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +111,7 @@ def test_what_is_generated_from_the_description_is_answered_as_described(
 ) -> None:
     @FEW
     @given(_operation(described, label).as_strategy(mode))
-    def tried(case: Case) -> None:
+    def tried(case: Case[Any]) -> None:
         _kept(case, session)
 
     tried()
@@ -191,7 +200,7 @@ def test_real_questions_are_answered_as_described(
 def test_a_job_is_described_from_its_beginning_to_its_end(
     described: BaseSchema, session: Any
 ) -> None:
-    question = {"dataset": "demo", "by": ["sex", "age"], "totals": True}
+    question: Any = {"dataset": "demo", "by": ["sex", "age"], "totals": True}
     post = _operation(described, "POST /api/v1/jobs")
     job = _kept(post.Case(body=question, media_type="application/json"), session).json()
     look = _operation(described, "GET /api/v1/jobs/{name}").Case(
@@ -216,10 +225,9 @@ def test_parameters_that_an_address_does_not_know_are_mistakes_everywhere(
     session: Any, described: BaseSchema
 ) -> None:
     load_all_checks()
-    for result in described.get_all_operations():
-        operation = result.ok()
+    for operation in _every(described):
         names = {"name": "demo", "variable": "sex"}
-        body = {"dataset": "demo", "by": ["sex"]} if operation.method == "post" else NOT_SET
+        body: Any = {"dataset": "demo", "by": ["sex"]} if operation.method == "post" else NOT_SET
         case = operation.Case(
             path_parameters={p.name: names[p.name] for p in operation.path_parameters},
             query={"unheard-of": "1"},
