@@ -154,7 +154,7 @@ def inside(desk: Desk, query: TableQuery, repeats: int) -> tuple[float, float]:
 
 def one_client(desk: Desk, address: str, requests: int) -> None:
     """Part one: the four tables."""
-    asker, connection = Asker(address), in_duckdb(desk)
+    connection = in_duckdb(desk)
     dataset = desk.dataset("demo")
     print(f"\n## One client, {requests} requests a table\n")
     print(
@@ -164,6 +164,7 @@ def one_client(desk: Desk, address: str, requests: int) -> None:
     print("|---|---|---|---|---|---|---|---|")
     for number, (cells, question) in enumerate(TABLES, 1):
         sql = raw_query(question, dataset)
+        asker = Asker(address)  # the server closes a connection that nobody uses
         asker.ask(question)
         connection.sql(sql).fetchall()
         ours, theirs = [], []

@@ -257,6 +257,26 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
         assert "<table" in answer.text
 
 
+def test_a_finished_job_is_not_shown_under_another_policy(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data", 6000)
+    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
+        address = client.get(f"/api/v1/tables?{LINK}").headers["location"]
+        end = time.monotonic() + 20
+        while (job := client.get(address).json())["state"] != "done" and time.monotonic() < end:
+            time.sleep(0.05)
+        assert client.get(job["links"]["result"]).status_code == 200
+        policy = root / "policies" / "demo.toml"
+        policy.write_text(policy.read_text().replace("base = 3", "base = 5"))
+        stale = client.get(job["links"]["result"])
+        assert stale.status_code == 409
+        assert "have changed since" in stale.json()["detail"]
+        assert client.get(f"/api/v1/tables?{LINK}").status_code == 202
+        page = client.get(f"/jobs/{job['id']}")
+        assert page.status_code == 303
+        assert "/table?" in page.headers["location"]
+
+
 def test_a_refused_question_is_not_worth_a_job(root: Path) -> None:
     client = made(root, background_cells=10)
     body = client.get("/api/v1/tables?dataset=demo&by=age&by=sex&by=area&by=occupation").json()
@@ -265,7 +285,7 @@ def test_a_refused_question_is_not_worth_a_job(root: Path) -> None:
 
 def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
     root = fill(tmp_path / "data", 6000)
-    client = made(root)
+    client = made(root, rate="")
     path = f"/api/v1/tables?{LINK}&include="
     old = client.get(path).json()["table"]["value"]
     seen: list[Any] = []

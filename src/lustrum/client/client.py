@@ -16,6 +16,7 @@ from lustrum.client.shapes import Answer, Hint, Reason
 __all__ = ["Client", "ServerError"]
 
 _LONGEST_WAIT = 60.0
+_BETWEEN = 0.5  # seconds between two looks at a job
 
 
 class ServerError(Exception):
@@ -31,12 +32,14 @@ class Client:
     """Asks one server. A refusal is an answer, not an exception.
 
     ``patience`` is how many times a request is repeated when the server is busy (status 429 or 503), each
-    time after the wait that the server asks for.
+    time after the wait that the server asks for. For a table that the server makes in the background the client
+    waits up to ``longest`` seconds.
     """
 
     address: str
     timeout: float = 60.0
     patience: int = 3
+    longest: float = 900.0
     _kept: dict[str, tuple[str, Any]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +90,11 @@ class Client:
     ) -> Answer:
         """Ask for a table. A variable stands as its name, as ``name:level`` or as a mapping."""
         body = json.dumps(_query(dataset, by, where, totals)).encode()
-        path = f"/api/v1/tables?{urlencode({'include': ','.join(include)})}"
-        return Answer.of(self._json(self._send(path, body)[0]))
+        wanted = urlencode({"include": ",".join(include)})
+        found = self._json(self._send(f"/api/v1/tables?{wanted}", body)[0])
+        if "decision" not in found:
+            found = self._made(found, wanted)
+        return Answer.of(found)
 
     def download(self, answer: Answer, format_: str) -> bytes:
         """The table of an answer in one of the formats that the answer links to."""
@@ -97,6 +103,19 @@ class Client:
             raise ServerError(f"The answer has no format {format_!r}; there are: {there}.")
         parts = urlsplit(answer.links[format_])
         return self._send(f"{parts.path}?{parts.query}")[0]
+
+    def _made(self, job: Mapping[str, Any], wanted: str) -> Any:
+        """What a job in the background has found, once it has."""
+        path = f"/api/v1/jobs/{quote(job['id'], safe='')}"
+        end = time.monotonic() + self.longest
+        while job["state"] in ("waiting", "running"):
+            if time.monotonic() > end:
+                raise ServerError(f"The table was not made within {self.longest:g} seconds.")
+            time.sleep(_BETWEEN)
+            job = self._get(path)
+        if job["state"] != "done":
+            raise ServerError(job["sentence"] or f"The table was {job['state']}.")
+        return self._json(self._send(f"{path}/result?{wanted}")[0])
 
     def _pages(self, path: str, wanted: Mapping[str, str], name: str) -> Iterator[dict[str, Any]]:
         pairs = {k: v for k, v in wanted.items() if v}

@@ -16,6 +16,7 @@ from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import names
+from lustrum.model.text import say
 from lustrum.release import Desk
 from lustrum.server import forms, words
 from lustrum.server.offer import Offer, find
@@ -176,5 +177,7 @@ def find_or_mistake(desk: Desk, name: str) -> Offer:
     """
     there = desk.names()
     if name not in there:
-        raise QueryError(f"There is no dataset {name!r}; {choices(name, there)}.")
+        raise QueryError(
+            say("There is no dataset {name!r}; {choices}.", name=name, choices=choices(name, there))
+        )
     return find(desk, name)

@@ -182,7 +182,13 @@ def _placed(release: Release, view: View) -> Placing:
         return usual
     for variable, _ in view.pivot:
         if variable not in names:
-            raise QueryError(f"'pivot' names {variable!r}; {choices(variable, names)}.")
+            raise QueryError(
+                say(
+                    "'pivot' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, names),
+                )
+            )
     said = {names.index(variable): place for variable, place in view.pivot}
     places: dict[str, list[int]] = {"rows": [], "columns": [], "wafers": []}
     for place, there in places.items():
@@ -197,13 +203,24 @@ def _picked(release: Release, view: View, placing: Placing) -> tuple[npt.NDArray
     wafers = dict(view.wafer)
     for variable in wafers:
         if variable not in names:
-            raise QueryError(f"'wafer' names {variable!r}; {choices(variable, names)}.")
+            raise QueryError(
+                say(
+                    "'wafer' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, names),
+                )
+            )
     for position, axis in enumerate(release.axes):
         wanted = wafers.get(axis.name)
         if wanted is not None:
             if wanted not in axis.codes:
                 raise QueryError(
-                    f"{axis.name!r} has no code {wanted!r} here; {choices(wanted, axis.codes)}."
+                    say(
+                        "{variable!r} has no code {code!r} here; {choices}.",
+                        variable=axis.name,
+                        code=wanted,
+                        choices=choices(wanted, axis.codes),
+                    )
                 )
             if position in placing.wafers:
                 picks.append(np.array([axis.codes.index(wanted)], dtype=np.intp))
@@ -274,10 +291,23 @@ def _column(bare: Arrangement, key: str) -> int | None:
     by_name = {axis.name: axis for axis in bare.axes}
     for variable, code in wanted.items():
         if variable not in by_name:
-            raise QueryError(f"'sort' names {variable!r}; {choices(variable, by_name)}.")
+            raise QueryError(
+                say(
+                    "'sort' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, by_name),
+                )
+            )
         if code not in by_name[variable].codes:
             codes = by_name[variable].codes
-            raise QueryError(f"{variable!r} has no code {code!r} here; {choices(code, codes)}.")
+            raise QueryError(
+                say(
+                    "{variable!r} has no code {code!r} here; {choices}.",
+                    variable=variable,
+                    code=code,
+                    choices=choices(code, codes),
+                )
+            )
     keys = [
         frozenset((axis.name, category.code) for axis, category in column)
         for column in bare.columns

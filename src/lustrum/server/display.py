@@ -34,6 +34,7 @@ from urllib.parse import unquote, urlencode
 
 from lustrum.model import QueryError
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.server import forms
 
 __all__ = ["PARAMETERS", "PLACES", "View", "column_key", "read"]
@@ -116,23 +117,42 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]
             rest.append((name, value))
         elif name not in PARAMETERS:
             known = (*asked, *PARAMETERS)
-            raise QueryError(f"There is no parameter {name!r}; {choices(name, known, len(known))}.")
+            raise QueryError(
+                say(
+                    "There is no parameter {name!r}; {choices}.",
+                    name=name,
+                    choices=choices(name, known, len(known)),
+                )
+            )
         elif value == "":
             continue
         elif name in several:
             several[name].append(_named(name, value))
         elif name in said:
-            raise QueryError(f"The parameter {name!r} stands twice; once is right.")
+            raise QueryError(say("The parameter {name!r} stands twice; once is right.", name=name))
         else:
             said[name] = value
     for name, value in said.items():
         if name in _WORDS and value not in _WORDS[name]:
-            raise QueryError(f"{name!r} cannot be {value!r}; {choices(value, _WORDS[name])}.")
+            raise QueryError(
+                say(
+                    "{name!r} cannot be {value!r}; {choices}.",
+                    name=name,
+                    value=value,
+                    choices=choices(value, _WORDS[name]),
+                )
+            )
     for name, found in several.items():
         variables = [variable for variable, _ in found]
         for variable in variables:
             if variables.count(variable) > 1:
-                raise QueryError(f"{name!r} names {variable!r} twice; once is right.")
+                raise QueryError(
+                    say(
+                        "{name!r} names {variable!r} twice; once is right.",
+                        name=name,
+                        variable=variable,
+                    )
+                )
     words: dict[str, Any] = {_field(n): v for n, v in said.items() if n not in ("page", "decimals")}
     if "decimals" in said:
         words["decimals"] = int(said["decimals"])
@@ -158,7 +178,10 @@ def column_of(key: str) -> dict[str, str]:
         variable, colon, code = part.partition(":")
         if not colon or not variable or not code:
             raise QueryError(
-                f"'sort' must be label, value or a column such as sex:2, not {unquote(key)!r}."
+                say(
+                    "'sort' must be label, value or a column such as sex:2, not {given!r}.",
+                    given=unquote(key),
+                )
             )
         found[variable] = unquote(code)
     return found
@@ -172,9 +195,18 @@ def _named(name: str, value: str) -> tuple[str, str]:
     variable, colon, rest = value.partition(":")
     such_as = "age:rows" if name == "pivot" else "region:1"
     if not colon or not variable or not rest:
-        raise QueryError(f"{name!r} must be such as {such_as}, not {value!r}.")
+        raise QueryError(
+            say(
+                "{name!r} must be such as {such_as}, not {value!r}.",
+                name=name,
+                such_as=such_as,
+                value=value,
+            )
+        )
     if name == "pivot" and rest not in PLACES:
-        raise QueryError(f"There is no place {rest!r}; {choices(rest, PLACES)}.")
+        raise QueryError(
+            say("There is no place {text!r}; {choices}.", text=rest, choices=choices(rest, PLACES))
+        )
     return variable, rest
 
 
@@ -183,4 +215,4 @@ def _page(text: str) -> int | None:
         return None
     if len(text) < 8 and text.isascii() and text.isdecimal() and int(text):
         return int(text)
-    raise QueryError(f"'page' must be a number from 1 on, or 'all', not {text!r}.")
+    raise QueryError(say("'page' must be a number from 1 on, or 'all', not {text!r}.", text=text))

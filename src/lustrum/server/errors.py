@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
+from lustrum.model.text import say
 from lustrum.server.problems import MEDIA_TYPE, Problem, ProblemError
 from lustrum.server.templating import Pages
 
@@ -22,11 +23,11 @@ __all__ = ["incident", "install", "is_machine", "where_it_happened"]
 
 log = logging.getLogger("lustrum.server")
 
-UNAVAILABLE = "This dataset cannot be asked about at the moment; please try again later."
+UNAVAILABLE = say("This dataset cannot be asked about at the moment; please try again later.")
 _SENTENCES = {
-    400: "The request could not be read.",
-    404: "There is nothing at this address.",
-    405: "This address does not take that kind of request.",
+    400: say("The request could not be read."),
+    404: say("There is nothing at this address."),
+    405: say("This address does not take that kind of request."),
 }
 
 
@@ -42,8 +43,8 @@ def install(app: FastAPI, pages: Pages) -> None:
 
     @app.exception_handler(QueryError)
     def _query(request: Request, error: QueryError) -> Response:
-        title = "The question has a mistake"
-        return respond(request, Problem("query", title, 400, str(error)))
+        title = say("The question has a mistake")
+        return respond(request, Problem("query", title, 400, error.args[0]))
 
     @app.exception_handler(DatasetError)
     @app.exception_handler(PolicyError)
@@ -58,7 +59,7 @@ def install(app: FastAPI, pages: Pages) -> None:
 
     @app.exception_handler(HTTPException)
     def _http(request: Request, error: HTTPException) -> Response:
-        sentence = _SENTENCES.get(error.status_code, "The request was not answered.")
+        sentence = _SENTENCES.get(error.status_code, say("The request was not answered."))
         answer = respond(request, Problem.of_status(error.status_code, sentence))
         answer.headers.update(error.headers or {})
         return answer
@@ -95,10 +96,13 @@ def incident(error: BaseException) -> Problem:
     log.error("incident %s: %s", number, where_it_happened(error))
     return Problem(
         "internal",
-        "Something went wrong here",
+        say("Something went wrong here"),
         500,
-        "This is a mistake of ours, not of yours. Please try again later, or ask the agency about "
-        f"incident {number}.",
+        say(
+            "This is a mistake of ours, not of yours. Please try again later, or ask the agency about "
+            "incident {incident}.",
+            incident=number,
+        ),
         {"incident": number},
     )
 

@@ -34,6 +34,7 @@ from urllib.parse import unquote, urlencode
 
 from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.server.lists import escaped, list_of, listed
 
 __all__ = ["CHOICES", "PARAMETERS", "PLACES", "read", "tidied", "write"]
@@ -63,21 +64,25 @@ class _Said:
         if name == "by":
             self.by.append(_axis(value))
         elif name == "where":
-            variable, code = _named(value, "'where' must be a variable and its code", "region:1")
+            variable, code = _named(
+                value, say("'where' must be a variable and its code"), "region:1"
+            )
             self.where.setdefault(variable, []).append(code)
         elif name in ("codes", "among"):
-            what = f"{name!r} must be a variable and a list of its codes"
+            what = say("{name!r} must be a variable and a list of its codes", name=name)
             variable, text = _named(value, what, "age:1,2,7..12")
-            found = list_of(text, f"{name!r} for {variable!r}")
+            found = list_of(text, say("{name!r} for {variable!r}", name=name, variable=variable))
             (self.codes if name == "codes" else self.where).setdefault(variable, []).extend(found)
         elif name == "group":
             variable, group = _group(value)
             self.groups.setdefault(variable, []).append(group)
         elif name == "place":
-            variable, place = _named(value, "'place' must be a variable and its place", "age:rows")
+            variable, place = _named(
+                value, say("'place' must be a variable and its place"), "age:rows"
+            )
             self.places[variable] = _place(place)
         elif name in self.single:
-            raise QueryError(f"The parameter {name!r} stands twice; once is right.")
+            raise QueryError(say("The parameter {name!r} stands twice; once is right.", name=name))
         else:
             self.single[name] = value
 
@@ -93,8 +98,12 @@ class _Said:
             for variable in named:
                 if variable not in names:
                     raise QueryError(
-                        f"{what!r} is about {variable!r}, which is not in the table; add by={variable}, "
-                        f"or leave {what!r} out."
+                        say(
+                            "{what!r} is about {variable!r}, which is not in the table; add by={variable}, or "
+                            "leave {what!r} out.",
+                            what=what,
+                            variable=variable,
+                        )
                     )
         axes = [
             Axis(
@@ -121,13 +130,21 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
     known = (*PARAMETERS, *CHOICES)
     for name, value in pairs:
         if name not in known:
-            raise QueryError(f"There is no parameter {name!r}; {choices(name, known, len(known))}.")
+            raise QueryError(
+                say(
+                    "There is no parameter {name!r}; {choices}.",
+                    name=name,
+                    choices=choices(name, known, len(known)),
+                )
+            )
         if value != "":
             said.take(name, value)
     single = said.single
     if "query" in single:
         if said.parts or len(single) > 1:
-            raise QueryError("The parameter 'query' holds a whole question; leave out the others.")
+            raise QueryError(
+                say("The parameter 'query' holds a whole question; leave out the others.")
+            )
         return _from_json(single["query"], dataset)
     query = TableQuery(
         dataset,
@@ -138,7 +155,7 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
     )
     totals = single.get("totals", "off")
     if totals not in _SWITCH:
-        raise QueryError(f"'totals' must be 'on' or 'off', not {totals!r}.")
+        raise QueryError(say("'totals' must be 'on' or 'off', not {totals!r}.", totals=totals))
     return query.with_totals if _SWITCH[totals] else query
 
 
@@ -219,7 +236,11 @@ def _axis(value: str) -> tuple[str, str | None]:
     variable, colon, level = value.partition(":")
     if colon and (not variable or not level):
         raise QueryError(
-            f"'by' must be a variable, or a variable and its level such as age:ten-year, not {value!r}."
+            say(
+                "'by' must be a variable, or a variable and its level such as age:ten-year, not "
+                "{value!r}.",
+                value=value,
+            )
         )
     return variable, level if colon else None
 
@@ -227,7 +248,11 @@ def _axis(value: str) -> tuple[str, str | None]:
 def _named(value: str, what: str, such_as: str) -> tuple[str, str]:
     variable, colon, rest = value.partition(":")
     if not colon or not variable or not rest:
-        raise QueryError(f"{what}, such as {such_as}, not {value!r}.")
+        raise QueryError(
+            say(
+                "{what}, such as {such_as}, not {value!r}.", what=what, such_as=such_as, value=value
+            )
+        )
     return variable, rest
 
 
@@ -236,16 +261,22 @@ def _place(text: str) -> int:
         return PLACES.index(text)
     if len(text) < 4 and text.isascii() and text.isdecimal() and int(text):
         return int(text) - 1
-    raise QueryError(f"There is no place {text!r}; {choices(text, PLACES)}.")
+    raise QueryError(
+        say("There is no place {text!r}; {choices}.", text=text, choices=choices(text, PLACES))
+    )
 
 
 def _group(value: str) -> tuple[str, Group]:
-    what = "'group' must be a variable, a label and a list of codes"
+    what = say("'group' must be a variable, a label and a list of codes")
     variable, rest = _named(value, what, "age:Young=1,2,3")
     label, equals, members = rest.partition("=")
     if not equals or not label or not members:
-        raise QueryError(f"{what}, such as age:Young=1,2,3, not {value!r}.")
-    found = list_of(members, f"The group {unquote(label)!r} of {variable!r}")
+        raise QueryError(
+            say("{what}, such as age:Young=1,2,3, not {value!r}.", what=what, value=value)
+        )
+    found = list_of(
+        members, say("The group {label!r} of {variable!r}", label=unquote(label), variable=variable)
+    )
     return variable, Group(unquote(label), tuple(found))
 
 
@@ -253,12 +284,16 @@ def _from_json(text: str, dataset: str) -> TableQuery:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        raise QueryError("The parameter 'query' is not valid JSON.") from None
+        raise QueryError(say("The parameter 'query' is not valid JSON.")) from None
     if not isinstance(raw, dict):
-        raise QueryError("The parameter 'query' must be a JSON object.")
+        raise QueryError(say("The parameter 'query' must be a JSON object."))
     query = TableQuery.from_mapping({"dataset": dataset} | raw)
     if query.dataset != dataset:
         raise QueryError(
-            f"The parameter 'query' asks about {query.dataset!r}, but the address about {dataset!r}."
+            say(
+                "The parameter 'query' asks about {dataset!r}, but the address about {name!r}.",
+                dataset=query.dataset,
+                name=dataset,
+            )
         )
     return query

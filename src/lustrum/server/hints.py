@@ -58,4 +58,4 @@ def hint(
 
 def mistaken(error: QueryError) -> Hint:
     """The hint for a question that cannot be read."""
-    return Hint("mistake", str(error))
+    return Hint("mistake", error.args[0])

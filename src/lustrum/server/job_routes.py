@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import SkipValidation
 
 from lustrum.model.text import say
-from lustrum.server import display, words
+from lustrum.server import display, forms, words
 from lustrum.server.answers import INCLUDE, included, only, question
 from lustrum.server.jobs import Job
 from lustrum.server.languages import current
@@ -90,6 +90,8 @@ def api_router(questions: Questions) -> APIRouter:
         answer = questions.answer_of(job)
         if answer is None:
             sentence = job.sentence or f"The job is {job.state}; ask again when it is done."
+            if job.state == "done":
+                sentence = "The data or the policy have changed since; ask for the table again."
             raise ProblemError(Problem("job", "No result", 409, sentence))
         return JSONResponse(answer.body(str(request.base_url).rstrip("/"), include))
 
@@ -122,9 +124,14 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         if answer is not None:
             return RedirectResponse(current().at(view.address(answer.page)), status_code=303)
         offer = find(questions.desk, job.query.dataset)
+        if job.state == "done":
+            # The data or the policy have changed since: the table has to be made again.
+            link = f"/datasets/{job.query.dataset}/table?{forms.write(job.query)}"
+            return RedirectResponse(current().at(view.address(link)), status_code=303)
         made = pages.render(
             "job.html",
             job=job,
+            sentence=current().gettext(job.sentence),
             step=STEPS.get(job.step, STEPS[""]),
             dataset=offer.dataset,
             heading=words.heading(job.query, offer.dataset),

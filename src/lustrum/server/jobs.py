@@ -75,7 +75,9 @@ class Jobs:
         work: Callable[[TableQuery], Decision],
         settings: Settings,
         metrics: Metrics | None = None,
+        mark: Callable[[TableQuery], str] | None = None,
     ) -> None:
+        self._mark = mark
         self._path = folder / "jobs.sqlite"
         self._work = work
         self._settings = settings
@@ -102,8 +104,7 @@ class Jobs:
 
     def submit(self, query: TableQuery, mark: str) -> Job:
         """The job for a question under the data and the policy that ``mark`` names; a new one if need be."""
-        text = json.dumps(query.to_mapping(), sort_keys=True)
-        key = hashlib.sha256(f"{mark}\n{text}".encode()).hexdigest()
+        text, key = json.dumps(query.to_mapping(), sort_keys=True), _key(query, mark)
         now = time.time()
         with self._open() as base:
             self._clean(base, now)
@@ -134,11 +135,16 @@ class Jobs:
             row = base.execute("select id from job where id = ?", (name,)).fetchone()
             return None if row is None else self._read(base, name)
 
-    def result(self, name: str) -> Decision | None:
-        """What a job has found, if it is done."""
+    def result(self, name: str, mark: str | None = None) -> Decision | None:
+        """What a job has found, if it is done, and still under the data and the policy that ``mark`` names."""
         with self._open() as base:
-            row = base.execute("select answer from job where id = ?", (name,)).fetchone()
-        return None if row is None or row[0] is None else read_decision(row[0])
+            row = base.execute("select answer, key from job where id = ?", (name,)).fetchone()
+        if row is None or row[0] is None:
+            return None
+        decision = read_decision(row[0])
+        if mark is not None and row[1] != _key(decision.query, mark):
+            return None
+        return decision
 
     def cancel(self, name: str) -> None:
         """One asker fewer; a job that nobody waits for any more is stopped."""
@@ -198,8 +204,13 @@ class Jobs:
                 stopping(lambda: lost.is_set() or self._over.is_set() or time.monotonic() > end),
                 telling(lambda step, share: far.__setitem__(0, (step, share))),
             ):
+                before = self._mark and self._mark(job.query)
                 decision = self._work(job.query)
-            self._end(job.id, "done", answer=write_decision(decision))
+                after = self._mark and self._mark(job.query)
+            if before != after:
+                self._end(job.id, "waiting")  # data or policy changed meanwhile
+                return
+            self._end(job.id, "done", answer=write_decision(decision), mark=after)
         except Stopped:
             if self._over.is_set():
                 self._end(job.id, "waiting")
@@ -228,8 +239,18 @@ class Jobs:
             )
             return done.rowcount == 1
 
-    def _end(self, name: str, state: str, sentence: str = "", answer: str | None = None) -> None:
+    def _end(
+        self,
+        name: str,
+        state: str,
+        sentence: str = "",
+        answer: str | None = None,
+        mark: str | None = None,
+    ) -> None:
         with self._open() as base:
+            if mark is not None:
+                query = self._read(base, name).query
+                base.execute("update job set key = ? where id = ?", (_key(query, mark), name))
             done = base.execute(
                 "update job set state = ?, sentence = ?, answer = ?, share = ?, changed = ?, owner = null "
                 "where id = ? and owner = ? and state = 'running'",
@@ -273,6 +294,12 @@ class Jobs:
             raise _unavailable(error) from None
         finally:
             base.close()
+
+
+def _key(query: TableQuery, mark: str) -> str:
+    """Names a question under the data and the policy that the mark names."""
+    text = json.dumps(query.to_mapping(), sort_keys=True)
+    return hashlib.sha256(f"{mark}\n{text}".encode()).hexdigest()
 
 
 def _unavailable(error: Exception) -> ProblemError:

@@ -11,6 +11,7 @@ import numpy as np
 from lustrum.formats.placing import WIDEST
 from lustrum.model import Category, CellStatus, Release, TableAxis
 from lustrum.model.text import say
+from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.arrange import Arrangement, arrange, meaning, sort_key
 from lustrum.server.display import View
 from lustrum.server.figures import NO_PERCENTAGE, THIN_SPACE, number
@@ -155,9 +156,10 @@ def named(category: Category, names: str) -> str:
     """A category by its label, its code or both."""
     if names == "codes":
         return category.code
-    if names == "both" and category.code != category.label:
-        return say("{code} {label}", code=category.code, label=category.label)
-    return category.label
+    label = say("Total") if category.code == TOTAL_CODE else category.label
+    if names == "both" and category.code != label:
+        return say("{code} {label}", code=category.code, label=label)
+    return label
 
 
 class _Writer:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from lustrum.model import QueryError
+from lustrum.model.text import say
 
 __all__ = ["MOST_CODES", "escaped", "list_of", "listed", "successor"]
 
@@ -48,11 +49,23 @@ def list_of(text: str, where: str) -> list[str]:
     for part in text.split(","):
         first, dots, last = part.partition("..")
         if not first or (dots and not last):
-            raise QueryError(f"{where} must list codes such as 1,2,7..12, not {text!r}.")
+            raise QueryError(
+                say(
+                    "{where} must list codes such as 1,2,7..12, not {text!r}.",
+                    where=where,
+                    text=text,
+                )
+            )
         more = _counted(unquote(first), unquote(last), where) if dots else [unquote(first)]
         codes.extend(more)
         if len(codes) > MOST_CODES:
-            raise QueryError(f"{where} lists more than {MOST_CODES} codes; list fewer.")
+            raise QueryError(
+                say(
+                    "{where} lists more than {most} codes; list fewer.",
+                    where=where,
+                    most=MOST_CODES,
+                )
+            )
     return codes
 
 
@@ -80,7 +93,13 @@ def _counted(first: str, last: str, where: str) -> list[str]:
     if low is not None and high is not None and low[1] == high[1]:
         steps = int(high[2]) - int(low[2])
         if steps >= MOST_CODES:
-            raise QueryError(f"{where} lists more than {MOST_CODES} codes; list fewer.")
+            raise QueryError(
+                say(
+                    "{where} lists more than {most} codes; list fewer.",
+                    where=where,
+                    most=MOST_CODES,
+                )
+            )
         for _ in range(steps):
             following = successor(codes[-1])
             if following is None:
@@ -88,7 +107,12 @@ def _counted(first: str, last: str, where: str) -> list[str]:
             codes.append(following)
     if codes[-1] != last:
         raise QueryError(
-            f"{where}: {first!r} to {last!r} is no range; both ends must be alike but for the number at "
-            "their end, and the smaller one first."
+            say(
+                "{where}: {first!r} to {last!r} is no range; both ends must be alike but for the "
+                "number at their end, and the smaller one first.",
+                where=where,
+                first=first,
+                last=last,
+            )
         )
     return codes

@@ -6,6 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lustrum.model.text import say
 from lustrum.server.errors import incident, response
 from lustrum.server.problems import Problem
 from lustrum.server.templating import Pages
@@ -122,7 +123,10 @@ class SizeLimits:
             await self.app(scope, receive, send)
             return
         if len(scope["query_string"]) > MAX_QUERY:
-            sentence = f"The address is too long; {MAX_QUERY // 1024} kB after the '?' is the most."
+            sentence = say(
+                "The address is too long; {most} kB after the '?' is the most.",
+                most=MAX_QUERY // 1024,
+            )
             await self._refuse(Problem.of_status(414, sentence), scope, receive, send)
             return
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
@@ -130,7 +134,7 @@ class SizeLimits:
             return
         body = await _body(scope, receive)
         if body is None:
-            sentence = f"The body is too large; {MAX_BODY // 1024} kB is the most."
+            sentence = say("The body is too large; {most} kB is the most.", most=MAX_BODY // 1024)
             await self._refuse(Problem.of_status(413, sentence), scope, receive, send)
             return
         replayed = False

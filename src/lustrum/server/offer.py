@@ -250,7 +250,9 @@ def find(desk: Desk, name: str) -> Offer:
     names = desk.names()
     if name not in names:
         there = ", ".join(names) or "none yet"
-        raise not_found(f"There is no dataset {name!r}; there are: {there}.")
+        raise not_found(
+            say("There is no dataset {name!r}; there are: {there}.", name=name, there=there)
+        )
     return Offer(desk.dataset(name), desk.policy(name), desk)
 
 

@@ -7,13 +7,12 @@ that changed into place; so there is one place where the form is made, and that 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from lustrum._version import __version__
 from lustrum.model import QueryError, TableQuery
+from lustrum.model.text import say
 from lustrum.release import Desk
 from lustrum.server import forms, variable_pages
 from lustrum.server.api_datasets import matches
@@ -22,7 +21,7 @@ from lustrum.server.hints import Hint, hint, mistaken
 from lustrum.server.offer import Offer, catalogue, find, fitted
 from lustrum.server.templating import Pages
 
-__all__ = ["here", "router"]
+__all__ = ["router"]
 
 
 def router(desk: Desk, pages: Pages) -> APIRouter:
@@ -40,15 +39,14 @@ def router(desk: Desk, pages: Pages) -> APIRouter:
         ]
         return pages.render(
             "home.html",
-            **here(request),
             datasets=found,
             wanted=wanted,
             search=len(everything) > 1 or bool(wanted),
         )
 
     @routes.get("/accessibility")
-    def accessibility(request: Request) -> Response:
-        return pages.render("accessibility.html", **here(request))
+    def accessibility() -> Response:
+        return pages.render("accessibility.html")
 
     @routes.get("/datasets/{name}/about")
     def about(name: str, request: Request) -> Response:
@@ -63,7 +61,6 @@ def router(desk: Desk, pages: Pages) -> APIRouter:
         ]
         return pages.render(
             "about.html",
-            **here(request),
             offer=offer,
             dataset=offer.dataset,
             variables=found,
@@ -76,7 +73,6 @@ def router(desk: Desk, pages: Pages) -> APIRouter:
         query = _asked(request, name)
         return pages.render(
             "builder.html",
-            **here(request),
             **_form(offer, query),
             hint=None if query is None else _hint(offer, query, request),
             lossy=query is not None and query != fitted(query),
@@ -98,15 +94,8 @@ def router(desk: Desk, pages: Pages) -> APIRouter:
             said = mistaken(error)
         return pages.render("_hint.html", dataset=offer.dataset, hint=said)
 
-    routes.include_router(variable_pages.router(desk, pages, here))
+    routes.include_router(variable_pages.router(desk, pages))
     return routes
-
-
-def here(request: Request) -> dict[str, Any]:
-    """What the head and foot of a page need: its own address without the language, and the version."""
-    query = request.scope["query_string"].decode("latin-1")
-    path = quote(request.scope["path"])
-    return {"here": f"{path}?{query}" if query else path, "version": __version__}
 
 
 def _form(offer: Offer, query: TableQuery | None) -> dict[str, Any]:
@@ -131,5 +120,5 @@ def _asked(request: Request, name: str) -> TableQuery | None:
 def _search(request: Request) -> str:
     for name in request.query_params:
         if name != "q":
-            raise QueryError(f"There is no parameter {name!r}; there is: q.")
+            raise QueryError(say("There is no parameter {name!r}; there is: q.", name=name))
     return request.query_params.get("q", "").strip()[:200]

@@ -25,7 +25,13 @@ class Questions:
         self.settings = settings
         self.metrics = metrics
         self._gate = Gate(settings)
-        self.jobs = Jobs(desk.store.root, self._in_background, settings, metrics)
+        self.jobs = Jobs(
+            desk.store.root,
+            self._in_background,
+            settings,
+            metrics,
+            mark=lambda query: desk.mark(query.dataset),
+        )
 
     def ask(self, query: TableQuery) -> Answer:
         """The answer to a question, while its asker waits."""
@@ -53,8 +59,10 @@ class Questions:
             return self.desk.foresee(query)
 
     def answer_of(self, job: Job) -> Answer | None:
-        """What a job has found, with the dataset and the policy of today."""
-        decision = self.jobs.result(job.id) if job.state == "done" else None
+        """What a job has found, if that still holds under the data and the policy of today."""
+        if job.state != "done":
+            return None
+        decision = self.jobs.result(job.id, self.desk.mark(job.query.dataset))
         if decision is None:
             return None
         return Answer(decision, find_or_mistake(self.desk, decision.query.dataset))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -36,7 +35,7 @@ _KINDS = {"codes": "codes", "where": "among"}
 _RANGE = re.compile(r"(.+?)\s*(?:\.\.|–|-)\s*(.+)\Z", re.DOTALL)
 
 
-def router(desk: Desk, pages: Pages, here: Callable[[Request], dict[str, Any]]) -> APIRouter:
+def router(desk: Desk, pages: Pages) -> APIRouter:
     """The routes of variables."""
     routes = APIRouter(include_in_schema=False)
 
@@ -46,13 +45,18 @@ def router(desk: Desk, pages: Pages, here: Callable[[Request], dict[str, Any]]) 
         names = [v.name for v in offer.dataset.variables]
         if variable not in names:
             raise not_found(
-                f"Dataset {name!r} has no variable {variable!r}; {choices(variable, names)}."
+                say(
+                    "Dataset {dataset!r} has no variable {name!r}; {choices}.",
+                    dataset=name,
+                    name=variable,
+                    choices=choices(variable, names),
+                )
             )
         described = offer.dataset.variable(variable)
         own = _own(request)
         kind = own.get("as", "")
         if kind and kind not in _KINDS:
-            raise QueryError(f"'as' must be 'codes' or 'where', not {kind!r}.")
+            raise QueryError(say("'as' must be 'codes' or 'where', not {kind!r}.", kind=kind))
         pairs = [(k, v) for k, v in request.query_params.multi_items() if k not in _OWN]
         query = fitted(forms.read(forms.tidied(pairs), name))
         chosen = _chosen(query, described, kind, own.get("add", ""))
@@ -75,7 +79,6 @@ def router(desk: Desk, pages: Pages, here: Callable[[Request], dict[str, Any]]) 
         others = [described.category(code) for code in chosen if code not in on_page]
         return pages.render(
             "variable.html",
-            **here(request),
             offer=offer,
             dataset=offer.dataset,
             variable=described,
@@ -116,7 +119,7 @@ def typed(text: str, variable: Variable, every: tuple[Category, ...]) -> list[st
             first, last = sorted((order.index(ends[1]), order.index(ends[2])))
             codes += order[first : last + 1]
         elif ".." in part:
-            codes += list_of(part, f"The codes of {variable.label!r}")
+            codes += list_of(part, say("The codes of {variable!r}", variable=variable.label))
         else:
             variable.category(part)
     for code in codes:
@@ -129,7 +132,9 @@ def _own(request: Request) -> dict[str, str]:
     for name, value in request.query_params.multi_items():
         if name in _OWN:
             if name in own:
-                raise QueryError(f"The parameter {name!r} stands twice; once is right.")
+                raise QueryError(
+                    say("The parameter {name!r} stands twice; once is right.", name=name)
+                )
             own[name] = value
     return own
 
@@ -142,7 +147,10 @@ def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> lis
         axis = next((a for a in query.by if a.variable == variable.name), None)
         if axis is None:
             raise QueryError(
-                f"The variable {variable.name!r} is not in the table; add by={variable.name}."
+                say(
+                    "The variable {variable!r} is not in the table; add by={variable}.",
+                    variable=variable.name,
+                )
             )
         codes = list(axis.codes or ())
         every = variable.level(axis.level).categories if axis.level else every
@@ -194,7 +202,7 @@ def _offset(text: str, total: int) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal()) or len(text) > 9:
-        raise QueryError(f"'offset' must be a whole number, not {text!r}.")
+        raise QueryError(say("'offset' must be a whole number, not {text!r}.", text=text))
     return min(int(text), max(total - 1, 0)) // PAGE * PAGE
 
 

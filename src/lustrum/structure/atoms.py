@@ -78,6 +78,10 @@ def atom_of_codes(codes: int, sets: Iterable[npt.NDArray[np.int64]]) -> npt.NDAr
     piece = np.zeros(codes, dtype=np.int64)
     pieces = 1
     for members in sets:
+        if members.size == 1:  # the usual case: a piece of its own
+            piece[members] = pieces
+            pieces += 1
+            continue
         inside, renamed = np.unique(piece[members], return_inverse=True)
         piece[members] = pieces + renamed
         pieces += inside.size

@@ -1,0 +1,356 @@
+"""Every sentence in every language, and the language of a page in its address alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Catalog
+from fastapi.testclient import TestClient
+
+from lustrum.model.text import say, say_many
+from lustrum.release import Desk
+from lustrum.server import create_app
+from lustrum.server.languages import LOCALES, languages
+from lustrum.server.settings import Settings
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "translations.py"
+THIN, WIDE = "\u202f", "\u00a0"
+QUESTION = "by=age:ten-year&by=sex&totals=on"
+TABLE = f"/datasets/demo/table?{QUESTION}"
+PAGES = {
+    "home": "/",
+    "search": "/?q=nothing-like-it",
+    "found": "/?q=census",
+    "accessibility": "/accessibility",
+    "builder": "/datasets/demo",
+    "filled": "/datasets/demo?by=area&by=age&codes=age:1..4&where=region:1",
+    "refused hint": "/datasets/demo?by=area&by=age",
+    "about": "/datasets/demo/about",
+    "search about": "/datasets/demo/about?q=calder",
+    "variable": "/datasets/demo/variables/age?level=life-stage",
+    "chooser": "/datasets/demo/variables/area?as=where&where=area:1-01-001",
+    "answer": TABLE,
+    "percentages": f"{TABLE}&show=row-percent&bounds=on&empty=hide&margins=off",
+    "chart": f"{TABLE}&as=chart&bounds=on",
+    "three variables": "/datasets/demo/table?by=age:life-stage&by=sex&by=employment&totals=on",
+    "codes": "/datasets/demo/table?by=age&codes=age:1..4&totals=on&where=region:1",
+    "pages": "/datasets/demo/table?by=area&by=sex",
+    "refusal": "/datasets/demo/table?by=area&by=age",
+    "no way out": "/datasets/demo/table?by=sex&by=age&by=region&by=education",
+    "no variable": "/datasets/demo/table",
+    "mistake": "/datasets/demo/table?by=agge",
+    "range": "/datasets/demo/table?by=age&codes=age:9..1",
+    "parameter": "/?wrong=1",
+    "not found": "/nothing",
+    "no dataset": "/datasets/nothing",
+}
+SAID = ("aria-label", "title", "alt", "placeholder")
+
+
+class Text(HTMLParser):
+    """What a page says, piece by piece, and where it leads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self.links: list[dict[str, str]] = []
+        self.html: dict[str, str] = {}
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        own = {name: value or "" for name, value in attrs}
+        self._open.append(tag)
+        if tag == "html":
+            self.html = own
+        if tag in ("a", "form") or own.get("rel") == "alternate":
+            self.links.append(own)
+        sentences = [v for k, v in own.items() if k in SAID or (k.startswith("data-") and " " in v)]
+        self.pieces += [re.sub(r"\s+", " ", text) for text in sentences]
+
+    def handle_data(self, data: str) -> None:
+        text = re.sub(r"[ \n\t]+", " ", data).strip(" ")
+        if text and self._open[-1] not in ("style", "script", "code"):
+            self.pieces.append(text)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    """The script that keeps the files of translations up to date."""
+    spec = importlib.util.spec_from_file_location("translations", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def sentences(script: Any) -> Catalog:
+    """Every sentence of the code."""
+    found: Catalog = script.collected()
+    return found
+
+
+@pytest.fixture(scope="module")
+def waiting(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    """A server that puts every table off and never begins with it."""
+    copy = tmp_path_factory.mktemp("waiting") / "data"
+    shutil.copytree(root, copy)
+    return TestClient(
+        create_app(Desk(copy, workers=1), Settings(background_cells=1)),
+        base_url="http://lustrum.test",
+    )
+
+
+@pytest.mark.parametrize("path", sorted(LOCALES.glob("*.po")), ids=lambda path: path.stem)
+def test_every_sentence_is_translated_with_the_same_names_in_brackets(
+    path: Path, script: Any, sentences: Catalog
+) -> None:
+    assert list(script.missing(script.read(path), sentences)) == []
+    assert path.read_text("utf-8") == script.written(script.read(path))
+
+
+def test_a_sentence_that_is_missing_or_has_other_names_is_found(script: Any) -> None:
+    template, own = Catalog(), Catalog(locale="fr")
+    for one in ("A {x}", "B {x}", "C", ("{number} d", "{number} ds")):
+        template.add(one)
+    own.add("A {x}", "a {x}")
+    own.add("B {x}", "b {y}")
+    own.add(("{number} d", "{number} ds"), ("un d", "{number} ds"))
+    problems = list(script.missing(own, template))
+    assert problems == ["other names in brackets: 'b {y}'", "not translated: 'C'"]
+    own.add(("{number} d", "{number} ds"), ("un d", ""))
+    assert len(list(script.missing(own, template))) == 3
+
+
+def test_french_has_the_spaces_and_quotes_of_french() -> None:
+    for text in _texts(LOCALES / "fr.po"):
+        assert not re.search(r" [;:?!»]|« |[^\s\u00a0\u202f?][;?!](\s|$)", text), text
+        assert "'" not in text, text
+        assert '"' not in text.replace('{{"', ""), text
+
+
+def _texts(path: Path) -> Iterator[str]:
+    french = languages()[path.stem].translations._catalog
+    yield from (text for key, text in french.items() if key and isinstance(text, str))
+
+
+def test_none_and_one_share_a_form_in_french() -> None:
+    french = languages()["fr"]
+
+    def cells(number: int) -> Any:
+        one, many = "{number:,} cell of at most {most:,}.", "{number:,} cells of at most {most:,}."
+        return french.say(say_many(one, many, number, most=20_000))
+
+    assert cells(0) == f"0 case sur 20{THIN}000 au plus."
+    assert cells(1) == f"1 case sur 20{THIN}000 au plus."
+    assert cells(1234) == f"1{THIN}234 cases sur 20{THIN}000 au plus."
+
+
+def test_numbers_are_written_as_the_language_does() -> None:
+    french, english = languages()["fr"], languages()["en"]
+    assert french.number(1234567.5) == f"1{THIN}234{THIN}567,5"
+    assert english.number(1234567.5) == "1,234,567.5"
+    assert french.formatted(0.256, ".2f") == "0,26"
+    assert english.formatted(0.256, ".2f") == "0.26"
+    assert re.fullmatch(r"20\s%", french.formatted(0.2, ".0%"))
+    assert re.fullmatch(r"12,5\s%", french.formatted(0.125, ".1%"))
+    assert english.formatted(0.2, ".0%") == "20%"
+    text = say("At most {share:.0%} of the cells between 1 and {small}.", share=0.2, small=5)
+    assert re.search(r"20\s%", french.say(text))
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
+def test_a_french_page_says_nothing_in_english(
+    client: TestClient, sentences: Catalog, path: str
+) -> None:
+    answer = client.get(f"/fr{path}")
+    assert answer.status_code in (200, 400, 404)
+    page = Text(answer.text)
+    assert page.html["lang"] == "fr"
+    assert _english(page, sentences, client) == []
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
+def test_the_english_page_would_be_found_out(
+    client: TestClient, sentences: Catalog, path: str
+) -> None:
+    page = Text(client.get(f"/en{path}").text)
+    assert page.html["lang"] == "en"
+    assert len(_english(page, sentences, client)) > 3
+
+
+def _english(page: Text, sentences: Catalog, client: TestClient) -> list[str]:
+    """The pieces of a page that are English sentences of ours rather than labels of the data."""
+    data = _labels(client)
+    french = languages()["fr"]
+    patterns = []
+    for message in sentences:
+        forms = message.id if isinstance(message.id, tuple) else (message.id,)
+        for form in forms:
+            fixed = re.split(r"\{[^}]*\}|%\(\w+\)s", form)
+            words = re.findall(r"[^\W\d]{2,}", " ".join(fixed))
+            if words and french.gettext(forms[0]) != forms[0]:
+                patterns.append(".+".join(re.escape(part) for part in fixed))
+    every = re.compile("|".join(patterns))
+    return [text for text in page.pieces if text not in data and every.fullmatch(text)]
+
+
+def _labels(client: TestClient) -> set[str]:
+    found = {"Lustrum", "API", "Notes", "Python", "R"}
+    for name in ("demo", "businesses"):
+        whole = client.get(f"/api/v1/datasets/{name}").json()
+        todo: list[Any] = [whole]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, dict):
+                todo += [v for k, v in item.items() if k not in ("rules", "policy")]
+            elif isinstance(item, list):
+                todo += item
+            elif isinstance(item, str):
+                found.add(item)
+    return found
+
+
+def test_labels_of_the_data_stay_as_the_dataset_has_them(client: TestClient) -> None:
+    page = Text(client.get("/fr/datasets/demo/variables/area?level=district").text)
+    # The catalogue has a word for it, but here it is the name of a variable.
+    assert languages()["fr"].gettext("Area") != "Area"
+    assert "Area" in page.pieces
+    assert languages()["fr"].gettext("Area") not in page.pieces
+    table = Text(client.get("/fr/datasets/demo/table?by=region&by=sex&totals=on").text)
+    assert {"Region", "Upper Merrow", "Sex", "Male", "Total"} <= set(table.pieces)
+
+
+def test_figures_are_grouped_by_narrow_spaces(client: TestClient) -> None:
+    pieces = Text(client.get(f"/fr{TABLE}").text).pieces
+    assert any(re.fullmatch(rf"\d{{1,3}}({THIN}\d{{3}})+", piece) for piece in pieces)
+    shares = Text(client.get(f"/fr{TABLE}&show=row-percent").text).pieces
+    assert "100,0" in shares
+    assert not any(re.fullmatch(r"\d+\.\d+", piece) for piece in shares)
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
+def test_every_link_keeps_the_language_but_for_the_switch(client: TestClient, path: str) -> None:
+    for code in languages():
+        own = "" if code == "en" else f"/{code}"
+        page = Text(client.get(f"/{code}{path}").text)
+        switch = {
+            a["hreflang"]: a.get("href", a.get("action", "")) for a in page.links if "hreflang" in a
+        }
+        assert list(switch) == list(languages())
+        for other, there in switch.items():
+            assert Text(client.get(there).text).html["lang"] == other
+            assert there.removeprefix(f"/{other}") == path
+        for link in page.links:
+            address = link.get("href", link.get("action", ""))
+            if "hreflang" in link or address.startswith(("#", "/api/")):
+                continue
+            address = address.removeprefix("http://lustrum.test")
+            at_home = address.partition("?")[0] == f"/{code}/"
+            assert at_home or address.startswith(f"{own}/datasets/") or "/accessibility" in address
+            if own:
+                assert address.startswith(f"{own}/")
+            else:
+                assert not address.startswith("/fr")
+
+
+def test_an_answer_that_is_refused_by_a_mistake_keeps_its_whole_address(client: TestClient) -> None:
+    page = Text(client.get("/datasets/demo/table?by=agge&where=region:1").text)
+    there = [a["href"] for a in page.links if a.get("hreflang") == "fr"]
+    assert there == ["/fr/datasets/demo/table?by=agge&where=region:1"] * 2
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "/fr//evil.example/x", "/en//evil.example"])
+def test_no_address_makes_a_page_link_to_another_server(client: TestClient, path: str) -> None:
+    page = Text(client.get(f"http://lustrum.test{path}").text)
+    assert page.links
+    assert not any(a.get("href", "").startswith("//") for a in page.links)
+    assert all("//" not in a["href"] for a in page.links if "hreflang" in a)
+
+
+def test_an_address_too_long_is_not_repeated_in_the_page(client: TestClient) -> None:
+    answer = client.get(f"/fr/datasets/demo/table?by={'x' * 9000}")
+    assert answer.status_code == 414
+    assert "L’adresse est trop longue" in answer.text
+    assert "xxx" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("header", "there"),
+    [
+        ("fr", "/fr/"),
+        ("fr-CA,fr;q=0.9,en;q=0.8", "/fr/"),
+        ("de, fr;q=0.5", "/fr/"),
+        ("en-GB,en;q=0.9,fr;q=0.8", None),
+        ("en;q=0.2, fr;q=0.7", "/fr/"),
+        ("fr;q=0, en", None),
+        ("fr;q=nonsense", None),
+        ("", None),
+        ("xx", None),
+    ],
+)
+def test_the_start_page_goes_by_what_the_browser_prefers(
+    client: TestClient, header: str, there: str | None
+) -> None:
+    answer = client.get("/", headers={"Accept-Language": header}, follow_redirects=False)
+    if there is None:
+        assert answer.status_code == 200
+        assert Text(answer.text).html["lang"] == "en"
+    else:
+        assert answer.status_code == 307
+        assert answer.headers["location"] == there
+        assert answer.headers["vary"] == "Accept-Language"
+
+
+def test_whoever_has_chosen_a_language_keeps_it_whatever_the_browser_prefers(
+    client: TestClient,
+) -> None:
+    french = {"Accept-Language": "fr"}
+    for path in ("/en/", "/datasets/demo", TABLE):
+        answer = client.get(path, headers=french, follow_redirects=False)
+        assert answer.status_code == 200
+        page = Text(answer.text)
+        assert page.html["lang"] == "en"
+        homes = [a["href"] for a in page.links if a.get("href") in ("/", "/en/", "/fr/")]
+        assert "/" not in homes
+        assert "/en/" in homes
+
+
+def test_a_table_that_waits_says_so_in_french(waiting: TestClient, sentences: Catalog) -> None:
+    answer = waiting.get(f"/fr{TABLE}", follow_redirects=False)
+    assert answer.status_code == 303
+    there = answer.headers["location"]
+    assert there.startswith("/fr/jobs/")
+    page = Text(waiting.get(there).text)
+    assert page.html["lang"] == "fr"
+    assert "Le tableau attend son tour." in page.pieces
+    assert _english(page, sentences, waiting) == []
+    assert [a["href"] for a in page.links if a.get("hreflang") == "en"] == [there[3:]] * 2
+    waiting.post(f"{there}/cancel")
+    ended = Text(waiting.get(there).text)
+    assert "Le calcul du tableau a été annulé" in ended.pieces
+    assert _english(ended, sentences, waiting) == []
+
+
+def test_an_unknown_language_is_an_unknown_address(client: TestClient) -> None:
+    assert client.get("/xx/datasets/demo").status_code == 404
+
+
+def test_programs_get_the_same_in_every_language(client: TestClient) -> None:
+    address = f"/api/v1/tables?dataset=demo&{QUESTION}"
+    assert client.get(f"/fr{address}").json() == client.get(address).json()
+    mistake = client.get("/fr/api/v1/tables?dataset=demo&by=agge").json()["detail"]
+    assert mistake.startswith("Dataset 'demo' has no variable 'agge'; did you mean 'age'?")
