@@ -149,8 +149,8 @@ def test_swapping_keeps_what_is_not_swapped_and_spreads_the_rest_evenly(
 @pytest.mark.parametrize(
     ("matrix", "base", "sentence"),
     [
-        ([[1.0, 0.0]], None, "must be square"),
-        ([], None, "must be square"),
+        ([[1.0], [1.0]], None, "a column for every row"),
+        ([], None, "a column for every row"),
         ([[1.5, -0.5], [0.0, 1.0]], None, "from 0 to 1"),
         ([[float("nan"), 1.0], [0.0, 1.0]], None, "from 0 to 1"),
         ([[0.5, 0.4], [0.0, 1.0]], None, "Row 0 .* 0.9; every row"),

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, reject, settings
 from scipy.optimize import LinearConstraint, minimize
 
-from lustrum.model import InputError
+from lustrum.model import InputError, MatrixChannel
 from lustrum.protect import RoundingChannel
-from lustrum.protect.perturbation import PerturbationDesign, WideChannel, differencing_risk
+from lustrum.protect.perturbation import PerturbationDesign, differencing_risk
 from lustrum.protect.perturbation.design import design
 
 # Four perturbation tables made with the R package ptable by the national statistical institutes of the
@@ -204,7 +204,7 @@ def test_the_mapping_builds_the_design_again() -> None:
 @given(published=st.integers(0, 30), base=st.sampled_from([None, 1, 2]))
 def test_support_of_a_wide_matrix_is_what_it_can_reach(published: int, base: int | None) -> None:
     matrix = [[1, 0, 0, 0, 0], [0.5, 0, 0.5, 0, 0], [0.2, 0, 0.5, 0, 0.3]]
-    channel = WideChannel(matrix, base)
+    channel = MatrixChannel(matrix, base)
     true = np.arange(3 if base is None else 60)
     rows = channel.transitions(true)
     assert np.allclose(np.bincount(rows.origin, weights=rows.probability), 1)
@@ -218,11 +218,11 @@ def test_support_of_a_wide_matrix_is_what_it_can_reach(published: int, base: int
 
 def test_a_wide_matrix_is_checked_like_a_square_one() -> None:
     with pytest.raises(InputError, match="a column for every row"):
-        WideChannel([[1.0], [1.0]])
+        MatrixChannel([[1.0], [1.0]])
     with pytest.raises(InputError, match="adds up to"):
-        WideChannel([[0.5, 0.4]])
+        MatrixChannel([[0.5, 0.4]])
     with pytest.raises(InputError, match="residue base"):
-        WideChannel([[0.5, 0.5]], 2)
+        MatrixChannel([[0.5, 0.5]], 2)
 
 
 def given_away(channel: object, parts: int, largest: int, keyed: bool) -> dict[object, object]:
@@ -317,7 +317,7 @@ def test_a_matrix_that_hides_everything_is_safe() -> None:
 
 
 def test_with_keys_zeros_must_stay() -> None:
-    moving = WideChannel([[0.5, 0.5, 0], [0.25, 0.5, 0.25]])
+    moving = MatrixChannel([[0.5, 0.5, 0], [0.25, 0.5, 0.25]], 1)
     with pytest.raises(InputError, match="zeros must stay"):
         differencing_risk(moving, keyed=True)
     with pytest.raises(InputError, match="2 parts or more"):

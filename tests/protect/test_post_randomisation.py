@@ -11,7 +11,8 @@ from hypothesis import given
 from scipy import stats
 
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
-from lustrum.protect.post_randomisation import PostRandomisation, estimate, invariant, randomise
+from lustrum.protect.invariant import invariant
+from lustrum.protect.post_randomisation import PostRandomisation, estimate, randomise
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import RecordsEngine
 
@@ -271,7 +272,9 @@ def test_what_cannot_be_done_is_one_sentence() -> None:
         estimate([1, 2], [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(InputError, match="they must match"):
         estimate([1, 2, 3], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(InputError, match="one for each row"):
+    with pytest.raises(InputError, match="one column per code"):
+        estimate([1, 2], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    with pytest.raises(InputError, match="one per row"):
         invariant(MATRIX, [1, 2])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import stats
 from lustrum.model import InputError, Table
 from lustrum.model.hierarchy import Category
 from lustrum.model.table import TableAxis
-from lustrum.protect.inner import Inner
+from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.table_swapping import TableSwapping, _strides, swap_table, walk
 
 shapes = st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple)
@@ -185,8 +186,8 @@ def test_totals_add_up_and_bounds_hold_the_truth(seed: int, order: int) -> None:
     rng = np.random.default_rng(seed)
     table = with_totals(rng.integers(0, 5, (3, 3, 3)))
     release = TableSwapping(order, sweeps=20).apply(table, rng)
-    inner = Inner(table.axes)
-    assert np.array_equal(release.published, inner.roll_up(inner.of(release.published)))
+    inner = InnerTable.of(table.axes, "A test")
+    assert np.array_equal(release.published, inner.added_up(inner.take(release.published)))
     assert release.low is not None
     assert release.high is not None
     assert np.all((release.low <= table.values) & (table.values <= release.high))
@@ -204,6 +205,25 @@ def test_a_total_of_more_than_is_shown_moves_with_what_is_shown() -> None:
     change = release.published - part.values
     assert change.any()
     assert np.array_equal(change[2], change[:2].sum(axis=0))
+
+
+@given(seed=st.integers(0, 2**32))
+def test_a_turned_and_sorted_table_is_swapped_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, 2**64, (5, 5, 5), dtype=np.uint64)
+    table = replace(with_totals(rng.integers(0, 5, (3, 3, 3))), keys=keys)
+    picks = [rng.permutation(5) for _ in range(3)]
+    order = rng.permutation(3).tolist()
+    moved = table.take(picks)
+    turned = Table(
+        tuple(moved.axes[a] for a in order), moved.values.transpose(order),
+        keys=keys[np.ix_(*picks)].transpose(order),
+    )  # fmt: skip
+    straight = TableSwapping(1, sweeps=5).apply(table).published
+    assert np.array_equal(
+        TableSwapping(1, sweeps=5).apply(turned).published,
+        straight[np.ix_(*picks)].transpose(order),
+    )
 
 
 def test_impossible_cells_stay_empty_and_keys_decide_without_a_generator() -> None:

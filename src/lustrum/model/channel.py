@@ -23,6 +23,7 @@ __all__ = [
     "ComposedChannel",
     "MatrixChannel",
     "ObservedChannel",
+    "row_entries",
     "swapping_channel",
 ]
 
@@ -36,15 +37,22 @@ _NO_BOUND = 2**62
 
 @dataclass(frozen=True, eq=False)
 class MatrixChannel:
-    """A square transition matrix for the values from 0 up, with rows above the cap if wanted.
+    """A transition matrix for the values from 0 up, with rows above the cap if wanted.
 
-    Without ``residue_base`` a count above the cap is an error, as nothing says what becomes of it.
+    Without ``residue_base`` a count above the cap is an error, as nothing says what becomes of it. The last
+    value of a square matrix cannot move up. With more columns than rows it may reach ``L + 1`` and more, so
+    that all counts above can move up and down alike (``residue_base=1``).
 
     >>> flip = MatrixChannel([[0.75, 0.25], [0.25, 0.75]])
     >>> flip
     MatrixChannel(values 0 to 1)
     >>> flip.stay(0, 1)
     0.75
+    >>> coin = MatrixChannel([[1.0, 0.0, 0.0], [0.25, 0.5, 0.25]], residue_base=1)
+    >>> coin.transitions(np.array([7])).published.tolist()
+    [6, 7, 8]
+    >>> [bound.tolist() for bound in coin.support(np.array([0, 2]))]
+    [[0, 1], [1, 3]]
     """
 
     matrix: Floats
@@ -76,10 +84,7 @@ class MatrixChannel:
         """The entries above 0 of each row; counts above the cap move by the steps of their class."""
         rows = self.rows_of(true)
         first, published, probability = self._entries
-        length = np.diff(first)[rows]
-        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
-        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
-        entry = np.repeat(first[rows], length) + within
+        origin, entry = row_entries(first[rows], np.diff(first)[rows])
         shift = np.asarray(true, dtype=np.int64) - rows
         return Transitions(origin, published[entry] + shift[origin], probability[entry])
 
@@ -90,7 +95,7 @@ class MatrixChannel:
         low = np.full(published.shape, np.iinfo(np.int64).max)
         high = np.full(published.shape, -1, dtype=np.int64)
         least, most = self._origins
-        known = (published >= 0) & (published <= self.cap)
+        known = (published >= 0) & (published < least.size)
         place = np.where(known, published, 0)
         low = np.where(known, least[place], low)
         high = np.where(known, most[place], high)
@@ -183,13 +188,10 @@ class ComposedChannel:
         twice = self.second.transitions(middle)
         order = np.argsort(twice.origin, kind="stable")
         starts = np.searchsorted(twice.origin[order], np.arange(middle.size + 1))
-        length = np.diff(starts)[place]
-        entry = np.repeat(starts[place], length) + (
-            np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
-        )
-        origin = np.repeat(once.origin, length)
+        step, entry = row_entries(starts[place], np.diff(starts)[place])
+        origin = once.origin[step]
         published = twice.published[order][entry]
-        chance = np.repeat(once.probability, length) * twice.probability[order][entry]
+        chance = once.probability[step] * twice.probability[order][entry]
         pairs, slot = np.unique(np.stack([origin, published], axis=1), axis=0, return_inverse=True)
         total = np.bincount(slot.ravel(), weights=chance, minlength=len(pairs)).astype(np.float64)
         return Transitions(pairs[:, 0].astype(np.intp), pairs[:, 1], total)
@@ -244,9 +246,7 @@ class ObservedChannel:
         true = np.asarray(true, dtype=np.int64)
         first = np.searchsorted(self._pairs[:, 0], true, side="left")
         length = np.searchsorted(self._pairs[:, 0], true, side="right") - first
-        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
-        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
-        entry = np.repeat(first, length) + within
+        origin, entry = row_entries(first, length)
         cells = self._cells[entry].astype(np.float64)
         total = np.bincount(origin, weights=cells, minlength=true.size)
         return Transitions(origin, self._pairs[entry, 1], cells / total[origin])
@@ -278,6 +278,19 @@ class ObservedChannel:
         return float((kept / np.bincount(place, cells, minlength=values.size)).mean())
 
 
+def row_entries(first: npt.ArrayLike, length: Ints) -> tuple[npt.NDArray[np.intp], Ints]:
+    """The entries of rows laid end to end: of which row each is, and its place.
+
+    Row ``i`` has the ``length[i]`` entries that begin at place ``first[i]``.
+
+    >>> [part.tolist() for part in row_entries([5, 0], np.array([2, 3]))]
+    [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
+    """
+    row = np.repeat(np.arange(length.size, dtype=np.intp), length)
+    within = np.arange(row.size) - np.repeat(np.cumsum(length) - length, length)
+    return row, np.repeat(np.asarray(first, dtype=np.int64), length) + within
+
+
 def swapping_channel(rate: float, values: int) -> MatrixChannel:
     """What record swapping does to a cell, as Shlomo, Antal and Elliot (2015, section 4.2) assume.
 
@@ -300,8 +313,10 @@ def swapping_channel(rate: float, values: int) -> MatrixChannel:
 
 def _checked(matrix: npt.ArrayLike) -> Floats:
     array = np.array(matrix, dtype=np.float64)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
-        raise InputError("A transition matrix must be square: one row and one column per value.")
+    if array.ndim != 2 or not array.size or array.shape[1] < array.shape[0]:
+        raise InputError(
+            "A transition matrix has one row per value and a column for every row, or more."
+        )
     if not np.isfinite(array).all() or (array < 0).any() or (array > 1 + _ROUNDING_ERROR).any():
         raise InputError("A transition matrix holds probabilities: numbers from 0 to 1.")
     wrong = np.flatnonzero(np.abs(array.sum(axis=1) - 1) > _ROUNDING_ERROR)

@@ -99,7 +99,7 @@ class ControlledRounding:
             return []
         if self.unbiased:
             raise InputError("Unbiased controlled rounding is for one table, not for several.")
-        first = [_checked(table) for table in tables][0]
+        first, *_ = [_checked(table) for table in tables]
         chance = first.generator(tables[0], rng, str(self.to_mapping()))
         return self._together(tables, chance)
 

@@ -22,6 +22,7 @@ from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.protect.axis_parts import AxisParts
 
 __all__ = ["InnerTable", "Keep", "kept_names"]
 
@@ -69,15 +70,20 @@ class InnerTable:
     below: tuple[Sparse, ...]
 
     @classmethod
-    def of(cls, axes: Sequence[TableAxis], method: str) -> InnerTable:
-        """The inner cells of a table whose other cells are sums of them."""
+    def of(cls, axes: Sequence[TableAxis], method: str, *, partial: bool = False) -> InnerTable:
+        """The inner cells of a table whose other cells are sums of them.
+
+        With ``partial`` a total may hold more than its inner cells; what is not shown of it has no place
+        here.
+        """
         order = tuple(sorted(range(len(axes)), key=lambda a: axes[a].name))
         places, below = [], []
         for position in order:
             axis = axes[position]
             inner = sorted(np.flatnonzero(axis.inner).tolist(), key=axis.codes.__getitem__)
-            below.append(_holds(axis, inner, method))
-            places.append(np.array(inner, dtype=np.intp))
+            parts = AxisParts.of(axis, inner)
+            below.append(_holds(axis, parts, method, partial))
+            places.append(parts.inner)
         return cls(tuple(axes), order, tuple(places), tuple(below))
 
     @property
@@ -111,7 +117,7 @@ class InnerTable:
         return None if bool(open_cells.all()) else open_cells
 
     def added_up(self, inner: npt.NDArray[np.generic]) -> Ints:
-        """All cells of the table from its inner ones."""
+        """All cells of the table as the sums of the inner ones that they hold."""
         return self._spread(inner.astype(np.int64), tuple(range(len(self.order))))
 
     def cliques(self, keep: Keep) -> tuple[Axes, ...]:
@@ -230,26 +236,18 @@ def _along(matrix: Sparse, values: Ints, axis: int) -> Ints:
     return np.moveaxis(np.asarray(flat).reshape(matrix.shape[0], *moved.shape[1:]), 0, axis)
 
 
-def _holds(axis: TableAxis, inner: list[int], method: str) -> Sparse:
-    """Which categories hold which inner ones; all must be sums of inner ones that do not overlap."""
-    owner: dict[int, int] = {}
-    for number, place in enumerate(inner):
-        for member in axis.categories[place].member_set:
-            if owner.setdefault(member, number) != number:
-                raise InputError(
-                    f"{method} needs categories that do not overlap; those of {axis.name!r} do."
-                )
-    sizes = [len(axis.categories[place].member_set) for place in inner]
-    rows = []
-    for category in axis.categories:
-        parts = sorted({owner.get(member, -1) for member in category.member_set})
-        if (parts and parts[0] < 0) or sum(sizes[p] for p in parts) != len(category.member_set):
-            raise InputError(
-                f"{method} needs totals that are sums of inner categories; "
-                f"{category.code!r} of {axis.name!r} is not."
-            )
-        rows.append(parts)
-    indptr = np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64)
-    items = np.array([p for r in rows for p in r], dtype=np.int64)
+def _holds(axis: TableAxis, parts: AxisParts, method: str, partial: bool) -> Sparse:
+    """A row for each category, with a 1 for each inner one that it holds."""
+    if not parts.disjoint:
+        raise InputError(
+            f"{method} needs categories that do not overlap; those of {axis.name!r} do."
+        )
+    if not partial and not parts.whole.all():
+        code = axis.codes[int(np.argmin(parts.whole))]
+        raise InputError(
+            f"{method} needs totals that are sums of inner categories; {code!r} of {axis.name!r} is not."
+        )
+    indptr = np.concatenate(([0], np.cumsum([len(h) for h in parts.held]))).astype(np.int64)
+    items = np.array([p for h in parts.held for p in h], dtype=np.int64)
     ones = np.ones(items.size, dtype=np.int64)
-    return sparse.csr_array((ones, items, indptr), shape=(len(rows), len(inner)))
+    return sparse.csr_array((ones, items, indptr), shape=(len(axis), parts.inner.size))

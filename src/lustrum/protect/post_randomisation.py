@@ -18,10 +18,11 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.records import Records
+from lustrum.protect.invariant import invariant
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
 
-__all__ = ["PostRandomisation", "PramEstimate", "estimate", "invariant", "randomise"]
+__all__ = ["PostRandomisation", "PramEstimate", "estimate", "randomise"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -67,7 +68,7 @@ class PostRandomisation:
         if not 0 <= self.stay <= 1:
             raise InputError(f"A probability to stay lies between 0 and 1, not {self.stay!r}.")
         if self.matrix is not None:
-            checked = MatrixChannel(self.matrix).matrix
+            checked = _square(self.matrix)
             object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in checked))
             if len(variables) > 1 and not self.joint:
                 raise InputError("A matrix is for one variable, or for several with 'joint'.")
@@ -197,28 +198,6 @@ class PostRandomisation:
         return out | {f: True for f in ("joint", "invariant", "controlled") if getattr(self, f)}
 
 
-def invariant(matrix: npt.ArrayLike, frequencies: npt.ArrayLike) -> Floats:
-    """A matrix ``R`` with ``t R = t`` for the frequencies ``t``, in two steps (Gouweleeuw et al. 1998).
-
-    The second step goes back by Bayes' rule: ``R = P Q``, ``Q[b, a] = P[a, b] t[a] / sum_c P[c, b] t[c]``.
-
-    >>> t = np.array([6.0, 3.0, 1.0])
-    >>> (t @ invariant([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], t)).round(9).tolist()
-    [6.0, 3.0, 1.0]
-    """
-    first = MatrixChannel(matrix).matrix
-    t = np.asarray(frequencies, dtype=np.float64)
-    if t.shape != (len(first),) or not np.isfinite(t).all() or (t < 0).any():
-        raise InputError("Frequencies must be 0 or more, one for each row of the matrix.")
-    flow = first * t[:, None]
-    arriving = flow.sum(axis=0)
-    back = np.where(arriving[:, None] > 0, flow.T / np.where(arriving > 0, arriving, 1)[:, None], 0)
-    empty = np.flatnonzero(arriving == 0)
-    back[empty, empty] = 1.0
-    out = first @ back
-    return np.asarray(out / out.sum(axis=1, keepdims=True))
-
-
 @dataclass(frozen=True, eq=False)
 class PramEstimate:
     """Estimated true counts and their standard errors, given the true counts."""
@@ -237,7 +216,7 @@ def estimate(counts: npt.ArrayLike, matrix: npt.ArrayLike, axis: int = 0) -> Pra
     >>> estimate([65, 45], [[0.9, 0.1], [0.2, 0.8]]).values.round(3).tolist()
     [61.429, 48.571]
     """
-    rows = MatrixChannel(matrix).matrix
+    rows = _square(matrix)
     shown = np.moveaxis(np.asarray(counts, dtype=np.float64), axis, 0)
     if shown.shape[0] != len(rows):
         raise InputError(
@@ -262,3 +241,11 @@ def randomise(
     for method in methods:
         records = method.apply_records(records, rng)
     return records
+
+
+def _square(matrix: npt.ArrayLike) -> Floats:
+    """A transition matrix of codes, which cannot become anything but codes."""
+    rows = MatrixChannel(matrix).matrix
+    if rows.shape[0] != rows.shape[1]:
+        raise InputError("A matrix of codes must be square: one row and one column per code.")
+    return rows

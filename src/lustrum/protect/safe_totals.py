@@ -21,24 +21,16 @@ import numpy.typing as npt
 
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
+from lustrum.protect.added_totals import Published, Totals
 from lustrum.protect.lines import added_up, line_totals, narrow_relations, pinned
 from lustrum.structure import Relations, Structure
 
-__all__ = ["Published", "Supported", "TotalsGuard", "safe_totals"]
+__all__ = ["Supported", "TotalsGuard", "safe_totals"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _ROUNDS = 1000
-
-
-@dataclass(frozen=True)
-class Published:
-    """Published values and, for each, the least and the most that the true value can be."""
-
-    values: Ints
-    low: Ints
-    high: Ints
 
 
 class Supported(Protocol):
@@ -80,8 +72,8 @@ class TotalsGuard:
         return line_totals(self.axes)
 
     @cached_property
-    def _reach(self) -> _Reach:
-        return _Reach.of(self.axes, self._inner)
+    def _totals(self) -> Totals:
+        return Totals.of(self.axes)
 
     @cached_property
     def _relations(self) -> Relations:
@@ -118,13 +110,13 @@ class TotalsGuard:
 
     @property
     def _covered(self) -> Mask:
-        return ~self._inner if self._lines is not None else self._reach.covered
+        return ~self._inner if self._lines is not None else self._totals.covered
 
     def _added_up(self, array: Ints) -> Ints:
         """All totals that inner cells cover as their sums."""
         if self._lines is not None:
             return added_up(array, self._lines)
-        return np.where(self._reach.covered, self._reach.added_up(array), array)
+        return self._totals.added_up(array)
 
     def _tells(self, low: Ints, high: Ints, shown: Ints | None) -> bool:
         """Whether the totals pin an inner cell that has several values by itself."""
@@ -158,39 +150,3 @@ class _Known:
         if self.structural is None:
             return low, high
         return np.where(self.structural, 0, low), np.where(self.structural, 0, high)
-
-
-@dataclass(frozen=True)
-class _Reach:
-    """Which totals are sums of inner cells, and how, axis by axis."""
-
-    below: tuple[dict[int, npt.NDArray[np.intp]], ...]
-    covered: Mask
-
-    @classmethod
-    def of(cls, axes: Sequence[TableAxis], inner: Mask) -> _Reach:
-        """Find, for every total along an axis, the inner categories below it."""
-        below, covered = [], np.ones((), dtype=np.bool_)
-        for axis in axes:
-            parts = np.flatnonzero(axis.inner)
-            sets = [axis.categories[i].member_set for i in parts]
-            held: dict[int, npt.NDArray[np.intp]] = {}
-            whole = axis.inner.copy()
-            for row in np.flatnonzero(~axis.inner).tolist():
-                own = axis.categories[row].member_set
-                inside = [i for i, part in enumerate(sets) if part <= own]
-                size = sum(len(sets[i]) for i in inside)
-                whole[row] = size == len(own) == len(frozenset().union(*(sets[i] for i in inside)))
-                held[row] = parts[inside]
-            below.append(held)
-            covered = covered[..., None] & whole
-        return cls(tuple(below), np.asarray(covered) & ~inner)
-
-    def added_up(self, array: Ints) -> Ints:
-        """For every cell, the sum over the inner cells below it."""
-        out = array.copy()
-        for position, held in enumerate(self.below):
-            moved = np.moveaxis(out, position, 0)
-            for row, parts in held.items():
-                moved[row] = moved[parts].sum(axis=0)
-        return out

@@ -24,6 +24,7 @@ from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.protect.added_totals import added_totals
 from lustrum.protect.apportion import systematic
+from lustrum.protect.axis_parts import AxisParts
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.random_rounding import RoundingChannel, round_randomly
 
@@ -154,12 +155,9 @@ class SemiControlledRounding:
         whole = np.ones((), dtype=np.bool_)
         everything = np.ones((), dtype=np.bool_)
         for position, axis in enumerate(table.axes):
-            sets = [axis.categories[i].member_set for i in np.flatnonzero(axis.inner)]
-            held = np.ones(len(axis), dtype=np.int64)
-            for row in np.flatnonzero(~axis.inner).tolist():
-                own = axis.categories[row].member_set
-                held[row] = max(sum(part <= own for part in sets), 1)
-            full = held == len(sets)
+            parts = AxisParts.of(axis)
+            held = np.array([max(len(h), 1) for h in parts.held], dtype=np.int64)
+            full = held == parts.inner.size
             cells = cells[..., None] * held
             sums = sums[..., None] * (held if position in kept else 1)
             whole = whole[..., None] & (True if position in kept else full)

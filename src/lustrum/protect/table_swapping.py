@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
-from lustrum.protect.inner import Inner
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.inner_table import InnerTable
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.microdata import anything
+from lustrum.stream import below
 
 __all__ = ["TableSwapping", "swap_table"]
 
@@ -57,21 +58,26 @@ class TableSwapping:
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Swap within a table of counts; without a generator, the table's keys decide.
 
-        The same table with its axes in the same order gives the same numbers. Totals follow the inner
-        cells, so the numbers add up as they did.
+        The same records, classified alike, give the same numbers, however the table is turned. Totals
+        follow the inner cells, so the numbers add up as they did.
         """
         counts = whole_counts(table, "Table swapping")
-        words = uniform_words(table, rng, f"{self.name} {self.order} {self.sweeps}")
-        inner = Inner(table.axes)
-        before = inner.of(counts)
-        closed = None if table.structural is None else inner.mask(table.structural)
-        seed = np.bitwise_xor.reduce(words, axis=None)
-        after = swap_table(before, self.order, self.sweeps * before.size, int(seed), closed)
+        inner = InnerTable.of(table.axes, "Table swapping", partial=True)
+        chance = inner.generator(table, rng, f"{self.name} {self.order} {self.sweeps}")
+        before = inner.counts(table)
+        possible = inner.possible(table)
+        after = swap_table(
+            before,
+            self.order,
+            self.sweeps * before.size,
+            int(chance.integers(0, 2**64, dtype=np.uint64)),
+            None if possible is None else ~possible,
+        )
         low, high = anything(table, self.kept_cells(inner))
         return released(
             table,
             self,
-            counts + inner.roll_up(after - before),
+            counts + inner.added_up(after - before),
             low=low,
             high=high,
             notes=(
@@ -81,12 +87,12 @@ class TableSwapping:
             ),
         )
 
-    def kept_cells(self, inner: Inner) -> Mask:
+    def kept_cells(self, inner: InnerTable) -> Mask:
         """The cells that cannot change: those with few enough axes that are not summed over in full."""
         parts = np.zeros((), dtype=np.int64)
-        for covering in inner.covering:
-            parts = parts[..., None] + ~covering
-        return np.asarray(parts <= self.order)
+        for complete in inner.whole:
+            parts = parts[..., None] + ~complete
+        return np.asarray(parts <= self.order).transpose(np.argsort(inner.order))
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -122,17 +128,6 @@ def _strides(shape: Sequence[int]) -> Ints:
 
 
 @compiled
-def _below(state: Any, count: int) -> Any:  # pragma: no cover
-    """A number below ``count`` from the 32 upper bits of SplitMix64 (Steele, Lea and Flood 2014)."""
-    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
-    state[0] = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.int64(((z >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
-
-
-@compiled
 def walk(
     flat: Any, shut: Any, shape: Any, strides: Any, axes: Any, sides: int, moves: int, state: Any
 ) -> None:  # pragma: no cover
@@ -149,22 +144,22 @@ def walk(
     for _ in range(moves):
         origin = 0
         for axis in range(shape.size):
-            origin += strides[axis] * _below(state, shape[axis])
-        joined = _below(state, 2) == 1
+            origin += strides[axis] * below(state, shape[axis])
+        joined = below(state, 2) == 1
         for i in range(axes.size):
-            j = i + _below(state, axes.size - i)
+            j = i + below(state, axes.size - i)
             axis = axes[j]
             axes[j] = axes[i]
             axes[i] = axis
             here = origin // strides[axis] % shape[axis]
             if i < sides:
-                other = _below(state, shape[axis] - 1)
+                other = below(state, shape[axis] - 1)
                 if other >= here:
                     other += 1
                 step[i] = strides[axis] * (other - here)
             elif joined:
-                side = _below(state, sides)
-                step[side] += strides[axis] * (_below(state, shape[axis]) - here)
+                side = below(state, sides)
+                step[side] += strides[axis] * (below(state, shape[axis]) - here)
         good = True
         for corner in range(corners):
             cell = origin

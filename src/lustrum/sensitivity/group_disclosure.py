@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import CellStatus, Reason, Table
+from lustrum.model import Reason, Table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.lines import along, counts_of, distinct, open_cells, spread
+from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_whole
-from lustrum.sensitivity.result import Finding, Sensitivity
+from lustrum.sensitivity.result import Sensitivity
 
 __all__ = ["GroupDisclosure"]
 
@@ -54,16 +54,12 @@ class GroupDisclosure:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
-        counts = counts_of(table, self.name)
-        lower = spread(table, self._missing(table))
         reason = Reason(
             self.name,
             "all of a group are in a few cells",
             "Merge categories, so that the group spreads over more cells.",
         )
-        found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
-        none = np.zeros(table.shape, dtype=np.int64)
-        return Sensitivity.of(table, self.to_mapping(), [found], np.minimum(lower, counts), none)
+        return judge_lines(table, self._missing(table), reason, self.to_mapping())
 
     def _missing(self, table: Table) -> list[Ints]:
         """For each line how many populated cells it lacks to be safe; 0 where it is."""

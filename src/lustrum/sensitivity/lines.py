@@ -6,15 +6,26 @@ the table tells of them. Lines run through margins too, and through every subtot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Table, TableAxis
+from lustrum.model import CellStatus, InputError, Reason, Table, TableAxis
+from lustrum.sensitivity.result import Finding, Sensitivity
 
-__all__ = ["Family", "along", "counts_of", "distinct", "families", "open_cells", "spread"]
+__all__ = [
+    "Family",
+    "along",
+    "counts_of",
+    "distinct",
+    "families",
+    "judge_lines",
+    "open_cells",
+    "spread",
+]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -104,6 +115,16 @@ def spread(table: Table, lines: Sequence[Ints]) -> Ints:
     for axis, numbers in enumerate(lines):
         out = np.maximum(out, np.where(along(table, axis, table.axes[axis].minimal), numbers, 0))
     return np.where(table.values > 0, out, 0)
+
+
+def judge_lines(
+    table: Table, lacking: Sequence[Ints], reason: Reason, rule: Mapping[str, Any]
+) -> Sensitivity:
+    """Mark the populated cells of the lines that lack something, with that number as lower level."""
+    lower = spread(table, lacking)
+    found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
+    none = np.zeros(table.shape, dtype=np.int64)
+    return Sensitivity.of(table, rule, [found], np.minimum(lower, table.values), none)
 
 
 def counts_of(table: Table, rule: str) -> Ints:

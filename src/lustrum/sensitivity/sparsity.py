@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import CellStatus, Reason, Table
+from lustrum.model import Reason, Table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.lines import along, counts_of, distinct, open_cells, spread
+from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_share, exact
-from lustrum.sensitivity.result import Finding, Sensitivity
+from lustrum.sensitivity.result import Sensitivity
 
 __all__ = ["Sparsity"]
 
@@ -54,16 +54,12 @@ class Sparsity:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
-        counts = counts_of(table, self.name)
-        lower = spread(table, self._excess(table))
         reason = Reason(
             self.name,
             "most cells of a group are empty",
             "Merge categories, so that fewer cells are empty.",
         )
-        found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
-        none = np.zeros(table.shape, dtype=np.int64)
-        return Sensitivity.of(table, self.to_mapping(), [found], np.minimum(lower, counts), none)
+        return judge_lines(table, self._excess(table), reason, self.to_mapping())
 
     def _excess(self, table: Table) -> list[Ints]:
         """For each line how many empty cells it has too many; 0 where it is safe."""

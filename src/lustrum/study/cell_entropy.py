@@ -22,7 +22,8 @@ from lustrum.audit import (
 )
 from lustrum.model import Category, CellStatus, Release, TableAxis
 from lustrum.risk.cell_entropy import cell_entropy as risk_of
-from lustrum.study.result import Line, Panel, Progress, Study
+from lustrum.study.markov import IJ, IK, JK
+from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
 __all__ = ["cell_entropy"]
 
@@ -42,27 +43,20 @@ TABLE_1 = (
 ACTIVITY = {"2,3": (0,), "4": (1,), "5": (2,), "6": (3,), "7": (4,), "Total": (0, 1, 2, 3, 4)}
 SIZE = {"4": (0,), "5": (1,), "6": (2,), "7": (3,), "8": (4,), "Total": (0, 1, 2, 3, 4)}
 
-# Three two-way margins of one cube, from Duncan, Fienberg, Krishnan, Padman and Roehrig (2001): the
-# paper itself gives no figures for linked tables.
+# The paper itself gives no figures for linked tables: three two-way margins of one cube from Duncan,
+# Fienberg, Krishnan, Padman and Roehrig (2001).
 CUBE = {"A": 4, "S": 4, "R": 3}
-AS = ((3, 87, 68, 72), (5, 8, 80, 4), (3, 4, 7, 107), (64, 6, 56, 7))
-AR = ((74, 75, 81), (3, 85, 9), (8, 61, 52), (6, 4, 123))
-SR = ((5, 2, 68), (10, 10, 85), (69, 81, 61), (7, 132, 51))
+AS, AR, SR = IJ, IK, JK
 
 
 def cell_entropy(progress: Progress | None = None) -> Study:
     """Every figure of the paper, and those its formulas give where it prints none."""
     steps = (_dominance, _suppression, _redesign, _rounding, _linked, _insider)
-    panels = []
-    for number, step in enumerate(steps, start=1):
-        panels.append(step())
-        if progress is not None:
-            progress(number / len(steps))
     return Study(
         name="cell-entropy",
         title="Information-theoretic disclosure risk of cells",
         source="Domingo-Ferrer, Oganian and Torra (2002)",
-        panels=tuple(panels),
+        panels=panels_of(steps, progress),
         settings={"logarithm": "base 2", "prior": "uniform over the feasible values"},
     )
 

@@ -19,7 +19,7 @@ from lustrum.audit import (
 from lustrum.audit.posterior import weighted
 from lustrum.model import Category, TableAxis
 from lustrum.risk.cell_entropy import cell_entropy
-from lustrum.study.result import Line, Panel, Progress, Study
+from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
 __all__ = ["markov"]
 
@@ -90,16 +90,11 @@ MAP_SLIP = (
 def markov(progress: Progress | None = None) -> Study:
     """The audits, the likelihoods, the posteriors and the risk-utility table of the paper."""
     steps = (_all_margins, _hidden_margin, _rounded, _likelihoods, _posteriors, _map)
-    panels = []
-    for number, step in enumerate(steps, start=1):
-        panels.append(step())
-        if progress is not None:
-            progress(number / len(steps))
     return Study(
         name="markov",
         title="Disclosure limitation methods and information loss for tabular data",
         source="Duncan, Fienberg, Krishnan, Padman and Roehrig (2001)",
-        panels=tuple(panels),
+        panels=panels_of(steps, progress),
         settings={"logarithm": "natural", "prior": "Table 4 of the paper"},
     )
 

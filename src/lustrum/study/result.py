@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Line", "Panel", "Progress", "Study"]
+__all__ = ["Line", "Panel", "Progress", "Study", "panels_of"]
 
 Progress = Callable[[float], None]
 """Called with how far a study is, from 0 to 1."""
@@ -59,6 +59,18 @@ class Panel:
 
     title: str
     lines: tuple[Line, ...]
+
+
+def panels_of(
+    steps: Sequence[Callable[[], Panel]], progress: Progress | None = None
+) -> tuple[Panel, ...]:
+    """One panel after the other, telling how far the study is after each."""
+    panels = []
+    for number, step in enumerate(steps, start=1):
+        panels.append(step())
+        if progress is not None:
+            progress(number / len(steps))
+    return tuple(panels)
 
 
 @dataclass(frozen=True)

@@ -26,58 +26,30 @@ hold with formula and matrix exactly as printed, and not all do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from lustrum.demo import people
-from lustrum.model import Channel, InputError
-from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
-from lustrum.protect import RoundingChannel
 from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
 from lustrum.study.result import Line, Panel, Progress, Study
-from lustrum.study.table_server_methods import calibrated, perturbed, regions_swapped, rounded
-from lustrum.utility import hellinger_utility
+from lustrum.study.table_server_methods import ASSUMED, METHODS
+from lustrum.study.table_server_outcomes import RUNS, Outcome, hypercube, server_outcomes
 
 __all__ = [
-    "METHODS",
     "TABLE_2",
     "Components",
-    "Outcome",
     "PrintedTable",
-    "RUPoint",
     "components",
-    "hypercube",
-    "output_tables",
-    "ru_points",
-    "server_outcomes",
     "small_part",
     "table_server",
 ]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-VARIABLES = ("region", "sex", "age", "employment", "occupation", "education", "citizenship")
-
-METHODS = {
-    "RS": "record swapping of the hypercube",
-    "RR": "rounding of the hypercube",
-    "SP": "perturbation of the hypercube",
-    "RRP": "rounding of the table",
-    "SPP": "perturbation of the hypercube, matrix as printed",
-}
-
-_SELECTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
-    ("region", 0, ("age", "education", "occupation")),
-    ("region", 1, ("sex", "age", "citizenship")),
-    ("sex", 0, ("employment", "occupation", "education")),
-    ("age", 9, ("region", "occupation", "education")),
-)
 
 _ORIGINAL = (0.318, 0.248, 0.339, 0.298)
 """Table 5: the risk of the tables as they are."""
@@ -130,41 +102,7 @@ TABLE_2 = (
     PrintedTable(96_656, 234, (84, 9, 4, 6, 1, 4)),
 )
 
-_RISK = EntropyRisk(parts="true", shared="expected")
-_RISK_AS_PRINTED = EntropyRisk()
-_BASE = 3
-_SWAPPED = 0.1
-# The paper does not print the cap of its swapping matrix; its perturbation matrix lists values up to 10.
-_SWAPPING_VALUES = 11
-_REPEATS = 10
 _INVENTED = "the paper's data are not public: only the order is expected"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One table under one method: means over the runs, and the standard error of the utility's mean.
-
-    ``literal`` is the risk by the printed formula; ``changed`` the share of cells of 1 and 2
-    that changed, None where the table has none.
-    """
-
-    table: int
-    method: str
-    before: float
-    risk: float
-    literal: float
-    utility: float
-    utility_error: float
-    changed: float | None
-
-
-@dataclass(frozen=True)
-class RUPoint:
-    """A point of the disclosure risk - data utility map (Figure 2)."""
-
-    label: str
-    risk: float
-    utility: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,63 +144,8 @@ def table_server(
                 _order_as_printed(outcomes),
             ),
         ),
-        settings={"persons": persons, "seed": seed, "runs": _REPEATS},
+        settings={"persons": persons, "seed": seed, "runs": RUNS},
     )
-
-
-def hypercube(microdata: pa.Table) -> Ints:
-    """The counts of people by the seven variables of section 5.1."""
-    columns = [microdata[name].combine_chunks() for name in VARIABLES]
-    shape = tuple(len(column.dictionary) for column in columns)
-    positions = [column.indices.to_numpy().astype(np.int64) for column in columns]
-    cells = np.ravel_multi_index(tuple(positions), shape)
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-
-
-def output_tables(cube: Ints) -> tuple[Ints, ...]:
-    """The four tables of section 5.1, each for the part of the people that it selects."""
-    tables = []
-    for variable, position, span in _SELECTIONS:
-        part = cube.take(position, axis=VARIABLES.index(variable))
-        left = [name for name in VARIABLES if name != variable]
-        summed = part.sum(axis=tuple(i for i, name in enumerate(left) if name not in span))
-        order = [name for name in left if name in span]
-        tables.append(summed.transpose([order.index(name) for name in span]))
-    return tuple(tables)
-
-
-def server_outcomes(cube: Ints, seed: int, progress: Progress | None = None) -> tuple[Outcome, ...]:
-    """All methods on all tables; number 0 is the hypercube itself, of which only changes are told."""
-    if cube.ndim != len(VARIABLES) or cube.shape[0] != 2:
-        raise InputError("The study needs a hypercube of its seven variables with two regions.")
-    channel = calibrated(SHLOMO_2015, cube)
-    tables = output_tables(cube)
-    runs: dict[tuple[int, str], list[tuple[float, float, float, float]]] = {}
-    for run, rng in enumerate(np.random.default_rng(seed).spawn(_REPEATS)):
-        for method, whole, shown in _released(cube, tables, channel, rng):
-            if whole is not None:
-                changed = _changed(cube, whole)
-                runs.setdefault((0, method), []).append((np.nan, np.nan, np.nan, changed))
-            for number, (table, release) in enumerate(zip(tables, shown, strict=True), start=1):
-                how = _channel_of(method, channel)
-                risk, literal = (
-                    measure.combine(measure.terms_of_published(table, release, how))
-                    for measure in (_RISK, _RISK_AS_PRINTED)
-                )
-                figures = risk, literal, hellinger_utility(table, release), _changed(table, release)
-                runs.setdefault((number, method), []).append(figures)
-        if progress is not None:
-            progress((run + 1) / _REPEATS)
-    before = [np.nan, *(_RISK.combine(_RISK.terms_of_counts(t)) for t in tables)]
-    return tuple(
-        _outcome(number, method, float(before[number]), np.array(figures))
-        for (number, method), figures in sorted(runs.items(), key=lambda item: item[0][0])
-    )
-
-
-def ru_points(outcomes: tuple[Outcome, ...]) -> tuple[RUPoint, ...]:
-    """The points of Figure 2, as ``T1 RS``: low risk and high utility are wanted."""
-    return tuple(RUPoint(f"T{o.table} {o.method}", o.risk, o.utility) for o in outcomes if o.table)
 
 
 def components(most_people: int = 1_000_000, points: int = 101) -> Components:
@@ -294,49 +177,6 @@ def small_part(printed: PrintedTable, sixes: int) -> float:
     return entropy_term(np.repeat(np.arange(7), (*printed.frequency, sixes)))
 
 
-def _released(
-    cube: Ints, tables: tuple[Ints, ...], channel: MatrixChannel, rng: np.random.Generator
-) -> Iterator[tuple[str, Ints | None, tuple[Ints, ...]]]:
-    """Each method once: the hypercube that it makes, if any, and the four tables."""
-    wholes = {
-        "RS": regions_swapped(cube, _SWAPPED / 2, rng),
-        "RR": np.stack([rounded(region, _BASE, rng) for region in cube]),
-        "SP": np.stack([perturbed(region, channel, rng) for region in cube]),
-        "SPP": np.stack([perturbed(region, SHLOMO_2015, rng) for region in cube]),
-    }
-    for method, whole in wholes.items():
-        yield method, whole, output_tables(whole)
-    yield "RRP", None, tuple(rounded(table, _BASE, rng) for table in tables)
-
-
-def _channel_of(method: str, matrix: MatrixChannel) -> Channel:
-    if method == "RS":
-        return swapping_channel(_SWAPPED, _SWAPPING_VALUES)
-    if method == "SP":
-        return matrix
-    return SHLOMO_2015 if method == "SPP" else RoundingChannel(_BASE)
-
-
-def _changed(table: Ints, release: Ints) -> float:
-    small = (table == 1) | (table == 2)
-    return float((table != release)[small].mean()) if small.any() else np.nan
-
-
-def _outcome(number: int, method: str, before: float, figures: Floats) -> Outcome:
-    risk, literal, utility, changed = figures.mean(axis=0)
-    error = figures[:, 2].std(ddof=1) / np.sqrt(len(figures))
-    return Outcome(
-        table=number,
-        method=method,
-        before=before,
-        risk=float(risk),
-        literal=float(literal),
-        utility=float(utility),
-        utility_error=float(error),
-        changed=None if np.isnan(changed) else float(changed),
-    )
-
-
 def _printed_terms() -> tuple[Line, ...]:
     weights = EntropyRisk().weights
     assert weights != "l2"
@@ -363,12 +203,12 @@ def _printed_terms() -> tuple[Line, ...]:
 
 
 def _multipliers() -> tuple[Line, ...]:
-    matrix, swapping = SHLOMO_2015, swapping_channel(_SWAPPED, _SWAPPING_VALUES)
+    matrix, rounding, swapping = (ASSUMED[method] for method in ("SPP", "RR", "RS"))
     slip = "the mean of the printed diagonal over the small counts, 0 to 6, is 0.8"
     return (
         Line("perturbation, small counts", 0.75, matrix.stay(0, 6), 1e-9, 0.8, slip),
         Line("perturbation, large counts", 0.9, matrix.stay(7, None), 1e-9),
-        Line("rounding to base 3", 0.33, RoundingChannel(_BASE).stay(0, 6), 0.005),
+        Line("rounding to base 3", 0.33, rounding.stay(0, 6), 0.005),
         Line("swapping of one in ten", 0.9, swapping.stay(0, 6), 1e-9),
     )
 

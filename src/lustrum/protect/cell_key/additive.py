@@ -29,10 +29,9 @@ from scipy import sparse
 from lustrum.model import InputError, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
-from lustrum.protect.added_totals import added_totals
+from lustrum.protect.added_totals import Published, Totals, added_totals
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
-from lustrum.protect.safe_totals import Published
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.structure import Relations, Structure, complete_relations
 
@@ -222,8 +221,7 @@ class _Problem:
 
     def _sums(self) -> Ints:
         shape = tuple(len(axis) for axis in self.axes)
-        y = self.y.reshape(shape)
-        return added_totals(self.axes, y, y, y).values.ravel()
+        return Totals.of(self.axes).added_up(self.y.reshape(shape)).ravel()
 
     def _searched(self, bound: float) -> Restored:
         """Move single units of inner cells while that helps; totals follow."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lustrum.compiled import compiled
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
+from lustrum.protect.axis_parts import AxisParts
 from lustrum.structure import Structure
 
 __all__ = ["descend", "inner_places", "is_partition"]
@@ -21,17 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 def is_partition(axes: Sequence[TableAxis]) -> bool:
     """Whether every category is made of inner ones, so that inner cells decide the whole table."""
-    for axis in axes:
-        parts = [axis.categories[i].member_set for i in np.flatnonzero(axis.inner)]
-        if sum(map(len, parts)) != len(frozenset().union(*parts)):
-            return False
-        for category in axis.categories:
-            held: frozenset[int] = frozenset().union(
-                *(p for p in parts if p <= category.member_set)
-            )
-            if held != category.member_set:
-                return False
-    return True
+    return all(p.disjoint and bool(p.whole.all()) for p in map(AxisParts.of, axes))
 
 
 def inner_places(axes: Sequence[TableAxis], structure: Structure) -> Ints:

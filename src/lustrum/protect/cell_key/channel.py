@@ -1,7 +1,7 @@
 """What the public knows of a lookup table: which steps a count can take, and how often.
 
-A transition matrix has to be square, so that its largest value cannot go up. A lookup table of an agency
-lets it: rows hold steps, not published values. :class:`LookupChannel` is the channel of such a table.
+The rows of an agency's lookup table hold steps, not published values: :class:`LookupChannel` is the channel of
+such a table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Transitions
-from lustrum.model.channel import MatrixChannel
+from lustrum.model.channel import MatrixChannel, row_entries
 
 __all__ = ["LookupChannel", "Support", "longest_step", "support_of", "zeros_stay"]
 
@@ -77,10 +77,7 @@ class LookupChannel:
         """The entries of each row, moved to the true value."""
         true = np.asarray(true, dtype=np.int64)
         rows = self.rows_of(true)
-        length = np.diff(self.first)[rows]
-        origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
-        within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
-        entry = np.repeat(self.first[rows], length) + within
+        origin, entry = row_entries(self.first[rows], np.diff(self.first)[rows])
         return Transitions(origin, true[origin] + self.steps[entry], self.probability[entry])
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
@@ -187,7 +184,7 @@ def zeros_stay(channel: MatrixChannel | LookupChannel) -> MatrixChannel | Lookup
     matrix = channel.matrix.copy()
     matrix[0] = 0.0
     matrix[0, 0] = 1.0
-    return type(channel)(matrix, channel.residue_base)
+    return MatrixChannel(matrix, channel.residue_base)
 
 
 @lru_cache(maxsize=64)

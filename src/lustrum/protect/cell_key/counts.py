@@ -20,6 +20,7 @@ from lustrum.model import Dataset, InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.protect.added_totals import Published
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
 from lustrum.protect.cell_key.layouts import (
@@ -34,8 +35,7 @@ from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.zeros import ZeroKeys
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.perturbation.design import Monotone, design
-from lustrum.protect.perturbation.wide import WideChannel
-from lustrum.protect.safe_totals import Published, safe_totals
+from lustrum.protect.safe_totals import safe_totals
 
 __all__ = ["CellKey"]
 
@@ -288,8 +288,7 @@ def _zero_note(zeros: bool, wanted: bool) -> str:
 def _explicit(rows: tuple[tuple[float, ...], ...], base: int) -> MatrixChannel:
     if not rows or len({len(row) for row in rows}) != 1:
         raise InputError("The ptable 'matrix' needs 'matrix', rows of equal length.")
-    kind = MatrixChannel if len(rows[0]) == len(rows) else WideChannel
-    return kind(rows, residue_base=base)
+    return MatrixChannel(rows, residue_base=base)
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.stream import below, unit
 
 __all__ = ["anneal", "greedy_start", "polish", "walk"]
 
@@ -21,28 +22,6 @@ LEAN = 0.02  # how much small errors count beside those above the goal
 DRAWN = 4  # margins beyond the goal of which the smallest is repaired first
 BLIND = 32  # one step in so many is taken without looking, which ends going round in circles
 TRIES = 4  # partners drawn for a swap
-
-
-@compiled
-def _next(state: Any) -> Any:  # pragma: no cover
-    """SplitMix64 (Steele, Lea and Flood 2014)."""
-    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
-    state[0] = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@compiled
-def _unit(state: Any) -> float:  # pragma: no cover
-    """A number in [0, 1) of 53 bits."""
-    return float(np.int64(_next(state) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
-
-
-@compiled
-def _below(state: Any, count: int) -> Any:  # pragma: no cover
-    """A number below ``count``, which is less than 2**31."""
-    return np.int64(((_next(state) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
 
 
 @compiled
@@ -69,12 +48,12 @@ def greedy_start(  # pragma: no cover
     ``error`` holds the cells rounded so far. Where both sides are as good, chance decides without bias.
     """
     for i in range(up.size):
-        above, below = base - residue[i], -residue[i]
+        above, under = base - residue[i], -residue[i]
         rise = _gain(begin, margin, error, i, above) + lean[i]
-        fall = _gain(begin, margin, error, i, below)
-        raised = rise < fall or (rise == fall and _unit(state) * base < residue[i])
+        fall = _gain(begin, margin, error, i, under)
+        raised = rise < fall or (rise == fall and unit(state) * base < residue[i])
         up[i] = 1 if raised else 0
-        _move(begin, margin, error, i, above if raised else below)
+        _move(begin, margin, error, i, above if raised else under)
 
 
 @compiled
@@ -101,7 +80,7 @@ def anneal(  # pragma: no cover
             # Beyond 30 the chance is less than one in 10**13, and no number is drawn.
             if change > 30.0 * heat:
                 continue
-            if change > 0.0 and _unit(state) >= math.exp(-change / heat):
+            if change > 0.0 and unit(state) >= math.exp(-change / heat):
                 continue
             up[i] = 1 - up[i]
             moved += 1
@@ -151,16 +130,16 @@ def walk(  # pragma: no cover
     for taken in range(steps):
         if count == 0:
             return taken, True
-        m = bad[_below(state, count)]
+        m = bad[below(state, count)]
         for _ in range(DRAWN - 1):
-            other = bad[_below(state, count)]
+            other = bad[below(state, count)]
             if first[other + 1] - first[other] < first[m + 1] - first[m]:
                 m = other
         raised = 1 if error[m] < 0 else 0
         step = base if raised == 1 else -base
         length = first[m + 1] - first[m]
-        place = first[m] + _below(state, length)
-        blind = _below(state, BLIND) == 0
+        place = first[m] + below(state, length)
+        blind = below(state, BLIND) == 0
         chosen, least, ties = -1, 0.0, 0
         for _ in range(min(length, LOOKED_AT)):
             i = cell[place]
@@ -177,7 +156,7 @@ def walk(  # pragma: no cover
                 chosen, least, ties = i, pain, 1
             elif pain == least:
                 ties += 1
-                if _below(state, ties) == 0:
+                if below(state, ties) == 0:
                     chosen = i
         if chosen < 0:
             continue
@@ -239,10 +218,10 @@ def polish(  # pragma: no cover
             if change < 0.0 and _within(begin, margin, error, i, goal):
                 made += 1
                 continue
-            m = margin[begin[i] + _below(state, begin[i + 1] - begin[i])]
+            m = margin[begin[i] + below(state, begin[i + 1] - begin[i])]
             swapped = False
             for _ in range(TRIES):
-                j = cell[first[m] + _below(state, first[m + 1] - first[m])]
+                j = cell[first[m] + below(state, first[m + 1] - first[m])]
                 if j == i or up[j] != up[i]:
                     continue
                 back = _gain(begin, margin, error, j, -step) + (-lean[j] if up[j] == 1 else lean[j])

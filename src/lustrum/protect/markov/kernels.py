@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.stream import below_of, mixed, unit_of
 
 __all__ = ["LIGHT", "draw_binomial", "run_boxes", "run_random"]
 
@@ -19,24 +20,9 @@ LIGHT = 12.0  # expected number up to which a binomial is counted up from 0
 
 @compiled
 def _next(state: Any) -> Any:  # pragma: no cover
-    """SplitMix64 (Steele, Lea and Flood 2014); the second word is the stream's own increment."""
-    z = state[0] + state[1]
-    state[0] = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@compiled
-def _unit(state: Any) -> float:  # pragma: no cover
-    """A number in [0, 1) of 53 bits."""
-    return float(np.int64(_next(state) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
-
-
-@compiled
-def _below(half: Any, count: int) -> Any:  # pragma: no cover
-    """A number below ``count`` from 32 random bits."""
-    return np.int64((half * np.uint64(count)) >> np.uint64(32))
+    """The next word of a stream; the second word of its state is its own increment."""
+    state[0] += state[1]
+    return mixed(state[0])
 
 
 @compiled
@@ -87,7 +73,7 @@ def draw_binomial(n: int, p: float, state: Any) -> int:  # pragma: no cover
         return 0
     if p >= 1.0:
         return n
-    u = _unit(state)
+    u = unit_of(_next(state))
     if n == 1:
         return 1 if u < p else 0
     small = min(p, 1.0 - p)
@@ -102,10 +88,30 @@ def _step(down: int, up: int, theta: float, unit: bool, state: Any) -> int:  # p
     if movers == 0:
         return 0
     if unit:
-        u = _unit(state)
+        u = unit_of(_next(state))
         return 1 if u < theta else (-1 if u < 2.0 * theta else 0)
     stay = theta * movers
     return draw_binomial(up, stay / up, state) - draw_binomial(down, stay / down, state)
+
+
+@compiled
+def _moved(  # pragma: no cover
+    x: Any, cells: Any, size: int, odd: Any, theta: float, unit: bool, state: Any
+) -> int:
+    """One step of the box whose corners are the first ``size`` cells; 1 if it changed the table."""
+    down, up = x[cells[0]], x[cells[1]]
+    for k in range(2, size):
+        value = x[cells[k]]
+        if odd[k]:
+            up = min(up, value)
+        else:
+            down = min(down, value)
+    t = _step(down, up, theta, unit, state)
+    if t == 0:
+        return 0
+    for k in range(size):
+        x[cells[k]] += -t if odd[k] else t
+    return 1
 
 
 @compiled
@@ -130,7 +136,7 @@ def run_random(  # pragma: no cover
     cells = np.empty(odd.size, dtype=np.int64)
     changed = 0
     for _ in range(steps):
-        f = _below(_next(state) & mask, families.shape[0]) if families.shape[0] > 1 else 0
+        f = below_of(_next(state) & mask, families.shape[0]) if families.shape[0] > 1 else 0
         cells[0] = 0
         size = 1
         for g in range(families[f, 0], families[f, 1]):
@@ -139,31 +145,20 @@ def run_random(  # pragma: no cover
                 cells[0] += offsets[begin]
                 continue
             bits = _next(state)
-            first = _below(bits & mask, count)
+            first = below_of(bits & mask, count)
             here = offsets[begin + first]
             if groups[g, 2] == 0:
                 for k in range(size):
                     cells[k] += here
                 continue
-            second = _below(bits >> np.uint64(32), count - 1)
+            second = below_of(bits >> np.uint64(32), count - 1)
             second += second >= first
             there = offsets[begin + second]
             for k in range(size):
                 cells[size + k] = cells[k] + there
                 cells[k] += here
             size *= 2
-        down, up = x[cells[0]], x[cells[1]]
-        for k in range(2, size):
-            value = x[cells[k]]
-            if odd[k]:
-                up = min(up, value)
-            else:
-                down = min(down, value)
-        t = _step(down, up, theta, unit, state)
-        if t != 0:
-            changed += 1
-            for k in range(size):
-                x[cells[k]] += -t if odd[k] else t
+        changed += _moved(x, cells, size, odd, theta, unit, state)
     return changed
 
 
@@ -174,16 +169,5 @@ def run_boxes(  # pragma: no cover
     """Boxes that are listed, one a row; gives how many changed the table."""
     changed = 0
     for row in range(boxes.shape[0]):
-        down, up = x[boxes[row, 0]], x[boxes[row, 1]]
-        for k in range(2, boxes.shape[1]):
-            value = x[boxes[row, k]]
-            if odd[k]:
-                up = min(up, value)
-            else:
-                down = min(down, value)
-        t = _step(down, up, theta, unit, state)
-        if t != 0:
-            changed += 1
-            for k in range(boxes.shape[1]):
-                x[boxes[row, k]] += -t if odd[k] else t
+        changed += _moved(x, boxes[row], boxes.shape[1], odd, theta, unit, state)
     return changed

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
+from lustrum.model.channel import MatrixChannel
 from lustrum.protect.perturbation.entropy import least_and_most, most_even
-from lustrum.protect.perturbation.wide import WideChannel
 
 __all__ = ["PerturbationDesign", "design"]
 
@@ -37,7 +37,7 @@ def design(
     stay: float | Sequence[float] | None = None,
     monotone: Monotone = "no",
     cap: int | None = None,
-) -> WideChannel:
+) -> MatrixChannel:
     """The matrix of largest entropy; see :class:`PerturbationDesign` for the parameters.
 
     >>> design(largest_change=2, variance=1.08, blocked=(1,)).matrix[4].round(4).tolist()
@@ -117,7 +117,7 @@ class PerturbationDesign:
         """The last count with a row of its own."""
         return self.least_cap if self.cap is None else self.cap
 
-    def channel(self) -> WideChannel:
+    def channel(self) -> MatrixChannel:
         """Solve for every row; one sentence says for which count nothing meets the conditions, and why."""
         return _solved(self)
 
@@ -205,10 +205,10 @@ class PerturbationDesign:
 
 
 @lru_cache(maxsize=32)
-def _solved(wanted: PerturbationDesign) -> WideChannel:
+def _solved(wanted: PerturbationDesign) -> MatrixChannel:
     matrix = np.zeros((wanted.last + 1, wanted.last + wanted.largest_change + 1))
     matrix[0, 0] = 1.0
     for count in range(1, wanted.last + 1):
         values, probability = wanted._row(count)
         matrix[count, values] = probability
-    return WideChannel(matrix, residue_base=1)
+    return MatrixChannel(matrix, residue_base=1)

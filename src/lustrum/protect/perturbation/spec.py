@@ -13,18 +13,13 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.protect.added_totals import added_totals
+from lustrum.protect.added_totals import Published, added_totals
+from lustrum.protect.invariant import calibrated, frequencies_of, invariant, invariant_reach
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.design import PerturbationDesign
-from lustrum.protect.perturbation.invariant import (
-    calibrated,
-    frequencies_of,
-    invariant,
-    invariant_reach,
-)
 from lustrum.protect.perturbation.lookup import perturb_by_words
-from lustrum.protect.safe_totals import Published, safe_totals
+from lustrum.protect.safe_totals import safe_totals
 
 __all__ = ["PRESETS", "StochasticPerturbation"]
 
@@ -101,7 +96,7 @@ class StochasticPerturbation:
             and self.base_channel.matrix.shape[1] > self.base_channel.cap + 1
         ):
             raise InputError(
-                "Only a square transition matrix can be made invariant, not one from a design."
+                "Only a square transition matrix can be made invariant, and none from a design is."
             )
         if self.frequencies:
             self._invariant(np.array(self.frequencies))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Transitions
+from lustrum.model.channel import row_entries
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["BinomialThinning", "HypergeometricChannel"]
@@ -120,9 +121,7 @@ def _rows(
     true: Ints, low: Floats, high: Floats, probability: Callable[[Ints, Ints], Floats]
 ) -> Transitions:
     length = (high - low).astype(np.int64) + 1
-    origin = np.repeat(np.arange(true.size, dtype=np.intp), length)
-    within = np.arange(origin.size) - np.repeat(np.cumsum(length) - length, length)
-    shown = low.astype(np.int64)[origin] + within
+    origin, shown = row_entries(low, length)
     p = np.asarray(probability(shown, true[origin]), dtype=np.float64)
     some = p > 0
     return Transitions(origin[some], shown[some], p[some])

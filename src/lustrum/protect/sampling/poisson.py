@@ -11,12 +11,12 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
-from lustrum.protect.inner import Inner
-from lustrum.protect.method import Stage, released, uniform_words, whole_counts
+from lustrum.protect.inner_table import InnerTable
+from lustrum.protect.method import Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
-from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 
 __all__ = ["PoissonSampling", "proportional_to_size"]
@@ -68,22 +68,20 @@ class PoissonSampling:
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
-        counts = whole_counts(table, "Poisson sampling")
+        whole_counts(table, "Poisson sampling")
         if self.size is not None:
             raise InputError("Poisson sampling by size needs records; a table has no sizes.")
-        inner = Inner(table.axes)
-        inner.need_parts("Poisson sampling")
-        block = inner.of(counts)
+        inner = InnerTable.of(table.axes, "Poisson sampling")
+        block = inner.counts(table)
         if rng is not None:
             drawn = rng.binomial(block, self.fraction).astype(np.int64)
         else:
             from scipy import stats  # takes a second to import, and few need it
 
-            words = uniform_words(table, None, f"{self.name} {self.fraction!r}")
-            grid = np.ix_(*inner.positions) if inner.positions else ()
-            chance = ((words[grid] >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+            words = inner.take(uniform_words(table, None, f"{self.name} {self.fraction!r}"))
+            chance = ((words.astype(np.uint64) >> np.uint64(11)) + 0.5) * 2.0**-53
             drawn = stats.binom.ppf(chance, block, self.fraction).astype(np.int64)
-        return self._release(table, inner.roll_up(drawn))
+        return self._release(table, inner.added_up(drawn))
 
     def publish(self, table: Table) -> Release:
         """A table counted from drawn records."""
@@ -109,21 +107,12 @@ class PoissonSampling:
         return out if self.weight == "weight" else out | {"weight": self.weight}
 
     def _release(self, table: Table, values: Ints) -> Release:
-        channel = self.channel()
-        low, high = sampled_bounds(table, values, channel)
         how = "the same probability" if self.size is None else f"probability by {self.size}"
-        return released(
-            table,
-            self,
-            values,
-            low=low,
-            high=high,
-            channel=channel if table.kind == "count" and not table.decimals else None,
-            notes=(
-                f"The numbers are those of a random sample: each was drawn with {how}, "
-                f"{self.fraction:g} on average.",
-            ),
+        note = (
+            f"The numbers are those of a random sample: each was drawn with {how}, "
+            f"{self.fraction:g} on average."
         )
+        return sample_release(table, self, values, self.channel(), note)
 
 
 def proportional_to_size(sizes: Ints, expected: float) -> Floats:

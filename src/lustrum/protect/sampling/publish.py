@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import Channel, InputError, Table
+from lustrum.model import Channel, InputError, Release, Table
+from lustrum.protect.method import RecordMethod, released
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["check_fraction", "sampled_bounds"]
+__all__ = ["check_fraction", "sample_release"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -19,7 +20,24 @@ def check_fraction(fraction: float) -> None:
         raise InputError(f"A sampling fraction is above 0 and at most 1, not {fraction!r}.")
 
 
-def sampled_bounds(table: Table, values: Ints, channel: Channel | None) -> tuple[Ints, Ints]:
+def sample_release(
+    table: Table, method: RecordMethod, values: Ints, channel: Channel | None, note: str
+) -> Release:
+    """Numbers of a sample with what they tell; ``channel`` is what sampling does to a count."""
+    counted = table.kind == "count" and not table.decimals
+    low, high = _bounds(table, values, channel)
+    return released(
+        table,
+        method,
+        values,
+        low=low,
+        high=high,
+        channel=channel if counted else None,
+        notes=(note,),
+    )
+
+
+def _bounds(table: Table, values: Ints, channel: Channel | None) -> tuple[Ints, Ints]:
     """A count is at least that of the sample; a sum of amounts or weights can be anything."""
     if table.kind != "count" or table.decimals:
         least = 0 if table.kind == "count" else -UNBOUNDED

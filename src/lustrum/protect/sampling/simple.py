@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
-from lustrum.protect.inner import Inner
-from lustrum.protect.method import Stage, released, uniform_words, whole_counts
+from lustrum.protect.inner_table import InnerTable
+from lustrum.protect.method import Stage, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
-from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 
 __all__ = ["SimpleSampling"]
@@ -62,16 +62,13 @@ class SimpleSampling:
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
-        counts = whole_counts(table, "Simple sampling")
-        inner = Inner(table.axes)
-        inner.need_parts("Simple sampling")
-        block = inner.of(counts)
-        if rng is None:
-            words = uniform_words(table, None, f"{self.name} {self.fraction!r}")
-            rng = np.random.default_rng(int(np.bitwise_xor.reduce(words, axis=None)))
+        whole_counts(table, "Simple sampling")
+        inner = InnerTable.of(table.axes, "Simple sampling")
+        block = inner.counts(table)
+        chance = inner.generator(table, rng, f"{self.name} {self.fraction!r}")
         n = self.size(self._checked(int(block.sum())))
-        drawn = rng.multivariate_hypergeometric(block.ravel(), n, method="marginals")
-        return self._release(table, inner.roll_up(drawn.reshape(block.shape).astype(np.int64)))
+        drawn = chance.multivariate_hypergeometric(block.ravel(), n, method="marginals")
+        return self._release(table, inner.added_up(drawn.reshape(block.shape)))
 
     def publish(self, table: Table) -> Release:
         """A table counted from drawn records."""
@@ -107,16 +104,5 @@ class SimpleSampling:
         return population
 
     def _release(self, table: Table, values: npt.NDArray[np.int64]) -> Release:
-        channel = self.channel()
-        low, high = sampled_bounds(table, values, channel)
-        return released(
-            table,
-            self,
-            values,
-            low=low,
-            high=high,
-            channel=channel if table.kind == "count" and not table.decimals else None,
-            notes=(
-                f"The numbers are those of a random sample of {self.fraction:g} of the population.",
-            ),
-        )
+        note = f"The numbers are those of a random sample of {self.fraction:g} of the population."
+        return sample_release(table, self, values, self.channel(), note)

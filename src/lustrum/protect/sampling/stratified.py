@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
-from lustrum.protect.inner import Inner
-from lustrum.protect.method import MICRODATA, Stage, released, whole_counts
+from lustrum.protect.axis_parts import AxisParts
+from lustrum.protect.method import MICRODATA, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined, names
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.publish import check_fraction, sampled_bounds
+from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 
 __all__ = ["StratifiedSampling", "allocate"]
@@ -102,17 +102,8 @@ class StratifiedSampling:
 
         Each stratum has a channel of its own and a cell may lie in many, so there is none of a cell alone.
         """
-        low, high = sampled_bounds(table, table.values, None)
-        return released(
-            table,
-            self,
-            table.values,
-            low=low,
-            high=high,
-            notes=(
-                f"The numbers are those of a random sample, drawn by {' and '.join(self.strata)}.",
-            ),
-        )
+        note = f"The numbers are those of a random sample, drawn by {' and '.join(self.strata)}."
+        return sample_release(table, self, table.values, None, note)
 
     def estimates(self, table: Table, populations: Table) -> estimates.Estimates:
         """Population counts for the axes of a sample table other than the strata, with standard errors.
@@ -129,21 +120,21 @@ class StratifiedSampling:
                 f"Estimates from a stratified sample need a table and populations by "
                 f"{' and '.join(self.strata)}."
             )
-        inner = Inner(populations.axes)
-        N = inner.of(populations.values)
-        picks: list[Any] = [slice(None)] * counts.ndim
-        for name, positions, axis in zip(
-            self.strata, inner.positions, populations.axes, strict=True
-        ):
-            if table.axes[at[name]].codes != axis.codes:
+        # In the order of the codes, as the sample was shared: it settles which of equal strata gets more.
+        N = populations.values
+        for number, axis in enumerate(populations.axes):
+            if table.axes[at[axis.name]].codes != axis.codes:
                 raise InputError(
-                    f"The table and the populations differ in their codes of {name!r}."
+                    f"The table and the populations differ in their codes of {axis.name!r}."
                 )
-            picks[at[name]] = positions
-        for axis_number, pick in enumerate(picks):
-            counts = np.take(counts, pick, axis_number) if not isinstance(pick, slice) else counts
+            parts = AxisParts.of(axis)
+            if not parts.disjoint:
+                raise InputError(f"Strata do not overlap; categories of {axis.name!r} do.")
+            N = N.take(parts.inner, number)
+            counts = counts.take(parts.inner, at[axis.name])
         front = np.moveaxis(counts, [at[name] for name in self.strata], range(len(self.strata)))
-        codes = tuple(populations.axes[0].codes[i] for i in inner.positions[0])
+        axis = populations.axes[0]
+        codes = tuple(axis.codes[i] for i in np.flatnonzero(axis.inner))
         n = self.allocated(N.ravel(), codes)
         return estimates.stratified(front.reshape(N.size, *front.shape[N.ndim :]), N.ravel(), n)
 

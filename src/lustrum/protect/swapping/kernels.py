@@ -7,19 +7,9 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.stream import unit
 
 __all__ = ["pair_up"]
-
-
-@compiled
-def _unit(state: Any) -> float:  # pragma: no cover
-    """A number in [0, 1) of 53 bits by SplitMix64 (Steele, Lea and Flood 2014)."""
-    z = state[0] + np.uint64(0x9E3779B97F4A7C15)
-    state[0] = z
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(np.int64(z >> np.uint64(11))) * (1.0 / 9007199254740992.0)
 
 
 @compiled
@@ -72,7 +62,7 @@ def pair_up(
                 continue
             v = u
             while group[p, v] == group[p, u]:
-                v = listed[p, begin[p, s] + np.int64(_unit(state) * left[p, s])]
+                v = listed[p, begin[p, s] + np.int64(unit(state) * left[p, s])]
             partner[u] = v
             partner[v] = u
             found_by[u] = p

@@ -1,9 +1,10 @@
 """Invariant matrices: the distribution of the published values is expected to be that of the true ones.
 
 A matrix ``P`` is invariant for frequencies ``t`` if ``t P = t``. Shlomo and Young (2008) make any matrix so in
-two steps: go by ``P`` and come back by the reverse conditional probabilities. What comes out depends on
-``t``. Made from the true frequencies of a table it tells them, for they are what it leaves as it is: such a
-matrix is as confidential as the frequencies. Made from public frequencies it may be public.
+two steps: go by ``P`` and come back by the reverse conditional probabilities; for the codes of records the idea
+is of Gouweleeuw, Kooiman, Willenborg and De Wolf (1998). What comes out depends on ``t``. Made from the true
+frequencies of a table it tells them, for they are what it leaves as it is: such a matrix is as confidential as
+the frequencies. Made from public frequencies it may be public.
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+"""The hypercube of the table-server study, its four tables, and what each method makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lustrum.model import InputError
+from lustrum.risk.table_entropy import EntropyRisk
+from lustrum.study.result import Progress
+from lustrum.study.table_server_methods import ServerMethods
+from lustrum.utility import hellinger_utility
+
+__all__ = [
+    "RUNS",
+    "Outcome",
+    "RUPoint",
+    "hypercube",
+    "output_tables",
+    "ru_points",
+    "server_outcomes",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+VARIABLES = ("region", "sex", "age", "employment", "occupation", "education", "citizenship")
+
+_SELECTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("region", 0, ("age", "education", "occupation")),
+    ("region", 1, ("sex", "age", "citizenship")),
+    ("sex", 0, ("employment", "occupation", "education")),
+    ("age", 9, ("region", "occupation", "education")),
+)
+
+_RISK = EntropyRisk(parts="true", shared="expected")
+_RISK_AS_PRINTED = EntropyRisk()
+RUNS = 10
+"""How often every method is drawn."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One table under one method: means over the runs, and the standard error of the utility's mean.
+
+    ``literal`` is the risk by the printed formula; ``changed`` the share of cells of 1 and 2
+    that changed, None where the table has none.
+    """
+
+    table: int
+    method: str
+    before: float
+    risk: float
+    literal: float
+    utility: float
+    utility_error: float
+    changed: float | None
+
+
+@dataclass(frozen=True)
+class RUPoint:
+    """A point of the disclosure risk - data utility map (Figure 2)."""
+
+    label: str
+    risk: float
+    utility: float
+
+
+def hypercube(microdata: pa.Table) -> Ints:
+    """The counts of people by the seven variables of section 5.1."""
+    columns = [microdata[name].combine_chunks() for name in VARIABLES]
+    shape = tuple(len(column.dictionary) for column in columns)
+    positions = [column.indices.to_numpy().astype(np.int64) for column in columns]
+    cells = np.ravel_multi_index(tuple(positions), shape)
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def output_tables(cube: Ints) -> tuple[Ints, ...]:
+    """The four tables of section 5.1, each for the part of the people that it selects."""
+    tables = []
+    for variable, position, span in _SELECTIONS:
+        part = cube.take(position, axis=VARIABLES.index(variable))
+        left = [name for name in VARIABLES if name != variable]
+        summed = part.sum(axis=tuple(i for i, name in enumerate(left) if name not in span))
+        order = [name for name in left if name in span]
+        tables.append(summed.transpose([order.index(name) for name in span]))
+    return tuple(tables)
+
+
+def server_outcomes(cube: Ints, seed: int, progress: Progress | None = None) -> tuple[Outcome, ...]:
+    """All methods on all tables; number 0 is the hypercube itself, of which only changes are told."""
+    if cube.ndim != len(VARIABLES) or cube.shape[0] != 2:
+        raise InputError("The study needs a hypercube of its seven variables with two regions.")
+    methods, tables = ServerMethods.of(cube), output_tables(cube)
+    channels = methods.channels()
+    runs: dict[tuple[int, str], list[tuple[float, float, float, float]]] = {}
+    for run, rng in enumerate(np.random.default_rng(seed).spawn(RUNS)):
+        released = {}
+        for method, whole in methods.cubes(rng).items():
+            changed = _changed(cube, whole)
+            runs.setdefault((0, method), []).append((np.nan, np.nan, np.nan, changed))
+            released[method] = output_tables(whole)
+        released["RRP"] = methods.tables(tables, rng)
+        for method, shown in released.items():
+            for number, (table, release) in enumerate(zip(tables, shown, strict=True), start=1):
+                risk, literal = (
+                    measure.combine(measure.terms_of_published(table, release, channels[method]))
+                    for measure in (_RISK, _RISK_AS_PRINTED)
+                )
+                figures = risk, literal, hellinger_utility(table, release), _changed(table, release)
+                runs.setdefault((number, method), []).append(figures)
+        if progress is not None:
+            progress((run + 1) / RUNS)
+    before = [np.nan, *(_RISK.combine(_RISK.terms_of_counts(t)) for t in tables)]
+    return tuple(
+        _outcome(number, method, float(before[number]), np.array(figures))
+        for (number, method), figures in sorted(runs.items(), key=lambda item: item[0][0])
+    )
+
+
+def ru_points(outcomes: tuple[Outcome, ...]) -> tuple[RUPoint, ...]:
+    """The points of Figure 2, as ``T1 RS``: low risk and high utility are wanted."""
+    return tuple(RUPoint(f"T{o.table} {o.method}", o.risk, o.utility) for o in outcomes if o.table)
+
+
+def _changed(table: Ints, release: Ints) -> float:
+    small = (table == 1) | (table == 2)
+    return float((table != release)[small].mean()) if small.any() else np.nan
+
+
+def _outcome(number: int, method: str, before: float, figures: Floats) -> Outcome:
+    risk, literal, utility, changed = figures.mean(axis=0)
+    error = figures[:, 2].std(ddof=1) / np.sqrt(len(figures))
+    return Outcome(
+        table=number,
+        method=method,
+        before=before,
+        risk=float(risk),
+        literal=float(literal),
+        utility=float(utility),
+        utility_error=float(error),
+        changed=None if np.isnan(changed) else float(changed),
+    )
