@@ -20,6 +20,7 @@ from scipy import sparse
 from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Outcome
 from lustrum.solve.quadratic_system import System
+from lustrum.solve.threads import one_thread
 
 __all__ = ["QuadraticOptimum", "QuadraticProblem", "minimise_quadratic"]
 
@@ -110,6 +111,14 @@ def minimise_quadratic(
     """
     if bool((problem.low > problem.high).any()):
         return QuadraticOptimum(Outcome.INFEASIBLE, np.inf)
+    with one_thread():
+        return _followed(problem, tolerance, steps, seconds)
+
+
+def _followed(
+    problem: QuadraticProblem, tolerance: float, steps: int, seconds: float | None
+) -> QuadraticOptimum:
+    """Follow the central path until the optimum is near enough, or nothing gets better."""
     end = np.inf if seconds is None else time.perf_counter() + seconds
     path = _Path(problem)
     best = path.seen()

@@ -22,6 +22,7 @@ from lustrum.protect.adjustment.problem import reduce_problem
 from lustrum.protect.adjustment.search import DirectionWord, Norm, search
 from lustrum.protect.adjustment.whole import nearest_whole
 from lustrum.protect.adjustment.whole_moves import whole_moves
+from lustrum.solve.threads import one_thread
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Adjusted", "WeightWord", "adjust", "largest_moves"]
@@ -118,7 +119,8 @@ def adjust(
     problem = reduce_problem(matrix, np.abs(x), least, most, places, down, up, cost)
     clock = Clock(seconds)
     word: DirectionWord = "heuristic" if given is not None else directions  # type: ignore[assignment]
-    found = search(problem, norm, word, clock, rng)
+    with one_thread():
+        found = search(problem, norm, word, clock, rng)
     # The last step is what makes the table publishable, so it always gets some time.
     rounding = Clock(max(clock.left, 0.25 * seconds))
     ends = problem.bounds(found.directions)

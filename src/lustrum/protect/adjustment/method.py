@@ -17,6 +17,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.text import say
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.method import Stage, released
@@ -141,15 +142,21 @@ class ControlledAdjustment:
 
     def _notes(self) -> tuple[str, ...]:
         notes = [
-            "Some numbers were changed so that nobody's contribution can be worked out, others so that all "
-            "numbers add up; it is not told which."
+            say(
+                "Some numbers were changed so that nobody's contribution can be worked out, others so "
+                "that all numbers add up; it is not told which."
+            )
         ]
-        if self.keep != "nothing":
-            kept = "The grand total is" if self.keep == "grand-total" else "All totals are"
-            notes.append(f"{kept} as counted.")
+        if self.keep == "grand-total":
+            notes.append(say("The grand total is as counted."))
+        elif self.keep != "nothing":
+            notes.append(say("All totals are as counted."))
         if self.max_change is not None:
             notes.append(
-                f"No number was changed by more than {self.max_change:.0%} of its true size."
+                say(
+                    "No number was changed by more than {share:.0%} of its true size.",
+                    share=self.max_change,
+                )
             )
         return tuple(notes)
 
