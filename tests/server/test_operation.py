@@ -145,7 +145,10 @@ def test_work_stops_when_its_asker_leaves() -> None:
 
         await Leaving(application)({"type": "http"}, receive, send)
 
-    asyncio.run(asyncio.wait_for(go(), 10))
+    # In a thread of its own: a browser of other tests may have a loop running in this one.
+    thread = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(go(), 10)))
+    thread.start()
+    thread.join(20)
     assert ended == ["stopped"]
 
 
