@@ -2,12 +2,13 @@
 
 import json
 import pickle
+from typing import ClassVar
 
 from lustrum.model.text import Message, say, say_many, translated
 
 
 class French:
-    words = {
+    words: ClassVar[dict[str, str]] = {
         "At most {most} cells of {what}.": "Au plus {most} cellules de {what}.",
         "the table": "la table",
     }
@@ -35,6 +36,12 @@ def test_what_no_catalogue_knows_stays_as_it_is() -> None:
     assert translated(7, French()) == 7
 
 
+def test_the_labels_of_a_dataset_are_never_translated() -> None:
+    assert translated("the table", French()) == "the table"
+    text = say("At most {most} cells of {what}.", most=3, what="the table")
+    assert translated(text, French()) == "Au plus 3 cellules de the table."
+
+
 def test_the_form_follows_the_number() -> None:
     one = say_many("{number} cell", "{number} cells", 1)
     many = say_many("{number} cell", "{number} cells", 0)
@@ -54,10 +61,11 @@ def test_a_message_survives_being_sent_to_another_process() -> None:
 
 def test_digits_are_grouped_as_the_language_does() -> None:
     class Swiss(French):
-        def number(self, value: int) -> str:
-            return f"{value:,}".replace(",", "'")
+        def formatted(self, value: float, spec: str) -> str:
+            return format(value, spec).replace(",", "'")
 
     text = say("{cells:,} cells", cells=12345)
     assert text == "12,345 cells"
     assert translated(text, Swiss()) == "12'345 cells"
     assert translated(text, French()) == "12,345 cells"
+    assert translated(say("{name:>4}", name="x"), Swiss()) == "   x"

@@ -8,16 +8,19 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from lustrum.demo import businesses, description_path, people
 from lustrum.release import Desk
 from lustrum.server import create_app
+from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
 POLICIES = description_path("demo").parent
@@ -50,16 +53,16 @@ def desk(root: Path) -> Desk:
 
 @pytest.fixture(scope="session")
 def client(desk: Desk) -> TestClient:
-    """A client of the application, without a network."""
-    return TestClient(create_app(desk), base_url="http://lustrum.test")
+    """A client of the application, without a network, that may ask as often as it likes."""
+    return TestClient(create_app(desk, Settings(rate="")), base_url="http://lustrum.test")
 
 
-@pytest.fixture(scope="session")
-def address(desk: Desk) -> Iterator[str]:
+@contextmanager
+def served(app: FastAPI, **options: Any) -> Iterator[str]:
     """The address of a real server on a free port."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(create_app(desk), log_level="warning", server_header=False)
+        config = uvicorn.Config(app, log_level="warning", server_header=False, **options)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -69,6 +72,13 @@ def address(desk: Desk) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True
         thread.join(timeout=15)
+
+
+@pytest.fixture(scope="session")
+def address(desk: Desk) -> Iterator[str]:
+    """The address of a real server on the data folder."""
+    with served(create_app(desk, Settings(rate=""))) as found:
+        yield found
 
 
 def chromium() -> str | None:

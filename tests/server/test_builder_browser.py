@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-import uvicorn
 
 from lustrum.policy import Policy
 from lustrum.release import Desk
 from lustrum.server import create_app
 from lustrum.server.lists import list_of
+from server.conftest import served
 from server.test_browser import visit
 
 if TYPE_CHECKING:
@@ -281,35 +278,6 @@ def test_a_long_list_is_chosen_from_without_scripts(browser: Browser, address: s
         assert ("codes", "area:1-01-001,2-01-001") in asked(page)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/?q=census",
-        "/accessibility",
-        "/datasets/demo",
-        "/datasets/demo?by=area&by=age&codes=age:1..4&where=region:1",
-        "/datasets/demo/about?q=age",
-        "/datasets/demo/variables/age?level=life-stage",
-        "/datasets/demo/variables/area?as=codes&by=area&codes=area:1-01-001",
-        "/datasets/demo/table?by=area&by=age",
-        "/datasets/demo?by=nothing",
-    ],
-)
-def test_axe_finds_nothing_on_the_way_to_a_table(browser: Browser, address: str, path: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    # The script is put in from outside, which the content policy of the pages forbids.
-    context = browser.new_context(base_url=address, bypass_csp=True)
-    page = context.new_page()
-    page.goto(path)
-    for box in page.locator("details").all():
-        box.evaluate("(box) => { box.open = true; }")
-    page.wait_for_load_state("networkidle")
-    found = Axe().run(page).response["violations"]
-    assert [(v["id"], [n["html"] for n in v["nodes"]][:2]) for v in found] == []
-    context.close()
-
-
 class Loose(Desk):
     """The same data under rules that allow own groups, judge areas one by one and keep variables apart."""
 
@@ -326,18 +294,8 @@ class Loose(Desk):
 @pytest.fixture(scope="module")
 def loose(root: Path) -> Iterator[str]:
     """The address of a server under those rules."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        app = create_app(Loose(root, workers=1))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        deadline = time.monotonic() + 30
-        while not server.started and thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(timeout=15)
+    with served(create_app(Loose(root, workers=1))) as found:
+        yield found
 
 
 def test_areas_have_a_step_and_own_groups_are_made_of_what_is_ticked(

@@ -14,6 +14,7 @@ from typing import Any
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy
+from lustrum.model.text import say
 from lustrum.model.variable import Measure, Variable, Weight
 
 __all__ = ["Dataset", "StructuralZero"]
@@ -82,7 +83,12 @@ class Dataset:
             return self._variables[name]
         except KeyError:
             raise QueryError(
-                f"Dataset {self.name!r} has no variable {name!r}; {choices(name, self._variables)}."
+                say(
+                    "Dataset {dataset!r} has no variable {name!r}; {choices}.",
+                    dataset=self.name,
+                    name=name,
+                    choices=choices(name, self._variables),
+                )
             ) from None
 
     def measure(self, name: str) -> Measure:
@@ -91,8 +97,12 @@ class Dataset:
             if measure.name == name:
                 return measure
         raise QueryError(
-            f"Dataset {self.name!r} has no measure {name!r}; "
-            f"{choices(name, [m.name for m in self.measures])}."
+            say(
+                "Dataset {dataset!r} has no measure {name!r}; {choices}.",
+                dataset=self.name,
+                name=name,
+                choices=choices(name, [m.name for m in self.measures]),
+            )
         )
 
     def weight(self, name: str) -> Weight:
@@ -101,8 +111,12 @@ class Dataset:
             if weight.name == name:
                 return weight
         raise QueryError(
-            f"Dataset {self.name!r} has no weight {name!r}; "
-            f"{choices(name, [w.name for w in self.weights])}."
+            say(
+                "Dataset {dataset!r} has no weight {name!r}; {choices}.",
+                dataset=self.name,
+                name=name,
+                choices=choices(name, [w.name for w in self.weights]),
+            )
         )
 
     @classmethod

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from lustrum.model.text import say
+
 __all__ = [
     "DatasetError",
     "DescriptionError",
@@ -73,9 +75,11 @@ def choices(given: str, valid: Iterable[str], most: int = 8) -> str:
     """
     names = list(valid)
     if not names:
-        return "there are none"
+        return say("there are none")
     near = get_close_matches(given, names, n=1)
-    listed = ", ".join(names[:most]) + (
-        f" and {len(names) - most} more" if len(names) > most else ""
-    )
-    return f"did you mean {near[0]!r}? There are: {listed}" if near else f"there are: {listed}"
+    listed = ", ".join(names[:most])
+    if len(names) > most:
+        listed = say("{some} and {rest} more", some=listed, rest=len(names) - most)
+    if near:
+        return say("did you mean {near!r}? There are: {listed}", near=near[0], listed=listed)
+    return say("there are: {listed}", listed=listed)

@@ -17,6 +17,7 @@ from typing import Any
 
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.hierarchy import Category
+from lustrum.model.text import say
 from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable
 
 __all__ = ["Axis", "Filter", "Group", "TableQuery"]
@@ -44,13 +45,19 @@ class Axis:
     def __post_init__(self) -> None:
         if self.groups and (self.codes is not None or self.level is not None):
             raise QueryError(
-                f"Variable {self.variable!r}: own groups cannot be mixed with a level or a choice of "
-                "codes; put the codes into the groups."
+                say(
+                    "Variable {variable!r}: own groups cannot be mixed with a level or a choice of "
+                    "codes; put the codes into the groups.",
+                    variable=self.variable,
+                )
             )
         if self.codes is not None and not self.codes:
             raise QueryError(
-                f"Variable {self.variable!r}: the choice of codes is empty; name at least one, or "
-                "leave the choice out to have all."
+                say(
+                    "Variable {variable!r}: the choice of codes is empty; name at least one, or leave "
+                    "the choice out to have all.",
+                    variable=self.variable,
+                )
             )
 
     @property
@@ -69,8 +76,11 @@ class Axis:
         for category in shown:
             if category.code in seen:
                 raise QueryError(
-                    f"Variable {variable.name!r}: the category {category.code!r} is asked for twice; "
-                    "once is right."
+                    say(
+                        "Variable {variable!r}: the category {code!r} is asked for twice; once is right.",
+                        variable=variable.name,
+                        code=category.code,
+                    )
                 )
             seen.add(category.code)
         if not self.total:
@@ -124,13 +134,22 @@ def _own_group(group: Group, number: int, variable: Variable) -> Category:
     members = sorted({p for code in group.members for p in variable.category(code).members})
     if not members:
         raise QueryError(
-            f"Variable {variable.name!r}: the group {group.label!r} is empty; name its members."
+            say(
+                "Variable {variable!r}: the group {group!r} is empty; name its members.",
+                variable=variable.name,
+                group=group.label,
+            )
         )
     code = group.code or _free_code(number, variable)
     if variable.holds(code):
         raise QueryError(
-            f"Variable {variable.name!r}: the group {group.label!r} has the code of a category, {code!r}; "
-            "give it another or none."
+            say(
+                "Variable {variable!r}: the group {group!r} has the code of a category, {code!r}; "
+                "give it another or none.",
+                variable=variable.name,
+                group=group.label,
+                code=code,
+            )
         )
     return Category(code, group.label, tuple(members))
 
@@ -152,7 +171,10 @@ class Filter:
     def __post_init__(self) -> None:
         if not self.codes:
             raise QueryError(
-                f"The filter on {self.variable!r} names no code; name at least one, or drop the filter."
+                say(
+                    "The filter on {variable!r} names no code; name at least one, or drop the filter.",
+                    variable=self.variable,
+                )
             )
 
     def members(self, variable: Variable) -> frozenset[int]:
@@ -173,11 +195,18 @@ class TableQuery:
     def __post_init__(self) -> None:
         for name, times in Counter(axis.variable for axis in self.by).items():
             if times > 1:
-                raise QueryError(f"The variable {name!r} stands twice in the table; once is right.")
+                raise QueryError(
+                    say(
+                        "The variable {name!r} stands twice in the table; once is right.", name=name
+                    )
+                )
         for name, times in Counter(f.variable for f in self.where).items():
             if times > 1:
                 raise QueryError(
-                    f"There are two filters on {name!r}; write one filter with all the codes wanted."
+                    say(
+                        "There are two filters on {name!r}; write one filter with all the codes wanted.",
+                        name=name,
+                    )
                 )
 
     @property

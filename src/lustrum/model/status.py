@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from lustrum.model.text import Message, say
+
 __all__ = ["CellStatus"]
 
 
@@ -34,13 +36,13 @@ class CellStatus(StrEnum):
         return _MEANING[self]
 
 
-_MEANING = {
-    CellStatus.FREE: "free for publication",
-    CellStatus.SMALL_COUNT: "suppressed: few contributors",
-    CellStatus.DOMINATED_BY_ONE: "suppressed: dominated by one contributor",
-    CellStatus.DOMINATED_BY_TWO: "suppressed: dominated by two contributors",
-    CellStatus.DOMINATED_BY_ONE_OR_TWO: "suppressed: dominated by one or two contributors",
-    CellStatus.CONCENTRATED: "suppressed: too concentrated",
-    CellStatus.SECONDARY: "suppressed to protect another cell",
-    CellStatus.NOT_FOR_PUBLICATION: "not for publication",
+_MEANING: dict[CellStatus, Message] = {
+    CellStatus.FREE: say("free for publication"),
+    CellStatus.SMALL_COUNT: say("suppressed: few contributors"),
+    CellStatus.DOMINATED_BY_ONE: say("suppressed: dominated by one contributor"),
+    CellStatus.DOMINATED_BY_TWO: say("suppressed: dominated by two contributors"),
+    CellStatus.DOMINATED_BY_ONE_OR_TWO: say("suppressed: dominated by one or two contributors"),
+    CellStatus.CONCENTRATED: say("suppressed: too concentrated"),
+    CellStatus.SECONDARY: say("suppressed to protect another cell"),
+    CellStatus.NOT_FOR_PUBLICATION: say("not for publication"),
 }

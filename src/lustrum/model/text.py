@@ -15,7 +15,10 @@ __all__ = ["Catalogue", "Message", "say", "say_many", "translated"]
 
 
 class Catalogue(Protocol):
-    """Translations, as :mod:`gettext` and babel have them; with a method ``number`` if digits are grouped."""
+    """Translations, as :mod:`gettext` and babel have them.
+
+    A method ``formatted(value, spec)``, if there is one, writes numbers as the language does.
+    """
 
     def gettext(self, message: str) -> str:
         """The template in the other language, or as it is."""
@@ -58,14 +61,14 @@ class Message(str):
 
 
 class _Filler(Formatter):
-    """Fills templates in; ``{x:,}`` groups digits as the language of the catalogue does."""
+    """Fills templates in; ``{x:,}`` groups digits and ``{x:.2f}`` has the decimal sign of the language."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._number = getattr(catalogue, "number", None)
+        self._formatted = getattr(catalogue, "formatted", None)
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec == "," and self._number is not None:
-            return str(self._number(value))
+        if format_spec and self._formatted is not None and isinstance(value, (int, float)):
+            return str(self._formatted(value, format_spec))
         return str(super().format_field(value, format_spec))
 
 
@@ -88,9 +91,5 @@ def say_many(one: str, many: str, number: int, /, **values: Any) -> Message:
 
 
 def translated(text: Any, catalogue: Catalogue) -> Any:
-    """A message in another language; a plain string by the same catalogue; anything else as it is."""
-    if isinstance(text, Message):
-        return text.said(catalogue)
-    if isinstance(text, str) and text:
-        return catalogue.gettext(text)
-    return text
+    """A message in another language; anything else as it is, such as the labels of a dataset."""
+    return text.said(catalogue) if isinstance(text, Message) else text

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
+from lustrum.model.text import say
 
 __all__ = ["Measure", "Variable", "Weight"]
 
@@ -95,7 +96,12 @@ class Variable:
             return self._nodes[code]
         except KeyError:
             raise QueryError(
-                f"Variable {self.name!r} has no category {code!r}; {choices(code, self._nodes)}."
+                say(
+                    "Variable {variable!r} has no category {code!r}; {choices}.",
+                    variable=self.name,
+                    code=code,
+                    choices=choices(code, self._nodes),
+                )
             ) from None
 
     def holds(self, code: str) -> bool:
@@ -108,8 +114,12 @@ class Variable:
             if level.name == name:
                 return level
         raise QueryError(
-            f"Variable {self.name!r} has no level {name!r}; "
-            f"{choices(name, [level.name for level in self.levels])}."
+            say(
+                "Variable {variable!r} has no level {name!r}; {choices}.",
+                variable=self.name,
+                name=name,
+                choices=choices(name, [level.name for level in self.levels]),
+            )
         )
 
 

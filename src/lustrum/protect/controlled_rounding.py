@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.text import say
 from lustrum.protect.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.controlled.linked_bounds import multiple_bounds, published_bounds
 from lustrum.protect.controlled.two_way import nearest_rounding
@@ -183,20 +184,29 @@ class ControlledRounding:
     def _notes(self, steps: int) -> tuple[str, ...]:
         if self.small_only:
             return (
-                f"Counts from 1 to {self.base - 1} are shown as 0 or {self.base}; totals are the sums of what "
-                "is shown.",
+                say(
+                    "Counts from 1 to {most} are shown as 0 or {base}; totals are the sums of what is "
+                    "shown.",
+                    most=self.base - 1,
+                    base=self.base,
+                ),
             )
-        right = ", and right on average" if self.unbiased else ""
         far = (
-            f"less than {self.base} away from the true one"
+            say(
+                "Every number is rounded to a multiple of {base}, less than {far} away from the true one.",
+                base=self.base,
+                far=self.base,
+            )
             if steps == 0
-            else f"less than {self.base * (steps + 1)} away from the true one, since no table of nearer "
-            "numbers adds up"
+            else say(
+                "Every number is rounded to a multiple of {base}, less than {far} away from the true one, "
+                "since no table of nearer numbers adds up.",
+                base=self.base,
+                far=self.base * (steps + 1),
+            )
         )
-        return (
-            f"Every number is rounded to a multiple of {self.base}: it is {far}{right}.",
-            "The rounded numbers add up to the rounded totals.",
-        )
+        right = (say("The numbers are right on average."),) if self.unbiased else ()
+        return (far, *right, say("The rounded numbers add up to the rounded totals."))
 
 
 def _checked(table: Table) -> InnerTable:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.safe_totals import safe_totals
 
@@ -79,7 +80,6 @@ class ConventionalRounding:
         channel = NearestChannel(self.base)
         rounded = round_to_nearest(counts, self.base)
         published = safe_totals(table.axes, rounded, channel, table.structural)
-        half = ", halves up" if self.base % 2 == 0 else ""
         return released(
             table,
             self,
@@ -88,9 +88,16 @@ class ConventionalRounding:
             high=published.high,
             channel=channel,
             notes=(
-                f"Every number is rounded to the nearest multiple of {self.base}{half}.",
-                "Totals are rounded on their own, so the numbers may not add up to them; a total "
-                "that does add up may be the sum of the rounded numbers.",
+                say("Every number is rounded to the nearest multiple of {base}.", base=self.base)
+                if self.base % 2
+                else say(
+                    "Every number is rounded to the nearest multiple of {base}, halves up.",
+                    base=self.base,
+                ),
+                say(
+                    "Totals are rounded on their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the rounded numbers."
+                ),
             ),
         )
 

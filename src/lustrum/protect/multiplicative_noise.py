@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import Stage, released, uniform_words
 
@@ -112,7 +113,7 @@ class MultiplicativeNoise:
         """A table made from noisy records; counts are not touched by this method."""
         if table.kind == "magnitude":
             return self._released(table, table.values)
-        note = "Counts are as they are; noise was added to magnitudes only."
+        note = say("Counts are as they are; noise was added to magnitudes only.")
         ends = table.values
         return released(table, self, ends, low=ends, high=ends, notes=(note,))
 
@@ -175,10 +176,17 @@ class MultiplicativeNoise:
             low=low,
             high=high,
             notes=(
-                "Values were multiplied by random numbers that differ from 1 by "
-                f"{self.low:.4g} to {self.high:.4g}, up or down; every number is right on average.",
-                f"A true number lies between the published one over {1 + self.high:.6g} and over "
-                f"{1 - self.high:.6g}.",
+                say(
+                    "Values were multiplied by random numbers that differ from 1 by {low:.4g} to "
+                    "{high:.4g}, up or down; every number is right on average.",
+                    low=self.low,
+                    high=self.high,
+                ),
+                say(
+                    "A true number lies between the published one over {most:.6g} and over {least:.6g}.",
+                    most=1 + self.high,
+                    least=1 - self.high,
+                ),
             ),
         )
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words
 from lustrum.protect.safe_totals import safe_totals
 from lustrum.protect.step_channel import NEGLIGIBLE, StepChannel
@@ -146,7 +147,6 @@ class AdditiveNoise:
             noisy = np.maximum(noisy, 0)
         channel = NoiseChannel(self.distribution, sd, self.relative, self.clamp, not counts)
         published = safe_totals(table.axes, noisy, channel, table.structural, keyed=rng is None)
-        share = " of its value" if self.relative else ""
         return released(
             table,
             self,
@@ -155,12 +155,26 @@ class AdditiveNoise:
             high=np.minimum(published.high, UNBOUNDED),
             channel=channel if counts else None,
             notes=(
-                f"Every number has random noise added: {self.distribution}, standard deviation "
-                f"{self.sd:g}{share}, mean 0.",
-                "Totals have noise of their own, so the numbers may not add up to them; a total "
-                "that does add up may be the sum of the noisy numbers.",
-                *(("Numbers below 0 are shown as 0.",) if self.clamp else ()),
+                self._note(),
+                say(
+                    "Totals have noise of their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the noisy numbers."
+                ),
+                *((say("Numbers below 0 are shown as 0."),) if self.clamp else ()),
             ),
+        )
+
+    def _note(self) -> str:
+        words = {"distribution": self.distribution, "sd": self.sd}
+        if self.relative:
+            return say(
+                "Every number has random noise added: {distribution}, standard deviation {sd:g} of its "
+                "value, mean 0.",
+                **words,
+            )
+        return say(
+            "Every number has random noise added: {distribution}, standard deviation {sd:g}, mean 0.",
+            **words,
         )
 
     def to_mapping(self) -> dict[str, Any]:

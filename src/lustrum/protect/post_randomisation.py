@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.invariant import invariant
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
@@ -158,7 +159,7 @@ class PostRandomisation:
         """
         exact = exact_cells(table, dict.fromkeys(self.variables) | self._unmoved)
         low, high = anything(table, exact)
-        said = " and ".join(self.variables)
+        said = ", ".join(self.variables)
         return released(
             table,
             self,
@@ -166,13 +167,18 @@ class PostRandomisation:
             low=low,
             high=high,
             notes=(
-                f"Before counting, codes of {said} were changed at random in some records.",
-                "That does not change this table: its numbers are the true ones."
+                say(
+                    "Before counting, codes of {names} were changed at random in some records.",
+                    names=said,
+                ),
+                say("That does not change this table: its numbers are the true ones.")
                 if exact.all()
-                else "The numbers are right on average."
+                else say("The numbers are right on average.")
                 if self.invariant
-                else "The numbers are not right on average; the matrix of changes tells how to estimate "
-                "the true ones.",
+                else say(
+                    "The numbers are not right on average; the matrix of changes tells how to estimate "
+                    "the true ones."
+                ),
             ),
         )
 

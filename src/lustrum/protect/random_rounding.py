@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.safe_totals import safe_totals
 
@@ -86,10 +87,15 @@ class RandomRounding:
             high=published.high,
             channel=channel,
             notes=(
-                f"Every number is randomly rounded to a multiple of {self.base}: it is less than "
-                f"{self.base} away from the true one, and right on average.",
-                "Totals are rounded on their own, so the numbers may not add up to them; a total "
-                "that does add up may be the sum of the rounded numbers.",
+                say(
+                    "Every number is randomly rounded to a multiple of {base}: it is less than {base} "
+                    "away from the true one, and right on average.",
+                    base=self.base,
+                ),
+                say(
+                    "Totals are rounded on their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the rounded numbers."
+                ),
             ),
         )
 

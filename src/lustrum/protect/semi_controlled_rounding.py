@@ -22,6 +22,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.text import say
 from lustrum.protect.added_totals import added_totals
 from lustrum.protect.apportion import systematic
 from lustrum.protect.axis_parts import AxisParts
@@ -92,7 +93,11 @@ class SemiControlledRounding:
         channel = RoundingChannel(self.base)
         added = added_totals(table.axes, published, *channel.support(published))
         radius = (self.base - 1) * self._kept_sums(table, kept)
-        where = "the whole table" if self.over == "table" else "each of " + " x ".join(self.over)
+        where = (
+            say("the whole table")
+            if self.over == "table"
+            else say("each of {names}", names=" x ".join(self.over))
+        )
         return released(
             table,
             self,
@@ -101,11 +106,18 @@ class SemiControlledRounding:
             high=np.minimum(added.high, added.values + radius),
             channel=channel,
             notes=(
-                f"Every number is randomly rounded to a multiple of {self.base}: it is less than "
-                f"{self.base} away from the true one, and right on average.",
-                f"Totals are the sums of the rounded numbers. The total of {where} is less than "
-                f"{self.base} away from the true one"
-                + (", and so is that of all of them." if self.overall else "."),
+                say(
+                    "Every number is randomly rounded to a multiple of {base}: it is less than {base} "
+                    "away from the true one, and right on average.",
+                    base=self.base,
+                ),
+                say("Totals are the sums of the rounded numbers."),
+                say(
+                    "The total of {where} is less than {base} away from the true one.",
+                    where=where,
+                    base=self.base,
+                ),
+                *((say("So is that of all of them."),) if self.overall else ()),
             ),
         )
 

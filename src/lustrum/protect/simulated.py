@@ -18,6 +18,7 @@ from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.richer_model import RicherModel
@@ -99,9 +100,12 @@ class SimulatedTables:
             low=low,
             high=high,
             notes=(
-                f"The inner numbers are a random draw ({self.target}) from all tables with the "
-                "same kept totals; of the true ones they tell no more than these totals do.",
-                f"These totals are true: {names}.",
+                say(
+                    "The inner numbers are a random draw ({target}) from all tables with the same kept "
+                    "totals; of the true ones they tell no more than these totals do.",
+                    target=self.target,
+                ),
+                say("These totals are true: {names}.", names=names),
                 *self._richer_note(),
             ),
         )
@@ -127,7 +131,12 @@ class SimulatedTables:
         if not self.consistent:
             return ()
         names = "; ".join(" x ".join(margin) for margin in self.consistent)
-        return (f"The draw is one that fits the model of {names} made from the true table.",)
+        return (
+            say(
+                "The draw is one that fits the model of {names} made from the true table.",
+                names=names,
+            ),
+        )
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
 from lustrum.protect.added_totals import added_totals
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.random_rounding import round_randomly
@@ -104,7 +105,9 @@ class SmallCountRounding:
         channel = SmallCountChannel(self.base, self.how)
         rounded = round_small_counts(counts, self.base, words)
         published = added_totals(table.axes, rounded, *channel.support(rounded))
-        chance = "at random, and right on average" if self.how == "random" else "to the nearer"
+        how = (
+            say("at random, and right on average") if self.how == "random" else say("to the nearer")
+        )
         return released(
             table,
             self,
@@ -113,9 +116,12 @@ class SmallCountRounding:
             high=published.high,
             channel=channel,
             notes=(
-                f"A number below {self.base} is rounded to 0 or {self.base}, {chance}; larger ones "
-                "are as counted.",
-                "Totals are the sums of the published numbers.",
+                say(
+                    "A number below {base} is rounded to 0 or {base}, {how}; larger ones are as counted.",
+                    base=self.base,
+                    how=how,
+                ),
+                say("Totals are the sums of the published numbers."),
             ),
         )
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.microdata import anything
@@ -81,9 +82,12 @@ class TableSwapping:
             low=low,
             high=high,
             notes=(
-                f"Values were swapped so that all totals of {self.order} variables or fewer are the true "
-                "ones.",
-                "Numbers of more variables than that are not.",
+                say(
+                    "Values were swapped so that all totals of {order} variables or fewer are the true "
+                    "ones.",
+                    order=self.order,
+                ),
+                say("Numbers of more variables than that are not."),
             ),
         )
 

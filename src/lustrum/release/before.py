@@ -14,6 +14,7 @@ import numpy as np
 
 from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
 from lustrum.model.channel import ComposedChannel
+from lustrum.model.text import say
 from lustrum.policy import Before, Method
 from lustrum.protect.method import released
 from lustrum.structure import UNBOUNDED
@@ -123,7 +124,10 @@ def _published(step: Before, table: Table) -> Release:
         low=np.zeros(table.shape, dtype=np.int64),
         high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         notes=(
-            f"The cells from which all tables are made were protected beforehand by {spec.name}.",
+            say(
+                "The cells from which all tables are made were protected beforehand by {method}.",
+                method=spec.name,
+            ),
         ),
     )
 

@@ -2,7 +2,7 @@
 
 English stands in the code; ``locales/fr.po`` says the same in French, and another file would add another
 language. A page in French has ``/fr`` in front of its address, so that a link keeps its language and nothing
-has to be remembered about a visitor.
+has to be remembered about a visitor. Only the start page without a language goes by what the browser prefers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from babel import Locale
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent, get_decimal_symbol
 from babel.support import NullTranslations, Translations
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
@@ -26,11 +27,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lustrum.model.text import translated
 
-__all__ = ["ENGLISH", "LOCALES", "InTheAddress", "Language", "current", "languages"]
+__all__ = ["ENGLISH", "LOCALES", "InTheAddress", "Language", "current", "here", "languages"]
 
 LOCALES = Path(__file__).parent / "locales"
 ENGLISH = "en"
+MOST_QUERY = 8 * 1024
 _current: ContextVar[str] = ContextVar("lustrum_language", default=ENGLISH)
+_here: ContextVar[str] = ContextVar("lustrum_here", default="/")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +66,25 @@ class Language:
         """A number with its digits grouped."""
         return str(format_decimal(value, locale=self.code))
 
+    def formatted(self, value: Any, spec: str) -> str:
+        """A number as a format of Python says, with the signs of this language: ``0,25``, ``20 %``."""
+        if spec == ",":
+            return self.number(value)
+        if spec.endswith("%"):
+            pattern = format_percent(0, locale=self.code).replace("0", "{}")
+            return pattern.format(self.formatted(100 * value, f"{spec[:-1]}f"))
+        return format(value, spec).replace(".", get_decimal_symbol(self.code))
+
     def say(self, text: Any) -> Any:
         """A message of the other rooms in this language."""
         return translated(text, self)
 
     def at(self, path: str) -> str:
         """An address of this server in this language."""
-        return self.prefix + path if self.prefix and path.startswith("/") else path
+        # The start page names even English: without a language it goes by the browser.
+        start = path.partition("?")[0] == "/" and len(languages()) > 1
+        prefix = f"/{self.code}" if start else self.prefix
+        return prefix + path if path.startswith("/") else path
 
 
 @cache
@@ -91,6 +106,11 @@ def current() -> Language:
     return languages()[_current.get()]
 
 
+def here() -> str:
+    """The address of the request under way, without its language."""
+    return _here.get()
+
+
 class InTheAddress:
     """Takes the language out of the address; the start page goes by what the browser prefers."""
 
@@ -107,20 +127,30 @@ class InTheAddress:
         if path == "/" and not scope["query_string"]:
             wanted = _preferred(Headers(scope=scope).get("accept-language", ""))
             if wanted != ENGLISH:
-                await RedirectResponse(f"/{wanted}/", status_code=307)(scope, receive, send)
+                other = RedirectResponse(
+                    f"/{wanted}/", status_code=307, headers={"Vary": "Accept-Language"}
+                )
+                await other(scope, receive, send)
                 return
-        token = _current.set(code)
+        tokens = _current.set(code), _here.set(_address(rest, scope["query_string"]))
         try:
-            if code != ENGLISH:
-                scope = {**scope, "path": rest, "raw_path": rest.encode()}
+            if rest != path:
+                scope = {**scope, "path": rest, "raw_path": quote(rest).encode()}
             await self.app(scope, receive, send)
         finally:
-            _current.reset(token)
+            _current.reset(tokens[0])
+            _here.reset(tokens[1])
+
+
+def _address(path: str, query: bytes) -> str:
+    """An address on this server: two slashes at its beginning would name another one."""
+    own = "/" + quote(path.lstrip("/"))
+    return f"{own}?{query.decode('latin-1')}" if query and len(query) <= MOST_QUERY else own
 
 
 def _split(path: str) -> tuple[str, str]:
     head, _, rest = path[1:].partition("/")
-    if head in languages() and head != ENGLISH:
+    if head in languages():
         return head, f"/{rest}"
     return ENGLISH, path
 

@@ -1,7 +1,9 @@
 """Pages from templates: everything is escaped, and a name that is missing is an error.
 
 In a template ``_("...")`` is a sentence to translate, ``text | said`` a message of another room in the language
-of the request, ``at("/...")`` an address in that language and ``value | number`` a number with grouped digits.
+of the request, ``at("/...")`` an address in that language, ``value | number`` a number with grouped digits and
+``value | figure(".2f")`` one in a format of Python with the decimal sign of the language. Every page knows its
+own address, ``here``, so that it can link to itself in the other languages.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from lustrum.server.languages import current, languages
+from lustrum._version import __version__
+from lustrum.server.languages import current, here, languages
 
 __all__ = ["STATIC", "Pages"]
 
@@ -41,6 +44,7 @@ class Pages:
         )
         self._environment.filters["said"] = lambda text: current().say(text)
         self._environment.filters["number"] = lambda value: current().number(value)
+        self._environment.filters["figure"] = lambda value, spec: current().formatted(value, spec)
         self._environment.globals["at"] = lambda path: current().at(path)
         # An address that changes with the file lets a browser keep the file for long.
         self._environment.globals["asset"] = {
@@ -49,9 +53,8 @@ class Pages:
 
     def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page."""
-        text = self._environment.get_template(template).render(
-            language=current(), languages=languages(), **values
-        )
+        known = {"language": current(), "languages": languages(), "version": __version__}
+        text = self._environment.get_template(template).render({**known, "here": here(), **values})
         return HTMLResponse(text, status_code=status)
 
 

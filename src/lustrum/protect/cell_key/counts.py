@@ -20,6 +20,7 @@ from lustrum.model import Dataset, InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.text import say
 from lustrum.protect.added_totals import Published
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
@@ -251,38 +252,53 @@ class CellKey:
         channel, given = self._layout.channel, Path(self.to_mapping()["ptable"]).name
         table = getattr(self._layout, "table", None)
         mark = f", {table.digest}" if isinstance(table, PTable) else ""
-        average = ", and right on average" if rows_right_on_average(channel) else ""
-        own = "" if self.additive else f" No number is changed by more than {longest_step(channel)}"
-        notes = [
-            f"Every number is perturbed by the cell key method (ptable {given}, version "
-            f"{self.version}{mark}; record keys version {self.key_version}): the same people always "
-            f"make the same number.{own}{average + '.' if own else ''}",
-            _zero_note(zeros, self._zeros_move),
+        notes: list[str] = [
+            say(
+                "Every number is perturbed by the cell key method (ptable {ptable}, version {version}; "
+                "record keys version {keys}): the same people always make the same number.",
+                ptable=given,
+                version=f"{self.version}{mark}",
+                keys=self.key_version,
+            )
         ]
+        if not self.additive:
+            notes.append(
+                say("No number is changed by more than {most}.", most=longest_step(channel))
+            )
+            if rows_right_on_average(channel):
+                notes.append(say("The numbers are right on average."))
+        notes.append(_zero_note(zeros, self._zeros_move))
         if self.additive:
             notes.append(
-                "The perturbed numbers were changed once more, as little as possible and by at most "
-                f"{self.max_shift}, so that they add up; where that was not possible totals are sums. "
-                "A cell may therefore differ between tables."
+                say(
+                    "The perturbed numbers were changed once more, as little as possible and by at most "
+                    "{most}, so that they add up; where that was not possible totals are sums. A cell "
+                    "may therefore differ between tables.",
+                    most=self.max_shift,
+                )
             )
         elif self.totals == "guarded":
             notes.append(
-                "Totals are perturbed on their own, so the numbers may not add up to them; a total "
-                "that does add up may be the sum of the perturbed numbers."
+                say(
+                    "Totals are perturbed on their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the perturbed numbers."
+                )
             )
         else:
             notes.append(
-                "Totals are perturbed on their own, so the numbers may not add up to them."
+                say("Totals are perturbed on their own, so the numbers may not add up to them.")
             )
         return tuple(notes)
 
 
 def _zero_note(zeros: bool, wanted: bool) -> str:
     if zeros:
-        return "Empty cells may be perturbed too, but for combinations that cannot exist."
+        return say("Empty cells may be perturbed too, but for combinations that cannot exist.")
     if wanted:
-        return "Empty cells stay 0: the ptable would change them, but there are no keys for them."
-    return "Empty cells stay 0."
+        return say(
+            "Empty cells stay 0: the ptable would change them, but there are no keys for them."
+        )
+    return say("Empty cells stay 0.")
 
 
 def _explicit(rows: tuple[tuple[float, ...], ...], base: int) -> MatrixChannel:

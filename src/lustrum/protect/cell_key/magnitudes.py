@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.keys import cell_words
+from lustrum.model.text import say
 from lustrum.protect.cell_key.noise import (
     Noise,
     checked_number,
@@ -273,10 +274,16 @@ class CellKeyMagnitude:
     def _notes(self) -> tuple[str, ...]:
         percent = float(self.reach) * 100
         return (
-            "Every sum is perturbed by the cell key method in proportion to its largest contributions "
-            f"(version {self.version}; record keys version {self.key_version}): it is at most "
-            f"{percent:.4g} percent away from the true one, and right on average.",
-            "Totals are perturbed on their own, so the numbers may not add up to them. Sums of 0 stay.",
+            say(
+                "Every sum is perturbed by the cell key method in proportion to its largest contributions "
+                "(version {version}; record keys version {keys}): it is at most {percent:.4g} percent away "
+                "from the true one, and right on average.",
+                version=self.version,
+                keys=self.key_version,
+                percent=percent,
+            ),
+            say("Totals are perturbed on their own, so the numbers may not add up to them."),
+            say("Sums of 0 stay."),
         )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
@@ -92,9 +93,14 @@ class MarkovPerturbation:
             low=low,
             high=high,
             notes=(
-                f"People were moved between cells at random (theta {self.theta:g}, sweeps: "
-                f"{self.sweeps}); every number is right on average.",
-                f"These totals are true: {margins}. A number above 0 was above 0.",
+                say(
+                    "People were moved between cells at random (theta {theta:g}, sweeps: {sweeps}); every "
+                    "number is right on average.",
+                    theta=self.theta,
+                    sweeps=self.sweeps,
+                ),
+                say("These totals are true: {names}.", names=margins),
+                say("A number above 0 was above 0."),
             ),
         )
 

@@ -13,6 +13,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.text import say
 from lustrum.protect.added_totals import Published, added_totals
 from lustrum.protect.invariant import calibrated, frequencies_of, invariant, invariant_reach
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
@@ -221,21 +222,24 @@ class StochasticPerturbation:
         return added_totals(table.axes, perturbed, low, high)
 
     def _notes(self) -> tuple[str, ...]:
-        how = {
-            "plain": "a fixed matrix of probabilities",
-            "invariant": "a matrix of probabilities that leaves the distribution of counts as it is",
-            "calibrated": "a matrix of probabilities that leaves the distribution of counts as it is",
-        }[self.version]
+        how = (
+            say("Numbers are changed at random by a fixed matrix of probabilities.")
+            if self.version == "plain"
+            else say(
+                "Numbers are changed at random by a matrix of probabilities that leaves the distribution "
+                "of counts as it is."
+            )
+        )
         totals = (
-            "Totals are the sums of the published numbers."
+            say("Totals are the sums of the published numbers.")
             if self.totals == "sums"
-            else "Totals are perturbed on their own, so the numbers may not add up to them; a total that "
-            "does add up may be the sum of the published numbers."
+            else say(
+                "Totals are perturbed on their own, so the numbers may not add up to them; a total that "
+                "does add up may be the sum of the published numbers."
+            )
         )
-        kept = (
-            ("Large numbers were adjusted so that their sum is kept.",) if self.keep_total else ()
-        )
-        return (f"Numbers are changed at random by {how}.", *kept, totals)
+        kept = say("Large numbers were adjusted so that their sum is kept.")
+        return (how, kept, totals) if self.keep_total else (how, totals)
 
 
 def _support(channel: MatrixChannel, published: Ints) -> tuple[Ints, Ints]:

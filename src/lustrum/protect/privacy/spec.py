@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
@@ -174,19 +175,40 @@ class DifferentialPrivacy:
         return tuple(groups.values())
 
     def _notes(self, cost: Cost, scales: list[float]) -> tuple[str, ...]:
-        price = f"epsilon {cost.epsilon:g}" if cost.epsilon is not None else f"rho {cost.rho:g}"
+        price: str = (
+            say("epsilon {epsilon:g}", epsilon=cost.epsilon)
+            if cost.epsilon is not None
+            else say("rho {rho:g}", rho=cost.rho)
+        )
         if self.delta is not None:
-            price = f"epsilon {self.epsilon:g} with delta {self.delta:g} ({price})"
-        person = "record" if self.records == 1 else f"group of {self.records} records"
+            price = say(
+                "epsilon {epsilon:g} with delta {delta:g} ({price})",
+                epsilon=self.epsilon,
+                delta=self.delta,
+                price=price,
+            )
+        person = (
+            say("record")
+            if self.records == 1
+            else say("group of {number} records", number=self.records)
+        )
         listed = ", ".join(f"{s:.6g}" for s in scales)
         after = {
-            "none": "Numbers are published as drawn, so some may be below 0.",
-            "nonnegative-integers": "Numbers below 0 are shown as 0.",
-            "consistent": "Numbers were fitted to whole counts of 0 or more that add up.",
+            "none": say("Numbers are published as drawn, so some may be below 0."),
+            "nonnegative-integers": say("Numbers below 0 are shown as 0."),
+            "consistent": say("Numbers were fitted to whole counts of 0 or more that add up."),
         }
         return (
-            f"Differentially private: {price} for each {person}, by {self.mechanism} noise of "
-            f"scale {listed} on whole numbers.",
+            say(
+                "Differentially private: {price} for each {person}, by {mechanism} noise of scale "
+                "{scales} on whole numbers.",
+                price=price,
+                person=person,
+                mechanism=self.mechanism,
+                scales=listed,
+            ),
             after[self.post],
-            "A second release of the same table would have other noise and cost as much again.",
+            say(
+                "A second release of the same table would have other noise and cost as much again."
+            ),
         )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
@@ -107,10 +108,15 @@ class PoissonSampling:
         return out if self.weight == "weight" else out | {"weight": self.weight}
 
     def _release(self, table: Table, values: Ints) -> Release:
-        how = "the same probability" if self.size is None else f"probability by {self.size}"
-        note = (
-            f"The numbers are those of a random sample: each was drawn with {how}, "
-            f"{self.fraction:g} on average."
+        how = (
+            say("the same probability")
+            if self.size is None
+            else say("probability by {size}", size=self.size)
+        )
+        note = say(
+            "The numbers are those of a random sample: each was drawn with {how}, {fraction:g} on average.",
+            how=how,
+            fraction=self.fraction,
         )
         return sample_release(table, self, values, self.channel(), note)
 

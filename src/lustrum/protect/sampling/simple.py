@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import Stage, whole_counts
 from lustrum.protect.microdata import canonical_order
@@ -104,5 +105,8 @@ class SimpleSampling:
         return population
 
     def _release(self, table: Table, values: npt.NDArray[np.int64]) -> Release:
-        note = f"The numbers are those of a random sample of {self.fraction:g} of the population."
+        note = say(
+            "The numbers are those of a random sample of {fraction:g} of the population.",
+            fraction=self.fraction,
+        )
         return sample_release(table, self, values, self.channel(), note)

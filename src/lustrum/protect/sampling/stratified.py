@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.axis_parts import AxisParts
 from lustrum.protect.method import MICRODATA, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined, names
@@ -102,7 +103,10 @@ class StratifiedSampling:
 
         Each stratum has a channel of its own and a cell may lie in many, so there is none of a cell alone.
         """
-        note = f"The numbers are those of a random sample, drawn by {' and '.join(self.strata)}."
+        note = say(
+            "The numbers are those of a random sample, drawn by {names}.",
+            names=", ".join(self.strata),
+        )
         return sample_release(table, self, table.values, None, note)
 
     def estimates(self, table: Table, populations: Table) -> estimates.Estimates:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import MatrixChannel, swapping_channel
 from lustrum.model.records import Records
+from lustrum.model.text import say
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, exact_cells, names, variables_of
 from lustrum.protect.swapping.report import Swapped
@@ -174,10 +175,14 @@ class RecordSwapping:
             high=high,
             channel=channel,
             notes=(
-                "Before counting, households traded places with others like them in another area.",
-                "Swapping does not change this table: its numbers are the true ones."
+                say(
+                    "Before counting, households traded places with others like them in another area."
+                ),
+                say("Swapping does not change this table: its numbers are the true ones.")
                 if exact.all()
-                else "Numbers by area may differ from the true ones; those of all areas are true.",
+                else say(
+                    "Numbers by area may differ from the true ones; those of all areas are true."
+                ),
             ),
         )
 

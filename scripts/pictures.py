@@ -1,0 +1,132 @@
+"""Take the pictures of the pages that the documentation shows, from invented data that are always the same.
+
+::
+
+    python scripts/pictures.py           into docs/img
+    python scripts/pictures.py FOLDER    somewhere else
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import Browser, sync_playwright
+
+from lustrum.demo import businesses, description_path, people
+from lustrum.release import Desk
+from lustrum.server import create_app
+from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+
+IMAGES = Path(__file__).parent.parent / "docs" / "img"
+PEOPLE, SEED = 200_000, 2001
+MOST_BYTES = 250_000
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page, how wide the window is, and how much of the page is seen."""
+
+    name: str
+    address: str
+    width: int
+    height: int
+    scale: float = 1.0
+
+
+PICTURES = (
+    Picture(
+        "page",
+        "/datasets/demo/table?by=age:ten-year&by=sex&by=citizenship&totals=on",
+        1280,
+        1030,
+    ),
+    Picture(
+        "builder",
+        "/datasets/demo?by=age:ten-year&by=sex&where=region:1&totals=on",
+        1280,
+        1540,
+    ),
+    Picture("refusal", "/datasets/demo/table?by=area&by=age&by=education", 1280, 980),
+    Picture("phone", "/datasets/demo/table?by=age:ten-year&as=chart", 390, 1120, 1.25),
+)
+
+
+def filled(root: Path) -> Path:
+    """A data folder with the demo datasets and their policies."""
+    store, secret = Store(root), Secret(bytes(range(32)))
+    for name, frame in {"demo": people(PEOPLE, SEED), "businesses": businesses(3000)}.items():
+        ingest(FrameSource(frame), read_description(description_path(name)), store, secret=secret)
+        (root / "policies").mkdir(exist_ok=True)
+        policy = description_path(name).parent / f"{name}-policy.toml"
+        shutil.copy(policy, root / "policies" / f"{name}.toml")
+    return root
+
+
+@contextmanager
+def served(root: Path) -> Iterator[str]:
+    """The address of a server on a data folder, on a free port."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(Desk(root, workers=1)), log_level="warning")
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.02)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def taken(picture: Picture, browser: Browser, address: str, folder: Path) -> Path:
+    """The file of a picture."""
+    page = browser.new_page(
+        base_url=address,
+        viewport={"width": picture.width, "height": picture.height},
+        device_scale_factor=picture.scale,
+        reduced_motion="reduce",
+        locale="en-GB",
+    )
+    page.goto(picture.address)
+    page.wait_for_load_state("networkidle")
+    path = folder / f"{picture.name}.png"
+    page.screenshot(path=path)
+    page.close()
+    return path
+
+
+def main() -> int:
+    """Take all pictures."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    program = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
+    with (
+        tempfile.TemporaryDirectory() as root,
+        served(filled(Path(root))) as address,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        paths = [taken(picture, browser, address, folder) for picture in PICTURES]
+        browser.close()
+    for path in paths:
+        size = path.stat().st_size
+        print(f"{path.name}: {size / 1000:.0f} kB{' - too large' if size > MOST_BYTES else ''}")
+    return int(any(path.stat().st_size > MOST_BYTES for path in paths))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

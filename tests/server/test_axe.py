@@ -1,0 +1,138 @@
+"""Every page in every language before axe-core, which knows the mistakes that shut people out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lustrum.release import Desk
+from lustrum.server import create_app
+from lustrum.server.languages import languages
+from lustrum.server.settings import Settings
+from server.conftest import served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytestmark = pytest.mark.browser
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 800}
+TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&totals=on"
+WIDE = "/datasets/demo/table?by=age:ten-year&by=sex&by=employment&totals=on"
+PAGES = {
+    "home": "/",
+    "search without result": "/?q=nothing-like-it",
+    "accessibility": "/accessibility",
+    "builder": "/datasets/demo",
+    "filled builder": "/datasets/demo?by=age&by=sex&codes=age:1..4&where=region:1",
+    "about": "/datasets/demo/about?q=age",
+    "variable": "/datasets/demo/variables/age?level=life-stage",
+    "chooser": "/datasets/demo/variables/area?as=codes&by=area&codes=area:1-01-001",
+    "table": f"{WIDE}&sort=-sex:2",
+    "percentages": f"{TABLE}&show=row-percent&empty=hide&names=both",
+    "chart": f"{WIDE}&as=chart&bounds=on",
+    "stacked chart": f"{TABLE}&as=chart&bars=stacked&show=row-percent",
+    "uncertainty": f"{TABLE}&bounds=on",
+    "large table": "/datasets/demo/table?by=area&by=sex&totals=on",
+    "refusal": "/datasets/demo/table?by=area&by=age",
+    "mistake": "/datasets/demo/table?by=agge",
+    "not found": "/nothing",
+}
+ON_A_PHONE = ("home", "filled builder", "chooser", "table", "chart", "refusal")
+IN_THE_DARK = ("filled builder", "stacked chart", "refusal", "mistake")
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, address: str) -> Iterator[BrowserContext]:
+    """One profile for all pages: nothing is remembered in it anyway."""
+    # The script is put in from outside, which the content policy of the pages forbids.
+    made = browser.new_context(base_url=address, bypass_csp=True, viewport=DESKTOP)
+    made.set_default_timeout(15_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page in it."""
+    made = context.new_page()
+    yield made
+    made.close()
+
+
+def violations(
+    page: Page, path: str, boxes: str = "details:not([data-load])"
+) -> list[tuple[str, str, list[str]]]:
+    """What axe-core finds on a page with everything opened that is short."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.goto(path)
+    page.locator(boxes).evaluate_all("(all) => all.forEach((box) => { box.open = true; })")
+    page.wait_for_load_state("networkidle")
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [(v["impact"], v["id"], [n["html"][:200] for n in v["nodes"]][:3]) for v in found]
+
+
+def at(code: str, path: str) -> str:
+    """A page in a language."""
+    return languages()[code].at(path)
+
+
+@pytest.mark.parametrize("code", list(languages()))
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_on_any_page(page: Page, name: str, code: str) -> None:
+    assert violations(page, at(code, PAGES[name])) == []
+
+
+@pytest.mark.parametrize("name", ON_A_PHONE)
+def test_axe_finds_nothing_on_a_phone(page: Page, name: str) -> None:
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert violations(page, at("fr", PAGES[name])) == []
+    # French is longer, and still fits.
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize("name", IN_THE_DARK)
+def test_axe_finds_nothing_in_dark_colours(page: Page, name: str) -> None:
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, PAGES[name]) == []
+
+
+def test_axe_finds_nothing_in_a_list_that_a_script_fills(page: Page) -> None:
+    assert violations(page, "/datasets/demo?by=area&by=age", "#codes-1") == []
+    assert page.locator("#codes-1 .ticks input").count() == 158
+
+
+def test_axe_finds_nothing_while_a_table_is_made(
+    context: BrowserContext, root: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(root, tmp_path / "data")
+    app = create_app(Desk(tmp_path / "data", workers=1), Settings(background_cells=1, rate=""))
+    # Without its life the server takes jobs in and never begins with them.
+    with served(app, lifespan="off") as address:
+        page = context.new_page()
+        for code in languages():
+            assert violations(page, f"{address}{at(code, TABLE)}") == []
+            assert "/jobs/" in page.url
+            assert page.locator("progress").is_visible()
+        # A table for which somebody else waits too would go on.
+        page.goto(f"{address}{WIDE}")
+        page.get_by_role("button").click()
+        assert violations(page, page.url) == []
+        assert not page.locator("progress").is_visible()
+        page.close()
+
+
+def test_axe_would_find_a_mistake(page: Page) -> None:
+    page.goto("/")
+    page.evaluate("document.querySelector('main').append(document.createElement('input'))")
+    page.evaluate("document.documentElement.lang = ''")
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = {v["id"]: v["impact"] for v in Axe().run(page).response["violations"]}
+    assert found == {"label": "critical", "html-has-lang": "serious"}

@@ -1,0 +1,197 @@
+"""Whole journeys: to a table in a file and in a saved link, in French, by keyboard, without scripts."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server.test_browser import visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+Figures = dict[tuple[str, str], int]
+FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim()"
+
+
+def figures(page: Page) -> Figures:
+    """The figures of a table of two variables by the labels of its row and column."""
+    columns = page.locator("thead tr").last.locator("th").all_inner_texts()
+    columns = [text.strip() for text in columns][-page.locator("tbody tr:first-child td").count() :]
+    found: Figures = {}
+    for row in page.locator("tbody tr").all():
+        name = row.locator("th").inner_text().strip()
+        cells = [re.sub(r"\D", "", text) for text in row.locator("td").all_inner_texts()]
+        found |= {(name, column): int(cell) for column, cell in zip(columns, cells, strict=True)}
+    return found
+
+
+def taken_away(page: Page, name: str, folder: Path) -> Path:
+    """The file behind a button of an answer."""
+    with page.expect_download() as waiting:
+        page.locator(f"#get-{name}").click()
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
+
+
+def test_a_table_is_built_turned_taken_away_and_found_again(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    with visit(browser, address) as page:
+        page.goto("/")
+        page.get_by_role("link", name="Demo census", exact=True).click()
+        page.get_by_label("Variable 1").select_option("age:life-stage")
+        page.get_by_label("Variable 2").select_option("sex")
+        page.locator("#foresight:not(.waiting)", has_text="Likely answered.").wait_for()
+        page.get_by_label("Show a total for each variable").check()
+        page.get_by_role("button", name="Make the table").click()
+        page.wait_for_url("**/table?**")
+        first = figures(page)
+        assert len(first) == 7 * 3
+        assert first["Total", "Total"] > 19_000
+
+        page.get_by_role("link", name="Swap rows and columns").click()
+        page.wait_for_url("**pivot=**")
+        page.locator("tbody tr th", has_text="Female").wait_for()
+        turned = figures(page)
+        assert {(column, row): value for (row, column), value in turned.items()} == first
+
+        with taken_away(page, "csv", tmp_path).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert {(r["age_label"], r["sex_label"]): int(r["value"]) for r in rows} == first
+
+        import openpyxl
+
+        book = openpyxl.load_workbook(taken_away(page, "xlsx", tmp_path))
+        sheet = [row for row in book["Table"].iter_rows(values_only=True) if row[0]]
+        head = next(i for i, row in enumerate(sheet) if row[1] is not None)
+        names = sheet[head][1:]
+        cells = {
+            (row[0], n): v for row in sheet[head + 1 :] for n, v in zip(names, row[1:], strict=True)
+        }
+        assert {key: value for key, value in cells.items() if value is not None} == first
+        saved = page.locator("#permanent-text").inner_text()
+
+    with visit(browser, address) as stranger:
+        stranger.goto(saved)
+        assert figures(stranger) == turned
+
+
+def test_a_refusal_leads_to_a_table(browser: Browser, address: str) -> None:
+    with visit(browser, address) as page:
+        page.goto("/datasets/demo?by=area&by=age")
+        page.get_by_role("button", name="Make the table").click()
+        page.wait_for_url("**/table?**")
+        assert page.get_by_text("This table cannot be shown").is_visible()
+        offered = page.locator(".suggestions a")
+        assert offered.count() >= 1
+        offered.first.click()
+        assert page.get_by_role("table").is_visible()
+        assert page.get_by_text("This table cannot be shown").count() == 0
+        page.get_by_role("link", name="Change this table").click()
+        assert page.get_by_label("Variable 1").input_value() != ""
+
+
+def test_the_keyboard_alone_leads_from_the_start_to_a_file(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    def tab_to(target: str) -> None:
+        for _ in range(120):
+            page.keyboard.press("Tab")
+            if page.evaluate(FOCUSED) == target:
+                return
+        raise AssertionError(f"{target} cannot be reached with the Tab key")
+
+    with visit(browser, address) as page:
+        page.goto("/")
+        tab_to("Skip to the content")
+        page.keyboard.press("Enter")
+        tab_to("Demo census")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/datasets/demo")
+        tab_to("by-1")
+        page.keyboard.type("Educ")
+        page.locator("#count", has_text="9 cells").wait_for()
+        tab_to("Make the table")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/table?**")
+        tab_to("view-show")
+        page.keyboard.press("ArrowDown")
+        page.wait_for_url("**show=**")
+        tab_to("get-csv")
+        with page.expect_download() as waiting:
+            page.keyboard.press("Enter")
+        waiting.value.save_as(tmp_path / "table.csv")
+        lines = (tmp_path / "table.csv").read_text("utf-8").splitlines()
+        assert len(lines) in (10, 11)
+        assert lines[0].startswith("education,")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_journey_in_french_stays_french_and_leads_to_the_same_figures(
+    browser: Browser, address: str, scripts: bool
+) -> None:
+    with visit(browser, address, locale="fr-FR", java_script_enabled=scripts) as page:
+        page.goto("/")
+        assert page.url == f"{address}/fr/"
+        page.get_by_role("link", name="Demo census", exact=True).click()
+        page.get_by_label("Variable 1").select_option("age:life-stage")
+        page.get_by_label("Variable 2").select_option("sex")
+        if scripts:
+            page.locator("#foresight:not(.waiting)", has_text="Réponse probable.").wait_for()
+            assert page.locator("#count").inner_text() == (
+                "6 × 2 = 12 cases sur 20\u202f000 au plus."
+            )
+        page.get_by_label("Afficher un total pour chaque variable").check()
+        page.get_by_role("button", name="Créer le tableau").click()
+        page.wait_for_url("**/fr/datasets/demo/table?**")
+        assert page.locator("html").get_attribute("lang") == "fr"
+        assert page.get_by_role("heading", level=1).inner_text() == "Age (life stage) par sex"
+        french = figures(page)
+        page.get_by_label("Afficher", exact=True).select_option("row-percent")
+        if scripts:
+            page.wait_for_url("**show=row-percent")
+            assert page.get_by_role("status").inner_text() == "Le tableau a été mis à jour."
+        else:
+            page.get_by_role("button", name="Appliquer").click()
+        assert page.locator("tr.t td").last.inner_text() == "100,0"
+        page.get_by_role("link", name="English").click()
+        page.wait_for_url(f"{address}/datasets/**show=row-percent")
+        assert page.locator("tr.t td").last.inner_text() == "100.0"
+        page.get_by_role("link", name="Back to the plain table").click()
+        page.locator("td", has_text=re.compile(r"^\d{1,3}\u202f\d{3}$")).first.wait_for()
+        assert figures(page) == french
+        # Whoever has chosen English keeps it, though the browser prefers French.
+        page.get_by_role("link", name="Datasets").first.click()
+        assert page.locator("html").get_attribute("lang") == "en"
+        page.get_by_role("link", name="Français").click()
+        assert page.url == f"{address}/fr/"
+
+
+def test_without_scripts_everything_is_reached_by_links_and_buttons(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    with visit(browser, address, java_script_enabled=False) as page:
+        page.goto("/")
+        page.get_by_label("Search by name").fill("census")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_role("link", name="Demo census", exact=True).click()
+        page.get_by_label("Variable 1").select_option("area")
+        page.get_by_label("Variable 2").select_option("age")
+        page.get_by_role("button", name="Make the table").click()
+        assert page.get_by_text("This table cannot be shown").is_visible()
+        page.locator(".suggestions a").first.click()
+        shown = page.locator("tbody td").count()
+        assert shown > 20
+        page.get_by_role("link", name="Swap rows and columns").click()
+        assert page.locator("tbody td").count() == shown
+        assert taken_away(page, "csv", tmp_path).read_text("utf-8").count("\n") == shown + 1
+        page.get_by_role("link", name="Chart").click()
+        assert page.get_by_role("img").first.is_visible()
