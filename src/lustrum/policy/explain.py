@@ -15,8 +15,8 @@ def explain(policy: Policy) -> Iterator[str]:
     whom = "any dataset" if policy.dataset == "*" else f"dataset {policy.dataset!r}"
     yield f"It applies to {whom}."
     yield (
-        f"A table has at most {rules.max_dimensions} variables and {rules.max_cells:,} cells; at most "
-        f"{rules.max_filters} variables select its population."
+        f"A table has at most {_variables(rules.max_dimensions)} and {rules.max_cells:,} cells; its "
+        f"population is selected by at most {_variables(rules.max_filters)}."
     )
     if rules.min_population:
         yield f"Its population counts at least {rules.min_population:,}."
@@ -74,6 +74,10 @@ def warnings(policy: Policy) -> Iterator[str]:
         )
     if policy.protect.method != "none" and any(not b.on_records for b in policy.before):
         yield "Cells are perturbed twice, in the input and in the table; once may be enough."
+
+
+def _variables(number: int) -> str:
+    return f"{number} variable{'' if number == 1 else 's'}"
 
 
 def _words(method: Method) -> str:
