@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from lustrum.model import Category, InputError, TableAxis
+from lustrum.model.table import inner_cells
 from lustrum.protect.added_totals import Totals, added_totals
 from lustrum.protect.axis_parts import AxisParts
 from lustrum.protect.inner_table import InnerTable
@@ -56,6 +57,10 @@ def test_covered_totals_are_sums_of_inner_cells_and_nothing_else_changes(
         covered = parts[0].whole[i] and parts[1].whole[j] and not inner
         assert totals.covered[i, j] == covered
         assert out[i, j] == (values[np.ix_(*places)].sum() if covered else values[i, j])
+    if not (totals.covered | inner_cells((first, second))).all():
+        with pytest.raises(InputError, match="beside all of its parts"):
+            added_totals((first, second), values, values - 1, values + 1)
+        return
     published = added_totals((first, second), values, values - 1, values + 1)
     assert np.array_equal(published.values, out)
     assert np.array_equal(published.low, totals.added_up(values - 1))

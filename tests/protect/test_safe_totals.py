@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lustrum.model import Category, Table, TableAxis
+from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
+from lustrum.protect.added_totals import added_totals
 from lustrum.protect.safe_totals import TotalsGuard, safe_totals
 
 Ints = npt.NDArray[np.int64]
@@ -115,14 +116,22 @@ def test_a_harmless_total_stays_as_it_was_rounded() -> None:
     assert out.values.tolist() == [6, 9, 3, 21]
 
 
-def test_a_total_of_which_only_some_parts_are_shown_is_left_alone() -> None:
+@pytest.mark.parametrize("values", [[3, 3, 0], [6, 3, 12]])
+def test_a_total_of_which_only_some_parts_are_there_is_refused_whatever_the_numbers(
+    values: list[int],
+) -> None:
+    """3 and 3 beside a total of 0 are 1 and 1, whoever else is in the total."""
     categories = (
         Category("a", "a", (0,)),
         Category("b", "b", (1,)),
         Category("_T", "Total", (0, 1, 2)),
     )
-    out = safe_totals([TableAxis("v", "v", categories)], np.array([3, 3, 0]), RoundingChannel(BASE))
-    assert out.values.tolist() == [3, 3, 0]
+    axes = [TableAxis("v", "v", categories)]
+    shown = np.array(values)
+    with pytest.raises(InputError, match="beside all of its parts"):
+        safe_totals(axes, shown, RoundingChannel(BASE))
+    with pytest.raises(InputError, match="beside all of its parts"):
+        added_totals(axes, shown, shown, shown)
 
 
 def test_a_keyed_table_with_totals_keeps_the_cells_of_the_table_without() -> None:

@@ -10,6 +10,8 @@ import pytest
 from lustrum.model import Decision, TableQuery, Verdict
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
+from lustrum.protect import RandomRounding
+from lustrum.protect.added_totals import Totals
 from lustrum.release import answer
 from lustrum.release.audited import found_out
 from lustrum.release.before import Source, prepared
@@ -194,3 +196,51 @@ def test_the_audit_looks_at_the_release_alone(engine: EmbeddedEngine, policy: An
 def test_a_question_stops_when_it_is_asked_to(engine: EmbeddedEngine, policy: Any) -> None:
     with stopping(lambda: True), pytest.raises(Stopped):
         ask(engine, policy(), by=["age"])
+
+
+PARTIAL: list[list[Any]] = [
+    [{"variable": "age", "codes": ["6", "8"], "total": True}, "job"],
+    [{"variable": "age", "codes": ["8", "O", "2"]}, "job"],  # a group beside one of its codes
+    [{"variable": "job", "codes": ["d", "c"], "total": True},
+     {"variable": "area", "codes": ["w", "s"], "total": True}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", PARTIAL)
+def test_a_total_is_protected_beside_all_its_parts_also_those_not_asked_for(
+    engine: EmbeddedEngine, policy: Any, by: list[Any]
+) -> None:
+    """Otherwise two rounded parts beside a small total of many could be worked out."""
+    query = TableQuery.from_mapping({"dataset": "town", "by": by})
+    completed, asked = engine.cube(query, unfiltered=True).completed()
+    totals = Totals.of(completed.axes)
+    assert (totals.covered | completed.inner).all()
+    assert completed.take(asked).axes == engine.tabulate(query).axes
+    assert np.array_equal(completed.take(asked).values, engine.tabulate(query).values)
+    decision = ask(engine, policy(), by=by)
+    assert decision.release is not None
+    whole = RandomRounding(base=3).apply(completed)
+    assert np.array_equal(decision.release.published, whole.take(asked).published)
+    assert "not shown" not in str(decision.release.axes)
+
+
+def test_a_table_whose_totals_have_all_their_parts_is_complete_as_it_is(
+    engine: EmbeddedEngine,
+) -> None:
+    for by in (["age", "sex"], [{"variable": "age", "level": "broad", "total": True}, "job"],
+               [{"variable": "age", "codes": ["1", "2"]}]):  # fmt: skip
+        query = TableQuery.from_mapping({"dataset": "town", "by": by})
+        completed, _ = engine.cube(query).completed()
+        assert completed.axes == engine.tabulate(query).axes
+
+
+def test_what_is_left_of_a_table_without_some_areas_shows_the_numbers_of_the_whole(
+    engine: EmbeddedEngine, policy: Any
+) -> None:
+    by = [{"variable": "area", "total": True}, "age"]
+    whole = ask(engine, policy(), by=by).release
+    rules_ = {"per_area": "area", "min_mean_cell_size": 10.0}
+    some = ask(engine, policy(rules=rules_), by=by).release
+    assert whole is not None
+    assert some is not None
+    assert np.array_equal(some.published, whole.published[[0, 1, 3]])

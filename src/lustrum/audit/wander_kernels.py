@@ -7,24 +7,22 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.stream import below_of, mixed
 
 __all__ = ["apart", "approach"]
 
 
 @compiled
 def _word(state: Any) -> Any:  # pragma: no cover
-    """SplitMix64 (Steele, Lea and Flood 2014)."""
+    """The next word; the second word of the state is the stream's own increment."""
     state[0] += state[1]
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return mixed(state[0])
 
 
 @compiled
 def _below(state: Any, count: Any) -> Any:  # pragma: no cover
     """A number below ``count``."""
-    return np.int64(((_word(state) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+    return below_of(_word(state) >> np.uint64(32), count)
 
 
 @compiled

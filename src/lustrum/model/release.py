@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -90,3 +90,19 @@ class Release:
     def shown(self) -> Mask:
         """Which values may be seen; the others are suppressed, which is never 0."""
         return np.asarray(self.status == CellStatus.FREE.value)
+
+    def take(self, picks: Sequence[npt.ArrayLike]) -> Release:
+        """A part of the release: the given positions along each axis."""
+        indices = [np.asarray(p, dtype=np.intp) for p in picks]
+        grid = np.ix_(*indices) if indices else ()
+        return replace(
+            self,
+            axes=tuple(
+                replace(axis, categories=tuple(axis.categories[i] for i in index))
+                for axis, index in zip(self.axes, indices, strict=True)
+            ),
+            published=self.published[grid],
+            status=self.status[grid],
+            low=None if self.low is None else self.low[grid],
+            high=None if self.high is None else self.high[grid],
+        )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import TableAxis
+from lustrum.model import InputError, TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.protect.axis_parts import AxisParts
 
@@ -49,6 +49,16 @@ class Totals:
             covered = covered[..., None] & own.whole
         return cls(np.asarray(covered) & ~inner_cells(axes), tuple(parts))
 
+    def need_parts(self, axes: Sequence[TableAxis]) -> None:
+        """Refuse a table with a total whose parts are not all in it, whatever its numbers are.
+
+        What such a total tells of the parts that are there cannot be undone by adding up.
+        """
+        if not bool((self.covered | inner_cells(axes)).all()):
+            raise InputError(
+                "A total can be protected only beside all of its parts; this table lacks some of them."
+            )
+
     def added_up(self, array: Ints) -> Ints:
         """Every covered total as the sum of its inner cells; all other cells as they are."""
         out = array.copy()
@@ -60,11 +70,9 @@ class Totals:
 
 
 def added_totals(axes: Sequence[TableAxis], values: Ints, low: Ints, high: Ints) -> Published:
-    """Replace every total that its inner cells cover by their sum, and its bounds by the sums of theirs.
-
-    A total whose parts are not all in the table keeps the value and the bounds it has.
-    """
+    """Replace every total by the sum of its inner cells, and its bounds by the sums of theirs."""
     totals = Totals.of(axes)
+    totals.need_parts(axes)
     if not totals.covered.any():
         return Published(values, low, high)
     return Published(*(totals.added_up(a) for a in (values, low, high)))

@@ -95,6 +95,8 @@ class TotalsGuard:
         low, high = known.support(perturbed)
         if self._inner.all():
             return Published(perturbed, low, high)
+        if self._lines is None:
+            self._totals.need_parts(self.axes)
         sums = self._added_up(perturbed)
         shown = perturbed if keyed else None
         if not np.array_equal(sums, perturbed) and not self._tells(low, high, shown):

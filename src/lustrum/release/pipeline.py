@@ -10,15 +10,15 @@ out true in one table and rounded in another would undo the rounding.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from lustrum.model import Decision, InputError, QueryError, Reason, Table, TableQuery
+from lustrum.model import Decision, InputError, QueryError, Reason, Release, Table, TableQuery
 from lustrum.model.plugins import load
 from lustrum.model.stop import check_stop, tell
-from lustrum.model.text import say
+from lustrum.model.text import Message, say
 from lustrum.policy import Fallback, Policy
 from lustrum.release.audited import found_out
 from lustrum.release.before import Source
@@ -26,13 +26,20 @@ from lustrum.release.case import Case
 from lustrum.release.coarsen import advice, coarser
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.report import told
-from lustrum.tabulate import Engine
+from lustrum.tabulate import Cube, Engine
+from lustrum.tabulate.cube import View
 
 log = logging.getLogger("lustrum.release")
 
 __all__ = ["MENDABLE", "STEPS", "answer"]
 
 Step = Callable[[Case], Case]
+
+_VIEWS: dict[Message, View] = {
+    say("in the whole population"): "unfiltered",
+    say("in the selected population"): "widened",
+    say("in the table"): "shown",
+}
 
 MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
 """The rules that a coarser table or another method may satisfy."""
@@ -130,14 +137,8 @@ def preliminary(case: Case) -> Case:
     if reasons:
         return case.refused("rules", *reasons)
     cube = case.source.engine.cube(query, unfiltered=True)
-    shown = cube.shown()
-    views: dict[str, Table] = {say("in the whole population"): cube.unfiltered(structural=False)}
-    if query.where:
-        # Without a filter these are the same people, and the rules would say the same again.
-        views[say("in the selected population")] = cube.widened(structural=False)
-    views[say("in the table")] = shown
     try:
-        return _judged(case, views, shown)
+        return _judged(case, cube)
     except InputError as error:
         log.warning("cannot protect: %s", type(error).__name__)
         reason = Reason(
@@ -148,26 +149,29 @@ def preliminary(case: Case) -> Case:
         return case.refused("rules", reason)
 
 
-def _judged(case: Case, views: Mapping[str, Table], shown: Table) -> Case:
-    """The rules that look at protected numbers, view by view."""
+def _judged(case: Case, cube: Cube) -> Case:
+    """The rules that look at protected numbers: of both populations, and of the table itself."""
     dataset, rules, query = case.engine.dataset, case.policy.rules, case.query
     failing: frozenset[str] = frozenset()
-    for population, table in views.items():
-        # The rules have to see protected numbers; the last are those of the table itself.
-        release = case.source.protect(table, case.policy.protect)
+    for population, view in _VIEWS.items():
+        if view == "widened" and not query.where:
+            continue  # without a filter these are the people of the first view again
+        # All parts of a total are protected with it, also those that were not asked for.
+        completed, asked = cube.completed(view)
+        release = case.source.protect(completed, case.policy.protect).take(asked)
         reasons = list(number_rules(release, population, query, dataset, rules))
         if reasons:
             return case.refused("rules", *reasons)
         failing |= failing_areas(release, rules)
-    table = shown if not case.source.before else case.engine.tabulate(query)
+    table = case.engine.tabulate(query) if case.source.before else completed.take(asked)
     if not failing:
         text = say("The table may be asked for.")
         return case.noted("rules", "passed", text, table=table, draft=release)
-    return _without(case, failing, shown, table)
+    return _without(case, failing, table, release)
 
 
-def _without(case: Case, failing: frozenset[str], shown: Table, table: Table) -> Case:
-    """The case with some areas left out, or closed if all of them are."""
+def _without(case: Case, failing: frozenset[str], table: Table, release: Release) -> Case:
+    """The case with some areas left out of what was protected, or closed if all of them are."""
     name = case.policy.rules.per_area
     position = [axis.name for axis in table.axes].index(name)
     axis = table.axes[position]
@@ -200,7 +204,7 @@ def _without(case: Case, failing: frozenset[str], shown: Table, table: Table) ->
         "passed",
         say("The table may be asked for, but not for all areas."),
         table=table.take(picks),
-        draft=case.source.protect(shown.take(picks), case.policy.protect),
+        draft=release.take(picks),
         remarks=(*case.remarks, remark),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from lustrum.structure import Atoms
 from lustrum.tabulate.plan import Plan
 from lustrum.tabulate.structural import impossible
 
-__all__ = ["Cube"]
+__all__ = ["Cube", "View"]
+
+View = Literal["shown", "widened", "unfiltered"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +48,22 @@ class Cube:
     def unfiltered(self, *, structural: bool = True) -> Table:
         """The table of everybody, with neither choice nor filter."""
         return self._table(self._wide, filtered=False, structural=structural)
+
+    def completed(self, view: View = "shown") -> tuple[Table, list[npt.NDArray[np.intp]]]:
+        """A view with all parts of its totals, and where its own cells stand in it.
+
+        A total whose parts are not all there would be protected without regard to the missing ones, and tell
+        of the others: 3 and 3 beside a total of 0 are 1 and 1, whoever else is in the total.
+        """
+        axes, picks = [], []
+        for axis in self.plan.axes:
+            own = axis.shown if view == "shown" else axis.wide
+            every = axis.completed(own)
+            axes.append((every, axis.atoms_of(every)))
+            picks.append(np.arange(len(own), dtype=np.intp))
+        # Only what is shown needs to say which cells cannot hold anybody.
+        table = self._table(axes, filtered=view != "unfiltered", structural=view == "shown")
+        return table, picks
 
     @property
     def _wide(self) -> list[tuple[tuple[Category, ...], Atoms]]:

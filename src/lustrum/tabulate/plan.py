@@ -20,6 +20,7 @@ from lustrum.tabulate.kernel import OUTSIDE
 __all__ = ["AxisPlan", "FilterPlan", "Plan"]
 
 MOST_CELLS = 1 << 27
+HIDDEN = "_H"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,28 @@ class AxisPlan:
     def shown_atoms(self) -> Atoms:
         """How the shown categories are made of atoms."""
         return replace(self.atoms, membership=self.atoms.membership[: len(self.shown)])
+
+    def completed(self, categories: Sequence[Category]) -> tuple[Category, ...]:
+        """Categories with the pieces of their totals that are not among them.
+
+        Age 20 to 29 beside the total of all ages leaves one such piece, everybody else. Categories that lie
+        apart leave none.
+        """
+        piece_of = Atoms.of(len(self.variable.codes), categories).of_code
+        order = np.argsort(piece_of, kind="stable")
+        starts = np.flatnonzero(np.diff(piece_of[order], prepend=-1))
+        pieces = [tuple(piece.tolist()) for piece in np.split(order, starts)[1:]]
+        there = {c.member_set for c in categories}
+        left = [piece for piece in pieces if frozenset(piece) not in there]
+        hidden = (Category(f"{HIDDEN}{i}", "not shown", p) for i, p in enumerate(left, start=1))
+        return (*categories, *hidden)
+
+    def atoms_of(self, categories: Sequence[Category]) -> Atoms:
+        """How any categories are made of the atoms of this axis; each must be a union of some."""
+        rows = np.zeros((len(categories), self.atoms.count), dtype=np.bool_)
+        for row, category in zip(rows, categories, strict=True):
+            row[self.atoms.of_code[np.array(category.members, dtype=np.int64)]] = True
+        return replace(self.atoms, membership=rows)
 
     @property
     def wide_atoms(self) -> Atoms:

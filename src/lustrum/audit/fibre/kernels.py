@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
+from lustrum.stream import below_of, unit_of
+from lustrum.stream import mixed as word_at
 
 __all__ = ["FALLING", "FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
 
@@ -21,42 +23,22 @@ LARGE = 1_000_000  # above this count a product of a few weights may overflow
 
 
 @compiled
-def _mixed(z: Any) -> Any:  # pragma: no cover
-    """The word that SplitMix64 (Steele, Lea and Flood 2014) makes of a position of its stream."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@compiled
-def _unit_at(position: Any) -> float:  # pragma: no cover
-    """A number in [0, 1) of 53 bits."""
-    return float(np.int64(_mixed(position) >> np.uint64(11))) * (1.0 / 9007199254740992.0)
-
-
-@compiled
 def _next(state: Any) -> Any:  # pragma: no cover
     """The next word; the second word of the state is the stream's own increment."""
     state[0] += state[1]
-    return _mixed(state[0])
+    return word_at(state[0])
 
 
 @compiled
 def _unit(state: Any) -> float:  # pragma: no cover
     """A number in [0, 1) of 53 bits."""
-    return _unit_at(_advanced(state))
+    return unit_of(word_at(_advanced(state)))
 
 
 @compiled
 def _advanced(state: Any) -> Any:  # pragma: no cover
     state[0] += state[1]
     return state[0]
-
-
-@compiled
-def _below(half: Any, count: int) -> Any:  # pragma: no cover
-    """A number below ``count`` from 32 random bits."""
-    return np.int64((half * np.uint64(count)) >> np.uint64(32))
 
 
 @inlined
@@ -172,32 +154,34 @@ def run_squares(  # pragma: no cover
             e, base = 0, 0
             if joints > 1 or counts[0, 0] > 1:
                 position += ahead
-                bits = _mixed(position)
-                e = _below(bits & mask, joints)
-                base = offsets[begin[e] + _below(bits >> np.uint64(32), counts[e, 0])]
+                bits = word_at(position)
+                e = below_of(bits & mask, joints)
+                base = offsets[begin[e] + below_of(bits >> np.uint64(32), counts[e, 0])]
             elif counts[0, 0] == 1:
                 base = offsets[begin[0]]
             first = begin[e] + counts[e, 0]
             second = first + counts[e, 1]
             position += ahead
-            bits = _mixed(position)
-            a = _below(bits & mask, counts[e, 1])
-            c = _below(bits >> np.uint64(32), counts[e, 1] - 1)
+            bits = word_at(position)
+            a = below_of(bits & mask, counts[e, 1])
+            c = below_of(bits >> np.uint64(32), counts[e, 1] - 1)
             c += c >= a
             position += ahead
-            bits = _mixed(position)
-            b = _below(bits & mask, counts[e, 2])
-            d = _below(bits >> np.uint64(32), counts[e, 2] - 1)
+            bits = word_at(position)
+            b = below_of(bits & mask, counts[e, 2])
+            d = below_of(bits >> np.uint64(32), counts[e, 2] - 1)
             d += d >= b
             top, bottom = base + offsets[first + a], base + offsets[first + c]
             b, d = offsets[second + b], offsets[second + d]
             p, q, u, v = x[top + b], x[bottom + d], x[top + d], x[bottom + b]
             low, high = -min(p, q), min(u, v)
             position += ahead
-            luck = _unit_at(position)
+            luck = unit_of(word_at(position))
             if hyper:
                 position += ahead
-                t = _square_step(p, q, u, v, low, high, luck, _unit_at(position), logs, weights)
+                t = _square_step(
+                    p, q, u, v, low, high, luck, unit_of(word_at(position)), logs, weights
+                )
             else:
                 t = low + np.int64(luck * (high - low + 1))
             changed += t != 0
@@ -295,7 +279,7 @@ def run_lines(  # pragma: no cover
     for row in range(out.shape[0]):
         for _ in range(thin):
             bits = _next(state)
-            move = _below(bits & mask, moves)
+            move = below_of(bits & mask, moves)
             size = 0
             if _unit(state) >= mixed:
                 for k in range(indptr[move], indptr[move + 1]):
@@ -316,7 +300,7 @@ def run_lines(  # pragma: no cover
                             touched += 1
                         dense[cell] += sign * steps[k]
                     bits = _next(state)
-                    move = _below(bits & mask, moves)
+                    move = below_of(bits & mask, moves)
                     more = (bits >> np.uint64(32)) & np.uint64(1) == 1
                 for k in range(touched):
                     cell = line_cells[k]

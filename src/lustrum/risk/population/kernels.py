@@ -23,6 +23,7 @@ import numpy.typing as npt
 from lustrum.compiled import compiled
 from lustrum.risk.counts import Floats, Ints
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
+from lustrum.stream import mixed, unit_of
 
 __all__ = ["draw_multinomials", "draw_urns"]
 
@@ -30,8 +31,7 @@ Words = npt.NDArray[np.uint64]
 
 _U = np.uint64
 _LOW = _U(0xFFFF)
-_64, _30, _27, _31, _11 = _U(64), _U(30), _U(27), _U(31), _U(11)
-_STEP, _FIRST, _SECOND = _U(0x9E3779B97F4A7C15), _U(0xBF58476D1CE4E5B9), _U(0x94D049BB133111EB)
+_64, _STEP = _U(64), _U(0x9E3779B97F4A7C15)
 
 _ENOUGH_DRAWS = 64
 """Fewer draws than this are not worth the tables."""
@@ -128,20 +128,6 @@ def _short_of(people: int, shape: float, deviations: float) -> float:
 
 
 @compiled
-def _mixed(x: Any) -> Any:  # pragma: no cover
-    """The random word at a place of the counter."""
-    x = (x ^ (x >> _30)) * _FIRST
-    x = (x ^ (x >> _27)) * _SECOND
-    return x ^ (x >> _31)
-
-
-@compiled
-def _uniform(word: Any) -> Any:  # pragma: no cover
-    """From 0 up to, not including, 1."""
-    return np.float64(word >> _11) * (1.0 / 9007199254740992.0)
-
-
-@compiled
 def _pick(word: Any, offset: Any, bits: Any, entries: Any) -> Any:  # pragma: no cover
     """The upper bits of a word choose an entry, the lower ones whether to stay with it."""
     own = word >> (_64 - bits)
@@ -169,12 +155,12 @@ def _multinomials(
             total = 0
             for k in range(cells.size):
                 counter += _STEP
-                count = lowest[k] + np.int64(_pick(_mixed(counter), offset[k], bits[k], entries))
+                count = lowest[k] + np.int64(_pick(mixed(counter), offset[k], bits[k], entries))
                 gained[k] = count
                 total += count
         for _ in range(people - total):
             counter += _STEP
-            gained[_pick(_mixed(counter), _U(0), single_bits, single)] += 1
+            gained[_pick(mixed(counter), _U(0), single_bits, single)] += 1
         for k in range(cells.size):
             row[cells[k]] = sample[cells[k]] + gained[k]
         for i in range(row.size):
@@ -184,7 +170,7 @@ def _multinomials(
 @compiled
 def _new_cell(word: Any, unseen: Any, colours: int) -> Any:  # pragma: no cover
     """The cell of a new colour: the next of a shuffle made on the way, or any when all are taken."""
-    u = _uniform(word)
+    u = unit_of(word)
     if colours >= unseen.size:
         return unseen[int(u * unseen.size)]
     at = colours + int(u * (unseen.size - colours))
@@ -218,7 +204,7 @@ def _urns(
                 t = kind[k]
                 if t >= 0:
                     counter += _STEP
-                    count = _pick(_mixed(counter), offset[t], bits[t], entries)
+                    count = _pick(mixed(counter), offset[t], bits[t], entries)
                     gained[k] = lowest[t] + np.int64(count)
                     total += gained[k]
         row[:] = 0
@@ -237,10 +223,10 @@ def _urns(
             begin = first if place < own else 0
             inside = place - begin
             counter += _STEP
-            u = _uniform(_mixed(counter)) * (theta + inside)
+            u = unit_of(mixed(counter)) * (theta + inside)
             if u < theta:
                 counter += _STEP
-                cell = _new_cell(_mixed(counter), unseen, colours)
+                cell = _new_cell(mixed(counter), unseen, colours)
                 colours += 1
             else:
                 # The lesser one is for a rounded sum that would reach one ball too far.
