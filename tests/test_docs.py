@@ -20,6 +20,7 @@ from lustrum.cli.studies import as_markdown
 from lustrum.model import Dataset
 from lustrum.model.plugins import GROUPS, load, names
 from lustrum.policy import Policy
+from lustrum.server import Settings
 from lustrum.study import run_study
 from lustrum.study.figures import CAPTIONS, write_figures
 
@@ -75,6 +76,15 @@ def test_every_command_is_documented() -> None:
     for name, found in commands.items():
         for word in getattr(found, "commands", {None: None}):
             assert f"lustrum {name}{f' {word}' if word else ''}" in text
+
+
+def test_every_setting_of_the_server_is_documented() -> None:
+    text = (DOCS / "how-to" / "operate-the-server.md").read_text()
+    serve = getattr(typer.main.get_command(app), "commands", {})["serve"]
+    options = [o for p in serve.params for o in p.opts if o not in ("--help", "--demo")]
+    assert len(options) >= 13
+    assert [option for option in options if f"`{option}`" not in text] == []
+    assert {f"--{field.name.replace('_', '-')}" for field in fields(Settings)} <= set(options)
 
 
 def test_every_route_of_the_api_is_documented(tmp_path: Path) -> None:

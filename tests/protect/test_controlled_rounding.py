@@ -142,7 +142,7 @@ def test_a_table_without_an_adjacent_rounding_goes_further_and_says_so() -> None
             if far >= base:
                 found.append(release.notes[0])
     assert found
-    assert all("no table of nearer" in note for note in found)
+    assert all("no table of nearer numbers was found" in note for note in found)
 
 
 def test_small_counts_alone_are_rounded_where_that_is_wanted() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
+from lustrum import loglinear as fit
+from lustrum.loglinear import _counted_rank, maximal
 from lustrum.model import InputError, Table, TableAxis
-from lustrum.risk.population import LogLinear, fit
-from lustrum.risk.population.fit import _counted_rank, maximal
+from lustrum.risk.population import LogLinear
 
 relaxed = settings(deadline=None)  # the first call of a kernel compiles it
 

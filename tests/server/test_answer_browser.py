@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 import pytest
+
+from server.test_browser import visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -18,25 +17,6 @@ pytestmark = pytest.mark.browser
 TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&totals=on"
 WIDE = "/datasets/demo/table?by=age:ten-year&by=sex&by=employment&totals=on"
 FOCUSED = "document.activeElement.id"
-
-
-@contextmanager
-def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
-    """A page in a profile of its own; any complaint or request to another host fails the test."""
-    context = browser.new_context(base_url=address, **options)
-    page = context.new_page()
-    host = urlsplit(address).netloc
-    abroad: list[str] = []
-    complaints: list[str] = []
-    context.on("request", lambda r: urlsplit(r.url).netloc == host or abroad.append(r.url))
-    page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
-    page.on("pageerror", lambda e: complaints.append(str(e)))
-    page.set_default_timeout(10_000)
-    yield page
-    assert abroad == []
-    assert complaints == []
-    assert context.cookies() == []
-    context.close()
 
 
 def heads(page: Page) -> list[str]:

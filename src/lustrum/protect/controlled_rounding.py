@@ -200,7 +200,7 @@ class ControlledRounding:
             if steps == 0
             else say(
                 "Every number is rounded to a multiple of {base}, less than {far} away from the true one, "
-                "since no table of nearer numbers adds up.",
+                "since no table of nearer numbers was found that adds up.",
                 base=self.base,
                 far=self.base * (steps + 1),
             )

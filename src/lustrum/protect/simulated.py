@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
+from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
-from lustrum.protect.richer_model import RicherModel
 
-__all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way"]
+__all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way", "fits"]
 
 Ints = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
@@ -116,11 +116,14 @@ class SimulatedTables:
         """The first draw that is consistent with the richer model, if there is one."""
         if not self.consistent:
             return draw_table(margins, self.target, rng, self.burn)
-        cliques = inner.cliques(self.consistent)
-        model = RicherModel.of(inner.counts(table), cliques, inner.possible(table))
+        counts, possible = inner.counts(table), inner.possible(table)
+        everywhere = np.ones(counts.shape, dtype=np.bool_)
+        model = fit_generators(
+            counts, everywhere if possible is None else possible, inner.cliques(self.consistent)
+        )
         for _ in range(self.tries):
             made = draw_table(margins, self.target, rng, self.burn)
-            if model.consistent(made, self.level):
+            if fits(made, model, self.level):
                 return made
         raise InputError(
             f"No simulated table out of {self.tries} was consistent with the richer model; keep more "
@@ -154,6 +157,14 @@ class SimulatedTables:
             return {}
         margins = [",".join(margin) for margin in self.consistent]
         return {"consistent": margins, "level": self.level, "tries": self.tries}
+
+
+def fits(counts: Ints, model: LogLinearFit, level: float) -> bool:
+    """Whether a likelihood-ratio test at that level does not reject the model for these counts."""
+    from scipy.stats import chi2
+
+    deviance = model.deviance_of(counts)
+    return deviance < 1e-9 if model.degrees < 1 else bool(chi2.sf(deviance, model.degrees) >= level)
 
 
 def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: int = 1000) -> Ints:

@@ -18,6 +18,7 @@ from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
 from lustrum.server import forms, words
+from lustrum.server.accept import preferred
 from lustrum.server.answers import INCLUDE, Answer, find_or_mistake, included, only, question
 from lustrum.server.job_routes import accepted
 from lustrum.server.jobs import Job
@@ -179,29 +180,12 @@ def _format(request: Request) -> str | None:
             raise QueryError(f"There is no format {said[0]!r}; {choices(said[0], known)}.")
         return None if said[0] == "json" else said[0]
     kinds = {load(_FORMATS, name).media_type: name for name in names(_FORMATS)}
-    for kind in _accepted(request.headers.get("accept", "")):
+    for kind in preferred(request.headers.get("accept", "")):
         if kind in ("application/json", "application/*", "*/*"):
             return None
         if kind in kinds:
             return kinds[kind]
     return None
-
-
-def _accepted(header: str) -> list[str]:
-    """The media types of an ``Accept`` header, most wanted first."""
-    ranked: list[tuple[float, str]] = []
-    for entry in header.split(","):
-        kind, *parameters = (part.strip() for part in entry.split(";"))
-        weight = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    weight = float(parameter[2:])
-                except ValueError:
-                    weight = 0.0
-        if kind and weight > 0:
-            ranked.append((-weight, kind.lower()))
-    return [kind for _, kind in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _contents() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -26,6 +26,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lustrum.model.text import translated
+from lustrum.server.accept import preferred
 
 __all__ = ["ENGLISH", "LOCALES", "InTheAddress", "Language", "current", "here", "languages"]
 
@@ -157,19 +158,5 @@ def _split(path: str) -> tuple[str, str]:
 
 def _preferred(header: str) -> str:
     """The first language of an ``Accept-Language`` header that there is."""
-    ranked: list[tuple[float, str]] = []
-    for entry in header.split(","):
-        tag, *parameters = (part.strip() for part in entry.split(";"))
-        weight = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    weight = float(parameter[2:])
-                except ValueError:
-                    weight = 0.0
-        if tag and weight > 0:
-            ranked.append((-weight, tag.lower().partition("-")[0]))
-    for _, tag in sorted(ranked, key=lambda pair: pair[0]):
-        if tag in languages():
-            return tag
-    return ENGLISH
+    tags = (tag.partition("-")[0] for tag in preferred(header))
+    return next((tag for tag in tags if tag in languages()), ENGLISH)

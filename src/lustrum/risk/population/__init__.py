@@ -9,7 +9,7 @@
 ==============================  ==============================================================
 """
 
-from lustrum.risk.population.fit import LogLinearFit
+from lustrum.loglinear import LogLinearFit
 from lustrum.risk.population.known import (
     KnownPopulation,
     KnownProbabilities,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.loglinear import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.risk.counts import Cells, CountsLike, Floats, Ints, cells_of, check_draws, check_size
-from lustrum.risk.population.fit import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.risk.population.kernels import draw_multinomials
 from lustrum.risk.population.model import fitting_mask, grown
 
@@ -118,7 +118,9 @@ class LogLinear:
         return cells
 
     def _fit(self, cells: Cells) -> LogLinearFit:
-        return fit_generators(cells, self._generators(cells), self.tolerance, self.rounds)
+        return fit_generators(
+            cells.counts, cells.possible, self._generators(cells), self.tolerance, self.rounds
+        )
 
     def _converged(self, cells: Cells) -> LogLinearFit:
         fit = self._fit(cells)

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import digamma
 
+from lustrum.loglinear import fit_generators
 from lustrum.model import InputError
 from lustrum.risk.counts import Cells, CountsLike, Floats, Ints, cells_of, check_draws, check_size
-from lustrum.risk.population.fit import fit_generators
 from lustrum.risk.population.kernels import draw_urns
 from lustrum.risk.population.model import fitting_mask, grown
 
@@ -108,7 +108,9 @@ class PolyaUrn:
         if self.zeros is not None:
             return float(self.zeros)
         generators = tuple((axis,) for axis in range(cells.counts.ndim))
-        p = fit_generators(cells, generators, 1e-9, 1000).probabilities[cells.possible]
+        p = fit_generators(cells.counts, cells.possible, generators, 1e-9, 1000).probabilities[
+            cells.possible
+        ]
         return float(((1.0 - p) ** N).sum())
 
     def _theta(self, cells: Cells, N: int) -> float:

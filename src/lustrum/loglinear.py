@@ -18,13 +18,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.risk.counts import Cells, Floats, Ints, Mask
-from lustrum.risk.entropy import xlogx
 from lustrum.structure.rank import matrix_rank
 
 __all__ = ["Generators", "LogLinearFit", "fit_generators", "maximal", "proportional_fit"]
 
 Generators = tuple[tuple[int, ...], ...]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +77,16 @@ class LogLinearFit:
 
     @property
     def deviance(self) -> float:
-        """``G2 = 2 sum f log(f / (n p))``."""
-        n = float(self.counts.sum())
-        saturated = float(xlogx(self.counts).sum() - xlogx(n))
-        return max(0.0, 2.0 * (saturated - self.log_likelihood))
+        """``G2 = 2 sum f log(f / (n p))`` of the counts that were fitted."""
+        return self.deviance_of(self.counts)
+
+    def deviance_of(self, counts: Ints) -> float:
+        """The same of any counts: how far they are from the model; infinite where it puts nobody."""
+        seen = counts > 0
+        f, p = counts[seen].astype(np.float64), self.probabilities[seen]
+        if bool((p <= 0).any()):
+            return float(np.inf)
+        return max(0.0, 2.0 * float((f * np.log(f / (f.sum() * p))).sum()))
 
     @property
     def aic(self) -> float:
@@ -88,16 +95,19 @@ class LogLinearFit:
 
 
 def fit_generators(
-    cells: Cells, generators: Generators, tolerance: float, rounds: int
+    counts: Ints,
+    possible: Mask,
+    generators: Generators,
+    tolerance: float = 1e-9,
+    rounds: int = 2000,
 ) -> LogLinearFit:
     """Fit the model that keeps these margins, in closed form where there is one.
 
-    >>> from lustrum.risk.counts import cells_of
-    >>> fit = fit_generators(cells_of([[8, 2], [4, 6]]), ((0,), (1,)), 1e-9, 100)
+    >>> counts = np.array([[8, 2], [4, 6]])
+    >>> fit = fit_generators(counts, np.ones((2, 2), dtype=bool), ((0,), (1,)))
     >>> fit.probabilities.tolist(), fit.degrees, fit.rounds
     ([[0.3, 0.2], [0.3, 0.2]], 1, 0)
     """
-    counts, possible = cells.counts, cells.possible
     alone = all(len(generator) == 1 for generator in generators)
     if alone and possible.all():
         p = np.ones(counts.shape)
