@@ -20,9 +20,9 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from lustrum.audit import Knowledge, Seen, bounds, from_margins, from_tables
-from lustrum.audit.elimination import exactly_disclosed
-from lustrum.audit.reduce import as_floats
+from lustrum.audit import Knowledge, PublishedTable, bounds, from_margins, from_tables
+from lustrum.audit.bounds.elimination import exactly_disclosed
+from lustrum.audit.knowledge.reduce import as_floats
 from lustrum.model import Category, InputError, TableAxis
 
 PROBLEMS = ("hier13", "two5in6", "ninenew")
@@ -45,7 +45,7 @@ def suppressed_table(shape: Sequence[int], share: float, seed: int) -> Knowledge
             [mask, np.zeros_like(mask[(slice(None),) * place + (slice(1),)])], place
         )
     axes = [with_total(n, s) for n, s in zip("ABCDEF", shape, strict=False)]
-    return from_tables([Seen.exact(axes, np.where(mask, 0, values), mask)])
+    return from_tables([PublishedTable.exact(axes, np.where(mask, 0, values), mask)])
 
 
 def csplib(path: Path, share: float, seed: int) -> tuple[Knowledge, Any]:

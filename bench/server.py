@@ -37,9 +37,9 @@ import pyarrow as pa
 from lustrum.demo.setup import prepare
 from lustrum.model import Dataset, Release, Table, TableQuery
 from lustrum.policy import Method
-from lustrum.release import Desk, pipeline
-from lustrum.release.before import Source
-from lustrum.release.case import Case
+from lustrum.release import TableService, pipeline
+from lustrum.release.protected_input import ProtectedInput
+from lustrum.release.question_state import QuestionState
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
     (2457, {"by": ["age", "education", "occupation"], "where": {"region": ["1"]}}),
@@ -95,11 +95,11 @@ def quantile(seconds: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def in_duckdb(desk: Desk) -> duckdb.DuckDBPyConnection:
+def in_duckdb(service: TableService) -> duckdb.DuckDBPyConnection:
     """The same people in a table of DuckDB's own, in its smallest types."""
     connection = duckdb.connect()
     connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
-    engine = desk.engine("demo")
+    engine = service.engine("demo")
     names = sorted({n for _, q in TABLES for n in (*q["by"], *q["where"])})
     for place, chunk in enumerate(engine.chunks):
         batch = pa.table({name: chunk.codes[name] for name in names})
@@ -118,13 +118,13 @@ def raw_query(question: dict[str, Any], dataset: Dataset) -> str:
     return f"SELECT {axes}, count(*) FROM t WHERE {name} = {position} GROUP BY {axes}"
 
 
-def inside(desk: Desk, query: TableQuery, repeats: int) -> tuple[float, float]:
+def inside(service: TableService, query: TableQuery, repeats: int) -> tuple[float, float]:
     """Median milliseconds of all five steps, and of risk, protection and utility together."""
-    engine, policy = desk.engine(query.dataset), desk.policy(query.dataset)
+    engine, policy = service.engine(query.dataset), service.policy(query.dataset)
     own = 0.0
-    protect = Source.protect
+    protect = ProtectedInput.protect
 
-    def timed(self: Source, table: Table, method: Method) -> Release:
+    def timed(self: ProtectedInput, table: Table, method: Method) -> Release:
         nonlocal own
         started = time.perf_counter()
         try:
@@ -133,12 +133,12 @@ def inside(desk: Desk, query: TableQuery, repeats: int) -> tuple[float, float]:
             own += time.perf_counter() - started
 
     whole, parts = [], []
-    Source.protect = timed  # type: ignore[method-assign]
+    ProtectedInput.protect = timed  # type: ignore[method-assign]
     try:
         for _ in range(repeats):
             own = 0.0
             started = time.perf_counter()
-            case = Case(query, engine, policy, desk.source(engine, policy))
+            case = QuestionState(query, engine, policy, service.source(engine, policy))
             for step in pipeline.STEPS:
                 before = time.perf_counter()
                 case = step(case)
@@ -148,14 +148,14 @@ def inside(desk: Desk, query: TableQuery, repeats: int) -> tuple[float, float]:
             whole.append(time.perf_counter() - started)
             parts.append(own)
     finally:
-        Source.protect = protect  # type: ignore[method-assign]
+        ProtectedInput.protect = protect  # type: ignore[method-assign]
     return statistics.median(whole) * 1e3, statistics.median(parts) * 1e3
 
 
-def one_client(desk: Desk, address: str, requests: int) -> None:
+def one_client(service: TableService, address: str, requests: int) -> None:
     """Part one: the four tables."""
-    connection = in_duckdb(desk)
-    dataset = desk.dataset("demo")
+    connection = in_duckdb(service)
+    dataset = service.dataset("demo")
     print(f"\n## One client, {requests} requests a table\n")
     print(
         "| table | cells | median | p99 | DuckDB median | ratio | five steps inside "
@@ -178,7 +178,7 @@ def one_client(desk: Desk, address: str, requests: int) -> None:
             connection.sql(sql).fetchall()
             theirs.append(time.perf_counter() - started)
         query = TableQuery.from_mapping({"dataset": "demo", **question})
-        whole, own = inside(desk, query, min(requests, 50))
+        whole, own = inside(service, query, min(requests, 50))
         median, raw = statistics.median(ours), statistics.median(theirs)
         print(
             f"| {number}: {' × '.join(question['by'])} | {cells:,} | {median * 1e3:.1f} ms "
@@ -331,15 +331,15 @@ def main() -> None:
         if given.data is None:
             print("Making the demo census …", file=sys.stderr)
             prepare(data)
-        desk = Desk(data)
+        service = TableService(data)
         load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
         print(
             f"{len(os.sched_getaffinity(0))} processors, {given.workers} server process(es); "
             f"load of the machine before: {load}"
         )
         with served(data, given.workers) as (address, process):
-            one_client(desk, address, given.requests)
-            many_clients(desk.dataset("demo"), address, process, given.clients, given.seconds)
+            one_client(service, address, given.requests)
+            many_clients(service.dataset("demo"), address, process, given.clients, given.seconds)
             first_pages(address)
         load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
         print(f"\nLoad of the machine after: {load}")

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from lustrum.model import Category, TableAxis
-from lustrum.protect.controlled.linked import round_system
-from lustrum.protect.controlled.local import Scope, round_inner, sums_of
+from lustrum.protect.rounding.controlled.linked import round_system
+from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of
 from lustrum.structure import Structure
 
 SCOPES: tuple[Scope, ...] = ("all", "small")

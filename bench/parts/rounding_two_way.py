@@ -21,8 +21,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from lustrum.protect.controlled.two_way import Layout, nearest_rounding
-from lustrum.protect.controlled.unbiased import unbiased_rounding
+from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
+from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
 
 Ints = npt.NDArray[np.int64]
 

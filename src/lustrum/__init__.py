@@ -8,7 +8,7 @@ count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`l
 relate     :mod:`lustrum.structure`: which cells add up to which
 protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
-decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.Desk` which answers or refuses
+decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.TableService` which answers or refuses
 =========  ================================================================================
 """
 

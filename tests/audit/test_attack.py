@@ -19,7 +19,7 @@ from lustrum.audit import (
     posterior,
 )
 from lustrum.model import InputError, Release, Table
-from lustrum.protect.random_rounding import RandomRounding, RoundingChannel
+from lustrum.protect.rounding.random import RandomRounding, RoundingChannel
 
 ROW, COLUMN = axis("r", [0], [1], [0, 1]), axis("c", [0], [1], [0, 1])
 

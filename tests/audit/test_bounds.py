@@ -10,7 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis, fitting, splits
-from lustrum.audit import ContradictionError, Knowledge, Seen, bounds, from_margins, from_tables
+from lustrum.audit import (
+    ContradictionError,
+    Knowledge,
+    PublishedTable,
+    bounds,
+    from_margins,
+    from_tables,
+)
 from lustrum.model import InputError
 from lustrum.structure import Structure
 
@@ -82,7 +89,7 @@ def published(draw: st.DrawFn):
 @given(published())
 def test_a_suppressed_table_is_bounded_by_all_tables_that_show_the_same(case):
     axes, structure, people, table, mask = case
-    known = from_tables([Seen.exact(axes, np.where(mask, -1, table), mask)])
+    known = from_tables([PublishedTable.exact(axes, np.where(mask, -1, table), mask)])
     found = bounds(known, known.table(0), integer=True)
     every = splits(int(people.sum()), 6) @ structure.matrix.toarray().astype(np.int64).T
     shown = ~mask.ravel()
@@ -97,7 +104,7 @@ def test_a_table_rounded_cell_by_cell_is_bounded_by_all_that_round_alike(case, b
     axes, structure, _, table, _ = case
     up = np.random.default_rng(seed).integers(0, 2, table.shape)
     rounded = table - table % base + base * up * (table % base > 0)
-    known = from_tables([Seen.rounded(axes, rounded, base, "adjacent")])
+    known = from_tables([PublishedTable.rounded(axes, rounded, base, "adjacent")])
     found = bounds(known, known.table(0), integer=True)
     most = int(rounded[-1, -1]) + base - 1
     matrix = structure.matrix.toarray().astype(np.int64)
@@ -156,10 +163,10 @@ def test_rounded_margins_bound_a_hidden_one_too():
     # Margins rounded to base 3 leave wider bounds than exact ones.
     i, j, k = (axis(n, *[[c] for c in range(s)]) for n, s in (("I", 4), ("J", 4), ("K", 3)))
     rounded = [
-        Seen.rounded([a, b], 3 * ((np.array(v) + 1) // 3), 3)
+        PublishedTable.rounded([a, b], 3 * ((np.array(v) + 1) // 3), 3)
         for a, b, v in ((i, j, IJ), (j, k, JK))
     ]
-    known = from_tables([Seen.hidden([i, k]), *rounded])
+    known = from_tables([PublishedTable.hidden([i, k]), *rounded])
     wide = bounds(known, known.table(0))
     assert (wide.low.reshape(4, 3) <= np.array(IK)).all()
     assert (wide.high >= [88, 152, 200, 86, 94, 78, 21, 120, 65, 74, 71, 133]).all()

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds import systems
-from lustrum.audit import ContradictionError, Knowledge, Seen, bounds, from_tables
-from lustrum.audit.infeasible import Conflict, ConflictError, conflict
+from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
+from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
 
 WIDE = 1000  # far enough for a point of any part of what is drawn
 
@@ -52,7 +52,7 @@ def test_a_conflict_is_one_and_has_nothing_to_spare(known):
 
 def test_cells_and_their_total_are_named_in_words():
     sex = axis("sex", [0], [1], [0, 1])
-    known = from_tables([Seen.exact([sex], [3, 5, 7])])
+    known = from_tables([PublishedTable.exact([sex], [3, 5, 7])])
     with pytest.raises(ConflictError) as caught:
         bounds(known)
     assert len(caught.value.conflict.facts) == 4
@@ -75,7 +75,7 @@ def test_the_one_wrong_total_of_a_large_table_is_found_with_its_line():
     values[20, 7] -= 60  # less than what is shown of the column
     axes = [axis(n, *[[c] for c in range(20)], list(range(20))) for n in "rc"]
     with pytest.raises(ConflictError) as caught:
-        bounds(from_tables([Seen.exact(axes, np.where(mask, 0, values), mask)]))
+        bounds(from_tables([PublishedTable.exact(axes, np.where(mask, 0, values), mask)]))
     found = caught.value.conflict
     assert found.irreducible
     assert len(found.facts) < 60
@@ -105,7 +105,7 @@ def test_bounds_and_inequalities_have_words_of_their_own():
 
 
 def test_what_is_too_large_to_explain_is_still_a_contradiction(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.infeasible._MOST_CELLS", 1)
+    monkeypatch.setattr("lustrum.audit.knowledge.conflicts._MOST_CELLS", 1)
     with pytest.raises(ContradictionError, match="contradict"):
         bounds(Knowledge.of("ab").fact({"a": 1, "b": 1}, -3, -3))
 

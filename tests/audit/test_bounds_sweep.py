@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds import IJ, IK, JK, systems
-from lustrum.audit import ContradictionError, Knowledge, Seen, bounds, from_margins, from_tables
+from lustrum.audit import (
+    ContradictionError,
+    Knowledge,
+    PublishedTable,
+    bounds,
+    from_margins,
+    from_tables,
+)
 from lustrum.solve import Highs, ScipyHighs
 
 
@@ -29,7 +36,7 @@ def suppressed(shape, share, seed) -> Knowledge:
         axis(name, *[[c] for c in range(size)], list(range(size)))
         for name, size in zip("ABC", shape, strict=False)
     ]
-    return from_tables([Seen.exact(axes, np.where(mask, 0, values), mask)])
+    return from_tables([PublishedTable.exact(axes, np.where(mask, 0, values), mask)])
 
 
 def two_way_margins(shape, seed) -> Knowledge:
@@ -63,7 +70,7 @@ def test_bounds_equal_those_of_one_cold_program_each(case):
 
 
 def cold_pair(known: Knowledge, cell: int) -> tuple[float, float]:
-    from lustrum.audit.reduce import as_floats
+    from lustrum.audit.knowledge.reduce import as_floats
     from lustrum.solve import LinearProblem
 
     ends = [as_floats(a) for a in (known.fact_low, known.fact_high, known.low, known.high)]
@@ -103,8 +110,8 @@ def test_any_number_of_workers_gives_the_same(case, integer):
 
 
 def test_blocks_run_side_by_side_give_the_same_too(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.sweep._BLOCK", 3)
-    monkeypatch.setattr("lustrum.audit.sweep._HARD_BLOCK", 2)
+    monkeypatch.setattr("lustrum.audit.bounds.sweep._BLOCK", 3)
+    monkeypatch.setattr("lustrum.audit.bounds.sweep._HARD_BLOCK", 2)
     known = two_way_margins((3, 3, 3, 2), 5)
     one, two = (bounds(known, known.table(0), integer=True, workers=w) for w in (1, 3))
     assert one.sharp.all()

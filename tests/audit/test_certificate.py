@@ -19,7 +19,7 @@ from audit.fibres import axis, fitting
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
-    Seen,
+    PublishedTable,
     bounds,
     from_margins,
     from_suppression,
@@ -129,7 +129,7 @@ def test_suppressed_tables_are_certified_like_they_are_bounded(people, mask):
     hidden = np.zeros((4, 4), dtype=bool)
     hidden[:3, :3] = np.array(mask[:9]).reshape(3, 3)
     axes = [axis("r", [0], [1], [2], [0, 1, 2]), axis("c", [0], [1], [2], [0, 1, 2])]
-    known = from_tables([Seen.exact(axes, np.where(hidden, -1, full), hidden)])
+    known = from_tables([PublishedTable.exact(axes, np.where(hidden, -1, full), hidden)])
     made, found = certify(known), bounds(known, integer=True)
     holds(made)
     assert [c.low.value for c in made.claims] == found.low.tolist()

@@ -14,7 +14,7 @@ from audit.fibres import QUICK, axis, splits
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
-    Seen,
+    PublishedTable,
     bounds,
     from_margins,
     from_tables,
@@ -222,11 +222,11 @@ def test_knowledge_with_anything_else_has_no_closed_form():
         assert not applicable(more).sharp
     sex, both = axis("sex", (0,), (1,)), axis("sex", (0,), (1,), (0, 1))
     area = axis("area", (0,), (1,))
-    cube = Seen.hidden([sex, area])
+    cube = PublishedTable.hidden([sex, area])
     for shown in (
-        Seen.rounded([sex], [3, 6], base=3),  # intervals
-        Seen.exact([both], [3, 6, 9]),  # a category that is a total
-        Seen.exact([sex], [3, 6], [True, False]),  # suppressed in part
+        PublishedTable.rounded([sex], [3, 6], base=3),  # intervals
+        PublishedTable.exact([both], [3, 6, 9]),  # a category that is a total
+        PublishedTable.exact([sex], [3, 6], [True, False]),  # suppressed in part
     ):
         assert margins_of(from_tables([cube, shown])) is None
     assert margins_of(Knowledge.of(["x"])) is None

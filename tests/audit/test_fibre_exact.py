@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.fibres import QUICK, fitting
-from lustrum.audit import ContradictionError, Knowledge, Seen, from_margins, from_tables
+from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import Margins, count_tables, distribution, enumerate_fibre, unimodal
 from lustrum.audit.fibre.enumerate import tally
 from lustrum.audit.fibre.plain import plain_tables
@@ -166,7 +166,7 @@ def test_a_suppressed_table_is_weighed_by_its_inner_cells_alone():
     hidden = np.zeros((4, 4), dtype=bool)
     hidden[:2, :2] = True
     hidden[2, 0] = hidden[2, 3] = hidden[3, 3] = hidden[3, 0] = True
-    known = from_tables([Seen.exact([with_total("a"), with_total("b")], whole, hidden)])
+    known = from_tables([PublishedTable.exact([with_total("a"), with_total("b")], whole, hidden)])
     known = known.bound(12, high=9)
     tables = enumerate_fibre(known).tables
     assert len(tables) > 5

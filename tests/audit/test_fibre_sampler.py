@@ -13,6 +13,7 @@ from scipy import sparse, stats
 
 from audit.fibres import QUICK
 from lustrum.audit import ContradictionError, Knowledge, from_margins
+from lustrum.audit.bounds.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre import (
     Margins,
     distribution,
@@ -27,7 +28,6 @@ from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.plain import Stream, plain_lines, plain_squares
 from lustrum.audit.fibre.start import joined_table
 from lustrum.audit.fibre.system import System
-from lustrum.audit.lattice import integer_kernel, reduced, short_moves
 from lustrum.model import InputError
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]

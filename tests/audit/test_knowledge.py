@@ -9,7 +9,7 @@ from audit.fibres import axis
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
-    Seen,
+    PublishedTable,
     bounds,
     from_margins,
     from_release,
@@ -17,7 +17,7 @@ from lustrum.audit import (
     from_tables,
 )
 from lustrum.model import InputError, Release, Table
-from lustrum.protect.random_rounding import RandomRounding
+from lustrum.protect.rounding.random import RandomRounding
 from lustrum.structure import UNBOUNDED
 
 ROW = axis("r", [0], [1], [0, 1])
@@ -82,22 +82,25 @@ def test_structural_zeros_stay_known_and_give_others_away():
 
 def test_rounding_intervals_are_half_open():
     line = axis("r", [0], [1])
-    assert bounds(from_tables([Seen.rounded([line], [6, 0], base=3)])).count.tolist() == [3, 2]
-    even = bounds(from_tables([Seen.rounded([line], [10, 20], base=10)]))
+    assert bounds(from_tables([PublishedTable.rounded([line], [6, 0], base=3)])).count.tolist() == [
+        3,
+        2,
+    ]
+    even = bounds(from_tables([PublishedTable.rounded([line], [10, 20], base=10)]))
     assert (even.low.tolist(), even.high.tolist()) == ([5, 15], [14, 24])
-    signed = bounds(from_tables([Seen.rounded([line], [0, -3], base=3, low=None)]))
+    signed = bounds(from_tables([PublishedTable.rounded([line], [0, -3], base=3, low=None)]))
     assert (signed.low.tolist(), signed.high.tolist()) == ([-1, -4], [1, -2])
 
 
 def test_random_rounding_leaves_less_than_one_base_each_way():
     line = axis("r", [0], [1])
-    found = bounds(from_tables([Seen.rounded([line], [6, 0], base=3, how="adjacent")]))
+    found = bounds(from_tables([PublishedTable.rounded([line], [6, 0], base=3, how="adjacent")]))
     assert (found.low.tolist(), found.high.tolist()) == ([4, 0], [8, 2])
 
 
 def test_margins_rounded_on_their_own_give_cells_away():
     line = axis("r", [0], [1], [0, 1])
-    found = bounds(from_tables([Seen.rounded([line], [3, 3, 0], base=3, how="adjacent")]))
+    found = bounds(from_tables([PublishedTable.rounded([line], [3, 3, 0], base=3, how="adjacent")]))
     assert found.low.tolist() == found.high.tolist() == [1, 1, 2]
 
 
@@ -115,7 +118,7 @@ def test_a_randomly_rounded_release_has_its_own_bounds():
 
 def test_merged_categories_leave_anything_up_to_their_sum():
     fine, coarse = axis("r", [0], [1], [2]), axis("r", [0], [1, 2])
-    known = from_tables([Seen.hidden([fine]), Seen.exact([coarse], [4, 9])])
+    known = from_tables([PublishedTable.hidden([fine]), PublishedTable.exact([coarse], [4, 9])])
     found = bounds(known, known.table(0))
     assert (found.low.tolist(), found.high.tolist()) == ([4, 0, 0], [4, 9, 9])
 
@@ -132,9 +135,9 @@ def test_cells_that_no_table_shows_still_hold_nobody_less_than_nobody():
     # Only the total and one part are shown: the other part is the rest, which is not negative.
     line = axis("r", [0], [0, 1, 2])
     hidden = np.array([True, False])
-    known = from_tables([Seen.exact([line], [0, 9], hidden)])
+    known = from_tables([PublishedTable.exact([line], [0, 9], hidden)])
     assert bounds(known, [0]).high.tolist() == [9]
-    negative = from_tables([Seen.exact([line], [0, 9], hidden, low=-UNBOUNDED)])
+    negative = from_tables([PublishedTable.exact([line], [0, 9], hidden, low=-UNBOUNDED)])
     assert bounds(negative, [0]).high.tolist() == [np.inf]
 
 
@@ -162,7 +165,7 @@ def test_nothing_known_in_a_repr():
     known = Knowledge.of(["x"]).bound("x", low=321, high=654)
     assert "321" not in repr(known)
     assert "654" not in repr(bounds(known))
-    assert "3" not in repr(Seen.exact([axis("r", [0])], [3]))
+    assert "3" not in repr(PublishedTable.exact([axis("r", [0])], [3]))
 
 
 @pytest.mark.parametrize(
@@ -179,14 +182,20 @@ def test_nothing_known_in_a_repr():
         (lambda k: k.bound("x", high=2**60), "beyond 2\\*\\*53"),
         (lambda k: from_tables([]), "at least one table"),
         (lambda k: from_margins({"A": 2}, {"B": [1, 2]}), "no variable 'B'"),
-        (lambda k: Seen.rounded([axis("r", [0])], [4], base=3), "no multiple"),
-        (lambda k: Seen.rounded([axis("r", [0])], [4], base=0), "rounding base"),
-        (lambda k: Seen.rounded([axis("r", [0])], [3], base=3, how="up"), "nearest"),
-        (lambda k: Seen.exact([axis("r", [0])], [3, 4]), "shapes must be equal"),
-        (lambda k: Seen.exact([axis("r", [0])], [3], [True, False]), "shape of its table"),
+        (lambda k: PublishedTable.rounded([axis("r", [0])], [4], base=3), "no multiple"),
+        (lambda k: PublishedTable.rounded([axis("r", [0])], [4], base=0), "rounding base"),
+        (lambda k: PublishedTable.rounded([axis("r", [0])], [3], base=3, how="up"), "nearest"),
+        (lambda k: PublishedTable.exact([axis("r", [0])], [3, 4]), "shapes must be equal"),
+        (
+            lambda k: PublishedTable.exact([axis("r", [0])], [3], [True, False]),
+            "shape of its table",
+        ),
         (
             lambda k: from_tables(
-                [Seen.exact([axis("r", [0])], [3]), Seen.exact([axis("r", [0])], [30], decimals=1)]
+                [
+                    PublishedTable.exact([axis("r", [0])], [3]),
+                    PublishedTable.exact([axis("r", [0])], [30], decimals=1),
+                ]
             ),
             "different decimals",
         ),
@@ -204,7 +213,9 @@ def test_a_mistake_is_one_clear_sentence(wrong, says):
     "torn",
     [
         lambda: Knowledge.of(["x"]).bound("x", low=5, high=4),
-        lambda: bounds(from_tables([Seen.exact([axis("r", [0], [1], [0, 1])], [2, 3, 6])])),
+        lambda: bounds(
+            from_tables([PublishedTable.exact([axis("r", [0], [1], [0, 1])], [2, 3, 6])])
+        ),
         lambda: bounds(from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 6]})),
         lambda: bounds(Knowledge.of(["x", "y"]).fact({"x": 2, "y": 2}, 5, 5), integer=True),
         lambda: bounds(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 5, 5).zero(["x", "y"])),

@@ -11,11 +11,11 @@ from scipy.sparse.csgraph import maximum_flow
 
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds_sweep import suppressed
-from lustrum.audit import ContradictionError, Knowledge, Seen, bounds, from_tables
+from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
+from lustrum.audit.bounds.network import Flows, Network
+from lustrum.audit.bounds.network_kernels import push
 from lustrum.audit.certificate.exact import Leaf, System
-from lustrum.audit.network import Flows, Network
-from lustrum.audit.network_kernels import push
-from lustrum.audit.reduce import pieces
+from lustrum.audit.knowledge.reduce import pieces
 from lustrum.solve import Highs, ScipyHighs
 from lustrum.structure import UNBOUNDED
 
@@ -141,7 +141,7 @@ def test_a_two_way_table_with_one_hierarchy_is_a_network(kind, share):
     mask = rng.random(values.shape) < share
     mask[-1, -1] = False
     axes = [axis("r", *sets), axis("c", *columns)]
-    known = from_tables([Seen.exact(axes, np.where(mask, 0, values), mask)])
+    known = from_tables([PublishedTable.exact(axes, np.where(mask, 0, values), mask)])
     found = bounds(known)
     assert found.programs == 0
     assert found.flows > 0
@@ -179,7 +179,7 @@ def test_the_compiled_push_sends_what_a_second_method_sends(seed):
     capacity = np.where(rng.random((nodes, nodes)) < 0.4, rng.integers(1, 50, (nodes, nodes)), 0)
     np.fill_diagonal(capacity, 0)
     tail, head = (a.astype(np.int64) for a in np.nonzero(capacity))
-    from lustrum.audit.network import _slots
+    from lustrum.audit.bounds.network import _slots
 
     indptr, to, mate, arc, slot = _slots(tail, head, nodes)
     room = np.zeros(to.size, dtype=np.int64)

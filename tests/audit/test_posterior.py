@@ -20,7 +20,7 @@ from lustrum.audit import (
     posterior,
 )
 from lustrum.model import InputError, MatrixChannel
-from lustrum.protect.random_rounding import RoundingChannel
+from lustrum.protect.rounding.random import RoundingChannel
 
 SQUARE = {"row": 15, "column": 18, "total": 115}
 PRIOR = TablePrior(range(1, 10), [0.3, 0.3, 0.15, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis
 from audit.test_bounds_sweep import two_way_margins
-from lustrum.audit import Protection, Seen, Verdict, bounds
+from lustrum.audit import Protection, PublishedTable, Verdict, bounds
 from lustrum.audit.report import audit_tables
 from lustrum.model import InputError
 
@@ -30,7 +30,7 @@ def test_a_verdict_is_that_of_the_definition(values, hidden, percent):
     true[3, :3], true[:3, 3], true[3, 3] = inner.sum(0), inner.sum(1), inner.sum()
     mask = np.zeros((4, 4), dtype=np.bool_)
     mask[:3, :3] = np.isin(np.arange(9), list(hidden)).reshape(3, 3)
-    seen = Seen.exact([ROWS, COLUMNS], np.where(mask, 0, true), mask)
+    seen = PublishedTable.exact([ROWS, COLUMNS], np.where(mask, 0, true), mask)
     report = audit_tables([seen], protection=[Protection.within(true, percent)], explain=0)
     for cell in report.cells:
         level = -(-int(true[cell.position]) * percent // 100)
@@ -52,7 +52,7 @@ def test_a_range_that_is_not_sharp_proves_no_protection():
 
 def test_a_truth_that_cannot_be_is_refused_without_its_value():
     mask = np.array([True, False, False, False])
-    seen = Seen.exact([ROWS], [0, 4, 5, 20], mask)
+    seen = PublishedTable.exact([ROWS], [0, 4, 5, 20], mask)
     with pytest.raises(InputError, match="do not belong together") as caught:
         audit_tables([seen], protection=[Protection.within([12345, 4, 5, 20], 10)])
     assert "12345" not in str(caught.value)

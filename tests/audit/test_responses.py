@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis
-from lustrum.audit import Knowledge, Relation, Seen, bounds, from_responses
+from lustrum.audit import Knowledge, PublishedTable, Relation, bounds, from_responses
 from lustrum.audit.report import audit_tables
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
@@ -33,7 +33,7 @@ def test_ranges_are_those_of_all_responses_that_fit_together(values, hidden):
     masks = {name: np.isin(np.arange(3) + 3 * i, list(hidden)) for i, name in enumerate(NAMES)}
     masks["turnover"][2] = False  # keeps the enumeration finite
     known = from_responses(
-        {n: Seen.exact([ACT], np.where(masks[n], 0, true[n]), masks[n]) for n in NAMES},
+        {n: PublishedTable.exact([ACT], np.where(masks[n], 0, true[n]), masks[n]) for n in NAMES},
         [("turnover", ("domestic", "export"))],
     )
     fits = []
@@ -52,9 +52,9 @@ def test_responses_may_have_other_variables_than_each_other():
     # By size nobody shows domestic; but what is not exported in a size is domestic there.
     known = from_responses(
         {
-            "turnover": Seen.exact([ACT, SIZE], [[4, 6, 10], [5, 2, 7], [9, 8, 17]]),
-            "domestic": Seen.exact([ACT], [3, 6, 9]),
-            "export": Seen.exact([SIZE], [4, 4, 8]),
+            "turnover": PublishedTable.exact([ACT, SIZE], [[4, 6, 10], [5, 2, 7], [9, 8, 17]]),
+            "domestic": PublishedTable.exact([ACT], [3, 6, 9]),
+            "export": PublishedTable.exact([SIZE], [4, 4, 8]),
         },
         ["turnover = domestic + export"],
     )
@@ -71,11 +71,11 @@ def test_responses_may_have_other_variables_than_each_other():
 
 def test_a_response_may_be_negative_and_weights_may_be_any():
     tables = {
-        "sales": Seen.exact([ACT], [10, 20, 30]),
-        "costs": Seen.exact([ACT], [12, 0, 0], [False, True, True]),
+        "sales": PublishedTable.exact([ACT], [10, 20, 30]),
+        "costs": PublishedTable.exact([ACT], [12, 0, 0], [False, True, True]),
     }
     known = from_responses(
-        tables | {"profit": Seen.hidden([ACT], low=-UNBOUNDED)},
+        tables | {"profit": PublishedTable.hidden([ACT], low=-UNBOUNDED)},
         [({"sales": 1, "costs": -1, "profit": -1}, 0)],
     )
     found = bounds(known, ["profit: act=0", "profit: act=1"])
@@ -86,9 +86,9 @@ def test_a_response_may_be_negative_and_weights_may_be_any():
 
 
 def test_two_tables_of_one_response_are_both_believed():
-    one = Seen.exact([ACT], [0, 5, 9], [True, False, False])
-    two = Seen.rounded([ACT], [3, 6, 9], 3)
-    known = from_responses({"a": [one, two], "b": Seen.hidden([ACT])}, ["a = b"])
+    one = PublishedTable.exact([ACT], [0, 5, 9], [True, False, False])
+    two = PublishedTable.rounded([ACT], [3, 6, 9], 3)
+    known = from_responses({"a": [one, two], "b": PublishedTable.hidden([ACT])}, ["a = b"])
     assert bounds(known, ["b: act=0"]).low.tolist() == [4.0]
     assert isinstance(known, Knowledge)
 
@@ -116,14 +116,14 @@ def test_a_relation_that_cannot_be_read_is_refused(wrong):
 
 def test_an_unknown_response_is_named():
     with pytest.raises(InputError, match="no response 'exports'"):
-        from_responses({"export": Seen.hidden([ACT])}, ["export = exports"])
+        from_responses({"export": PublishedTable.hidden([ACT])}, ["export = exports"])
 
 
 def test_a_report_takes_responses_and_their_relations():
     tables = [
-        Seen.exact([ACT], [9, 5, 14]),
-        Seen.exact([ACT], [6, 0, 0], [False, True, True]),
-        Seen.exact([ACT], [0, 2, 0], [True, False, True]),
+        PublishedTable.exact([ACT], [9, 5, 14]),
+        PublishedTable.exact([ACT], [6, 0, 0], [False, True, True]),
+        PublishedTable.exact([ACT], [0, 2, 0], [True, False, True]),
     ]
     report = audit_tables(tables, responses=NAMES, relations=["turnover = domestic + export"])
     assert [(c.table, c.name, c.low) for c in report.disclosed] == [

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from lustrum.client import Client, ServerError
-from server.conftest import address, desk, root  # noqa: F401 - fixtures
+from server.conftest import address, root, service  # noqa: F401 - fixtures
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.protect.cell_key import CellKey, LookupChannel, PTable, ZeroKeys, read_ptable
 from lustrum.protect.cell_key.channel import support_of, zeros_stay
-from lustrum.protect.lines import line_totals, narrow_lines
 from lustrum.protect.perturbation.design import design
-from lustrum.protect.safe_totals import TotalsGuard, safe_totals
+from lustrum.protect.totals.lines import line_totals, narrow_lines
+from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.structure import Structure, propagate
 from lustrum.tabulate import (
     FrameEngine,

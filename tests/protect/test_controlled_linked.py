@@ -14,9 +14,9 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lustrum.model import InputError
-from lustrum.protect.controlled.linked import Rounded, round_published, round_system
-from lustrum.protect.controlled.linked_bounds import multiple_bounds
-from lustrum.protect.controlled.local import sums_of
+from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
+from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds
+from lustrum.protect.rounding.controlled.local import sums_of
 from lustrum.solve import ScipyHighs
 from lustrum.structure import Structure, complete_relations
 from structure.cases import halves, named, with_total

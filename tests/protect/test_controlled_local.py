@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.protect.controlled import local, local_kernels
-from lustrum.protect.controlled.linked_bounds import inner_bounds, published_bounds
-from lustrum.protect.controlled.local import Scope, round_inner, sums_of
+from lustrum.protect.rounding.controlled import local, local_kernels
+from lustrum.protect.rounding.controlled.linked_bounds import inner_bounds, published_bounds
+from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of
 from lustrum.structure import Structure
 from structure.cases import halves, named, table_lists, with_total
 

@@ -13,7 +13,7 @@ from lustrum.audit import bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.policy import Method
 from lustrum.protect import RoundingChannel
-from lustrum.protect.controlled_rounding import ControlledRounding
+from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.structure import Structure
 
 TREE = {"N": (0, 1, 2), "S": (3, 4), "NW": (0, 1), "_T": (0, 1, 2, 3, 4)}

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lustrum.model import InputError
-from lustrum.protect.controlled.two_way import Layout, nearest_rounding
+from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
 
 PAPER = np.array([[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]])
 PRINTED = np.array([[3, 87, 69, 72], [6, 9, 81, 3], [3, 3, 6, 108], [63, 6, 57, 6]])

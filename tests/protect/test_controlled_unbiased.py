@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from scipy import stats
 
 from lustrum.model import InputError
-from lustrum.protect.controlled.two_way import Layout
-from lustrum.protect.controlled.unbiased import (
+from lustrum.protect.rounding.controlled.two_way import Layout
+from lustrum.protect.rounding.controlled.unbiased import (
     _walk,
     decision_of_word,
     round_by_decisions,
     unbiased_rounding,
 )
-from lustrum.protect.random_rounding import RoundingChannel
+from lustrum.protect.rounding.random import RoundingChannel
 
 GROUPS = {1: [], 2: [[0, 1]], 3: [[0, 1]], 4: [[0, 1], [2, 3]]}
 

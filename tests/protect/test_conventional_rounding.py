@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.conventional_rounding import ConventionalRounding, NearestChannel
+from lustrum.protect.rounding.conventional import ConventionalRounding, NearestChannel
 
 counts = st.lists(st.integers(0, 10_000), min_size=1, max_size=40)
 

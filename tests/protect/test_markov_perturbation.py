@@ -13,7 +13,6 @@ from scipy import stats
 from lustrum.audit import MarkovSquare
 from lustrum.audit.fibre.plain import Stream
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.markov import (
     MarkovPerturbation,
     Moves,
@@ -23,6 +22,7 @@ from lustrum.protect.markov import (
 )
 from lustrum.protect.markov.kernels import draw_binomial, run_boxes, run_random
 from lustrum.protect.markov.plain import plain_binomial, plain_boxes, plain_random
+from lustrum.protect.totals.inner_table import InnerTable
 
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")

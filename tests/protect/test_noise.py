@@ -13,12 +13,12 @@ from scipy import stats
 from lustrum.model import Category, Dataset, InputError, Table, TableAxis
 from lustrum.model.records import Records
 from lustrum.model.table import Contributions
-from lustrum.protect.multiplicative_noise import (
+from lustrum.protect.noise.additive import DISTRIBUTIONS, AdditiveNoise, NoiseChannel
+from lustrum.protect.noise.multiplicative import (
     MultiplicativeNoise,
     balanced_directions,
     shares_away,
 )
-from lustrum.protect.noise import DISTRIBUTIONS, AdditiveNoise, NoiseChannel
 from lustrum.structure import UNBOUNDED
 
 SMALL = 1e-6  # false alarm rate of every test by distribution

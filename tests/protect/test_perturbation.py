@@ -14,8 +14,7 @@ from scipy import stats
 
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
-from lustrum.protect.apportion import apportioned, spread_words
-from lustrum.protect.invariant import frequencies_of, invariant, invariant_reach
+from lustrum.protect.additive.apportion import apportioned, spread_words
 from lustrum.protect.perturbation import (
     PerturbationDesign,
     StochasticPerturbation,
@@ -24,6 +23,7 @@ from lustrum.protect.perturbation import (
     perturb_by_words,
 )
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
+from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
 from lustrum.protect.perturbation.lookup import _draw_plain, lookup
 
 SMALL = MatrixChannel([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0.375, 0.625]])

@@ -11,7 +11,7 @@ from hypothesis import given
 from scipy import stats
 
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
-from lustrum.protect.invariant import invariant
+from lustrum.protect.perturbation.invariant import invariant
 from lustrum.protect.post_randomisation import PostRandomisation, estimate, randomise
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import RecordsEngine

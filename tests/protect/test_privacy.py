@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from scipy import optimize, stats
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.privacy import (
     Budget,
     BudgetSpentError,
@@ -30,6 +29,7 @@ from lustrum.protect.privacy import (
 )
 from lustrum.protect.privacy.consistent import fitted, rounded_down_the_tree
 from lustrum.protect.privacy.mechanism import measure
+from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.structure import UNBOUNDED
 
 SMALL = 1e-6

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.protect.restore import fit, restore, restore_sums
+from lustrum.protect.additive.restore import fit, restore, restore_sums
 
 
 def test_a_table_of_ones_is_fitted_to_independence() -> None:

@@ -11,8 +11,8 @@ import pytest
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
-from lustrum.protect.added_totals import added_totals
-from lustrum.protect.safe_totals import TotalsGuard, safe_totals
+from lustrum.protect.totals.safe import TotalsGuard, safe_totals
+from lustrum.protect.totals.summed import added_totals
 
 Ints = npt.NDArray[np.int64]
 BASE = 3

@@ -14,8 +14,8 @@ from scipy import stats
 
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect import RoundingChannel
-from lustrum.protect.apportion import systematic
-from lustrum.protect.semi_controlled_rounding import SemiControlledRounding, round_by_slices
+from lustrum.protect.additive.apportion import systematic
+from lustrum.protect.rounding.semi_controlled import SemiControlledRounding, round_by_slices
 
 tables = arrays(np.int64, (3, 4, 2), elements=st.integers(0, 40))
 overs = st.sampled_from(["table", ("a",), ("b",), ("c", "a"), ("a", "b", "c")])

@@ -13,7 +13,6 @@ from lustrum.audit.fibre import Margins, enumerate_fibre
 from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect import simulated
-from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.simulated import (
     SimulatedTables,
     draw_decomposable,
@@ -21,6 +20,7 @@ from lustrum.protect.simulated import (
     draw_two_way,
     fits,
 )
+from lustrum.protect.totals.inner_table import InnerTable
 
 SMALL = 1e-6  # false alarm rate of every test by distribution
 TREES = [

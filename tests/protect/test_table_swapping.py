@@ -16,8 +16,8 @@ from scipy import stats
 from lustrum.model import InputError, Table
 from lustrum.model.hierarchy import Category
 from lustrum.model.table import TableAxis
-from lustrum.protect.inner_table import InnerTable
-from lustrum.protect.table_swapping import TableSwapping, _strides, swap_table, walk
+from lustrum.protect.swapping.tables import TableSwapping, _strides, swap_table, walk
+from lustrum.protect.totals.inner_table import InnerTable
 
 shapes = st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple)
 

@@ -12,8 +12,8 @@ import pytest
 from lustrum.model import Dataset, Decision, QueryError, TableQuery, Verdict
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding
-from lustrum.release import Desk, answer
-from lustrum.release.report import told
+from lustrum.release import TableService, answer
+from lustrum.release.public_figure import public_figure
 from lustrum.risk import EntropyRisk
 from lustrum.tabulate import EmbeddedEngine, FrameEngine, FrameSource, Secret, Store, ingest
 from release.conftest import SECRET, people, town
@@ -212,7 +212,7 @@ def test_told_figures_are_unbiased_steps(engine: EmbeddedEngine) -> None:
                     }
                 )
                 table = engine.tabulate(query)
-                shown += [told(value, step, table, f"purpose {i}") for i in range(7)]
+                shown += [public_figure(value, step, table, f"purpose {i}") for i in range(7)]
     assert set(shown) == {0.2, 0.25}
     error = np.sqrt((0.25 - value) * (value - 0.2) / len(shown))
     assert abs(np.mean(shown) - value) < 5 * error
@@ -221,22 +221,22 @@ def test_told_figures_are_unbiased_steps(engine: EmbeddedEngine) -> None:
 def test_the_desk_takes_up_a_replaced_dataset_and_a_changed_policy(tmp_path: Path) -> None:
     store = Store(tmp_path)
     ingest(FrameSource(people(2000)), town(), store, secret=SECRET)
-    desk = Desk(tmp_path)
+    service = TableService(tmp_path)
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "sex"]})
-    assert desk.names() == []
-    desk.policy_path("town").parent.mkdir()
-    desk.policy_path("town").write_text("")
-    assert desk.names() == ["town"]
-    before = desk.answer(query)
+    assert service.names() == []
+    service.policy_path("town").parent.mkdir()
+    service.policy_path("town").write_text("")
+    assert service.names() == ["town"]
+    before = service.answer(query)
     assert before.release is not None
     ingest(FrameSource(people(4000)), town(), store, secret=SECRET)
-    after = desk.answer(query)
+    after = service.answer(query)
     assert after.release is not None
     assert after.release.published.sum() > before.release.published.sum()
-    desk.policy_path("town").write_text("[rules]\nmax_dimensions = 1\n")
-    assert rules(desk.answer(query)) == ["dimensions"]
+    service.policy_path("town").write_text("[rules]\nmax_dimensions = 1\n")
+    assert rules(service.answer(query)) == ["dimensions"]
     with pytest.raises(QueryError, match="no dataset 'village'"):
-        desk.answer(TableQuery.from_mapping({"dataset": "village", "by": ["age"]}))
+        service.answer(TableQuery.from_mapping({"dataset": "village", "by": ["age"]}))
 
 
 def test_the_risk_told_is_the_measure_within_one_step(engine: EmbeddedEngine, policy: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from lustrum.model import InputError
 from lustrum.policy import Policy
 from lustrum.policy.explain import explain, warnings
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.release.replay import read_questions, replay
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
@@ -24,17 +24,17 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    root = tmp_path_factory.mktemp("desk")
+def service(tmp_path_factory: pytest.TempPathFactory) -> TableService:
+    root = tmp_path_factory.mktemp("service")
     ingest(FrameSource(people()), town(), Store(root), secret=SECRET)
     (root / "policies").mkdir()
     (root / "policies" / "town.toml").write_text("[protect]\nbase = 3\n")
-    return Desk(root)
+    return TableService(root)
 
 
-def kinds(desk: Desk, **words: Any) -> list[str]:
+def kinds(service: TableService, **words: Any) -> list[str]:
     questions = [read_one(q) for q in QUESTIONS]
-    return [c.kind for c in replay(desk, Policy.model_validate(words), questions)]
+    return [c.kind for c in replay(service, Policy.model_validate(words), questions)]
 
 
 def read_one(raw: dict[str, Any]) -> Any:
@@ -43,21 +43,21 @@ def read_one(raw: dict[str, Any]) -> Any:
     return TableQuery.from_mapping(raw)
 
 
-def test_the_same_policy_changes_nothing(desk: Desk) -> None:
-    assert kinds(desk) == ["same", "same", "same"]
+def test_the_same_policy_changes_nothing(service: TableService) -> None:
+    assert kinds(service) == ["same", "same", "same"]
 
 
-def test_a_stricter_policy_refuses_some(desk: Desk) -> None:
-    found = kinds(desk, rules={"max_dimensions": 2})
+def test_a_stricter_policy_refuses_some(service: TableService) -> None:
+    found = kinds(service, rules={"max_dimensions": 2})
     assert found == ["same", "answer becomes refusal", "same"]
 
 
-def test_another_base_gives_other_numbers(desk: Desk) -> None:
-    assert kinds(desk, protect={"base": 5}) == ["other numbers", "other numbers", "same"]
+def test_another_base_gives_other_numbers(service: TableService) -> None:
+    assert kinds(service, protect={"base": 5}) == ["other numbers", "other numbers", "same"]
 
 
-def test_areas_left_out_make_an_answer_partial(desk: Desk) -> None:
-    found = kinds(desk, rules={"per_area": "area", "min_mean_cell_size": 3.0})
+def test_areas_left_out_make_an_answer_partial(service: TableService) -> None:
+    found = kinds(service, rules={"per_area": "area", "min_mean_cell_size": 3.0})
     assert found[1] == "answer becomes partial"
 
 

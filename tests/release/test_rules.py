@@ -11,10 +11,10 @@ from lustrum.model import Decision, TableQuery, Verdict
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding
-from lustrum.protect.added_totals import Totals
+from lustrum.protect.totals.summed import Totals
 from lustrum.release import answer
-from lustrum.release.audited import found_out
-from lustrum.release.before import Source, prepared
+from lustrum.release.door_audit import is_disclosive
+from lustrum.release.protected_input import ProtectedInput, prepared
 from lustrum.tabulate import EmbeddedEngine
 from release.conftest import SECRET
 
@@ -187,10 +187,10 @@ def test_the_audit_looks_at_the_release_alone(engine: EmbeddedEngine, policy: An
     """A table that is shown as it is gives every small cell away, whoever asks."""
     table = engine.tabulate(TableQuery.from_mapping({"dataset": "town", "by": ["age", "area"]}))
     made = policy(protect={"method": "none"}, audit={"attackers": ["outsider"], "up_to": 5})
-    release = Source(engine).protect(table, made.protect)
-    assert found_out(release, table, made.audit)
+    release = ProtectedInput(engine).protect(table, made.protect)
+    assert is_disclosive(release, table, made.audit)
     calm = policy(protect={"method": "none"}, audit={"attackers": ["outsider"], "up_to": 0})
-    assert found_out(release, table, calm.audit) == bool((table.values == 0).any())
+    assert is_disclosive(release, table, calm.audit) == bool((table.values == 0).any())
 
 
 def test_a_question_stops_when_it_is_asked_to(engine: EmbeddedEngine, policy: Any) -> None:

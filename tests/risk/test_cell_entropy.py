@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.audit import Belief, Insider, Knowledge, Seen, attack, from_tables
+from lustrum.audit import Belief, Insider, Knowledge, PublishedTable, attack, from_tables
 from lustrum.model import InputError, TableAxis
 from lustrum.risk.cell_entropy import cell_entropy, expected_risk
 
@@ -45,7 +45,7 @@ def test_exact_disclosure_is_infinite_and_warns_about_nothing():
 def test_the_figures_of_domingo_ferrer_oganian_and_torra():
     assert cell_entropy(Belief.uniform([0], [406])) == pytest.approx([0.11535], abs=1e-5)
     axis = TableAxis.plain("cell", ["inside", "zero"])
-    rounded = attack(from_tables([Seen.rounded([axis], [6, 0], base=3)]))
+    rounded = attack(from_tables([PublishedTable.rounded([axis], [6, 0], base=3)]))
     assert cell_entropy(rounded) == pytest.approx([0.6309, 1.0], abs=5e-5)
 
 

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from lustrum.demo import businesses, description_path, people
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
@@ -46,15 +46,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(root: Path) -> Desk:
-    """The desk over it."""
-    return Desk(root, workers=1)
+def service(root: Path) -> TableService:
+    """The service over it."""
+    return TableService(root, workers=1)
 
 
 @pytest.fixture(scope="session")
-def client(desk: Desk) -> TestClient:
+def client(service: TableService) -> TestClient:
     """A client of the application, without a network, that may ask as often as it likes."""
-    return TestClient(create_app(desk, Settings(rate="")), base_url="http://lustrum.test")
+    return TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
 
 
 @contextmanager
@@ -75,9 +75,9 @@ def served(app: FastAPI, **options: Any) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def address(desk: Desk) -> Iterator[str]:
+def address(service: TableService) -> Iterator[str]:
     """The address of a real server on the data folder."""
-    with served(create_app(desk, Settings(rate=""))) as found:
+    with served(create_app(service, Settings(rate=""))) as found:
         yield found
 
 

@@ -26,10 +26,11 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
-from lustrum.release import Desk
-from lustrum.server import create_app, layout
-from lustrum.server.cite import calls, citation
-from lustrum.server.layout import THIN_SPACE
+from lustrum.release import TableService
+from lustrum.server import create_app
+from lustrum.server.table_view import layout
+from lustrum.server.table_view.cite import calls, citation
+from lustrum.server.table_view.layout import THIN_SPACE
 
 QUERY = "by=age:ten-year&by=sex&totals=on"
 TABLE = f"/datasets/demo/table?{QUERY}"
@@ -244,8 +245,8 @@ def test_a_refusal_takes_a_view_along_without_complaint(client: TestClient) -> N
     assert "This table cannot be shown" in text
 
 
-class Partly(Desk):
-    """A desk whose answer lacks some areas, hides a cell and has totals that do not add up."""
+class Partly(TableService):
+    """A service whose answer lacks some areas, hides a cell and has totals that do not add up."""
 
     def answer(self, query: TableQuery) -> Decision:
         area = TableAxis(
@@ -266,9 +267,9 @@ class Partly(Desk):
 
 
 @pytest.fixture(scope="module")
-def partly(desk: Desk) -> TestClient:
+def partly(service: TableService) -> TestClient:
     return TestClient(
-        create_app(Partly(desk.store.root, workers=1)), base_url="http://lustrum.test"
+        create_app(Partly(service.store.root, workers=1)), base_url="http://lustrum.test"
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
-from lustrum.server.languages import languages
+from lustrum.server.http.languages import languages
 from lustrum.server.settings import Settings
 from server.conftest import served
 
@@ -112,7 +112,9 @@ def test_axe_finds_nothing_while_a_table_is_made(
     context: BrowserContext, root: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(root, tmp_path / "data")
-    app = create_app(Desk(tmp_path / "data", workers=1), Settings(background_cells=1, rate=""))
+    app = create_app(
+        TableService(tmp_path / "data", workers=1), Settings(background_cells=1, rate="")
+    )
     # Without its life the server takes jobs in and never begins with them.
     with served(app, lifespan="off") as address:
         page = context.new_page()

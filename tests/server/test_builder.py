@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, Filter, Reason, TableQuery
 from lustrum.policy import Policy
-from lustrum.release import Desk, Foresight
+from lustrum.release import Precheck, TableService
 from lustrum.release.preliminary import inner_count
-from lustrum.server import create_app, forms
-from lustrum.server.builder import form
-from lustrum.server.hints import hint
-from lustrum.server.offer import Offer
-from lustrum.server.pickers import LONG
-from lustrum.server.problems import Problem, ProblemError
-from lustrum.server.variable_pages import typed
+from lustrum.server import create_app
+from lustrum.server.http.problems import Problem, ProblemError
+from lustrum.server.pages.builder import form
+from lustrum.server.pages.hints import hint
+from lustrum.server.pages.pickers import LONG
+from lustrum.server.pages.variable import typed
+from lustrum.server.service.offer import Offer
+from lustrum.server.urls import forms
 from server.test_pages import Page
 
 VARIABLES: list[dict[str, Any]] = [
@@ -224,19 +225,19 @@ def test_a_mistake_is_said_in_the_hint(client: TestClient) -> None:
 def test_a_hint_tells_of_parts_of_refusals_without_help_and_keeps_quiet_when_busy() -> None:
     query = TableQuery("town", (Axis("sex"),))
     left_out = Reason("areas", "Some areas are too small.", "")
-    part = hint(OFFER, query, lambda _: Foresight(2, True, (left_out,)))
+    part = hint(OFFER, query, lambda _: Precheck(2, True, (left_out,)))
     assert part is not None
     assert (part.state, part.reasons) == ("part", (left_out,))
-    refused = hint(OFFER, query, lambda _: Foresight(2, False, (left_out,)))
+    refused = hint(OFFER, query, lambda _: Precheck(2, False, (left_out,)))
     assert refused is not None
     assert (refused.state, refused.address) == ("refused", "")
 
-    def busy(_: TableQuery) -> Foresight:
+    def busy(_: TableQuery) -> Precheck:
         raise ProblemError(Problem.of_status(503, "Too many."))
 
     assert hint(OFFER, query, busy) is None
     unknown = TableQuery("town", (Axis("nothing"),))
-    said = hint(OFFER, unknown, lambda q: Foresight(inner_count(q, DATASET), True, ()))
+    said = hint(OFFER, unknown, lambda q: Precheck(inner_count(q, DATASET), True, ()))
     assert said is not None
     assert "no variable 'nothing'" in said.verdict
 
@@ -297,8 +298,8 @@ def test_the_area_has_a_step_of_its_own() -> None:
     assert any("judged by itself" in sentence for sentence in OFFER.sentences())
 
 
-class Town(Desk):
-    """A desk over a town with a long list; nobody lives there."""
+class Town(TableService):
+    """A service over a town with a long list; nobody lives there."""
 
     def names(self) -> list[str]:
         return ["town"]
@@ -309,8 +310,8 @@ class Town(Desk):
     def policy(self, name: str) -> Policy:
         return OFFER.policy
 
-    def foresee(self, query: TableQuery, *, count: bool = True) -> Foresight:
-        return Foresight(1, True, ())
+    def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
+        return Precheck(1, True, ())
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from lustrum.policy import Policy
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
-from lustrum.server.lists import list_of
+from lustrum.server.urls.code_lists import list_of
 from server.conftest import served
 from server.test_browser import visit
 
@@ -278,7 +278,7 @@ def test_a_long_list_is_chosen_from_without_scripts(browser: Browser, address: s
         assert ("codes", "area:1-01-001,2-01-001") in asked(page)
 
 
-class Loose(Desk):
+class Loose(TableService):
     """The same data under rules that allow own groups, judge areas one by one and keep variables apart."""
 
     def policy(self, name: str) -> Policy:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, Release, TableAxis
-from lustrum.server import chart
-from lustrum.server.arrange import arrange
-from lustrum.server.chart import SPACE, Chart, draw
-from lustrum.server.display import View
-from lustrum.server.templating import STATIC
+from lustrum.server.http.templating import STATIC
+from lustrum.server.table_view import chart
+from lustrum.server.table_view.arrange import arrange
+from lustrum.server.table_view.chart import SPACE, Chart, draw
+from lustrum.server.urls.display import View
 from lustrum.structure import UNBOUNDED
 
 

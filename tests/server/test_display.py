@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import QueryError
-from lustrum.server import forms
-from lustrum.server.display import PARAMETERS, View, column_key, column_of, read
+from lustrum.server.urls import forms
+from lustrum.server.urls.display import PARAMETERS, View, column_key, column_of, read
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=6

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
-from lustrum.server.forms import read, tidied, write
-from lustrum.server.lists import list_of, listed
+from lustrum.server.urls.code_lists import list_of, listed
+from lustrum.server.urls.forms import read, tidied, write
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)

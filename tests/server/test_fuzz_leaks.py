@@ -27,10 +27,11 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
-from lustrum.release import Desk
-from lustrum.server import Settings, create_app, forms
-from lustrum.server.display import PARAMETERS as VIEWS
-from lustrum.server.logs import JsonLines
+from lustrum.release import TableService
+from lustrum.server import Settings, create_app
+from lustrum.server.operation.logs import JsonLines
+from lustrum.server.urls import forms
+from lustrum.server.urls.display import PARAMETERS as VIEWS
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 
 SECRET = bytes(range(101, 133))
@@ -82,7 +83,7 @@ Ints = npt.NDArray[np.int64]
 class House:
     """An agency with a log that can be read."""
 
-    desk: Desk
+    service: TableService
     client: TestClient
     app: Any
     lines: list[str] = field(default_factory=list)
@@ -124,9 +125,9 @@ def _house(root: Path, counts: Ints, policy: str) -> House:
     ingest(FrameSource(frame), DESCRIBED, Store(root), secret=Secret(SECRET))
     (root / "policies").mkdir()
     (root / "policies" / "marked.toml").write_text('dataset = "marked"\n' + RULES + policy)
-    desk = Desk(root, workers=1)
-    app = create_app(desk, Settings(rate=""))
-    return House(desk, TestClient(app, base_url="http://house.test"), app)
+    service = TableService(root, workers=1)
+    app = create_app(service, Settings(rate=""))
+    return House(service, TestClient(app, base_url="http://house.test"), app)
 
 
 # What is asked: mostly words that are there, some that are not.
@@ -309,9 +310,9 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> list[House]:
 def test_the_twins_differ_in_every_true_count_and_in_no_published_one(twins: list[House]) -> None:
     for names in (["area", "sex"], ["sex", "tenure"], ["area"], ["tenure"]):
         query = TableQuery.from_mapping({"dataset": "marked", "by": names, "totals": True})
-        first, second = (house.desk.engine("marked").tabulate(query) for house in twins)
+        first, second = (house.service.engine("marked").tabulate(query) for house in twins)
         assert np.all(first.values != second.values)
-        releases = [house.desk.answer(query).release for house in twins]
+        releases = [house.service.answer(query).release for house in twins]
         assert releases[0] is not None
         assert releases[1] is not None
         assert np.array_equal(releases[0].published, releases[1].published)
@@ -385,7 +386,7 @@ def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def _truths(house: House) -> tuple[set[int], set[int]]:
     """Every true count, and every sum of record keys, that any question could be about."""
-    engine = house.desk.engine("marked")
+    engine = house.service.engine("marked")
     counts: set[int] = set()
     keys: set[int] = set()
     kinds = [
@@ -411,7 +412,7 @@ def _published(house: House, asked: Asked) -> Release | None:
     """What the question in a request brings to light, however it was asked."""
     pairs = [pair for pair in asked.question if pair[0] not in VIEWS]
     try:
-        return house.desk.answer(forms.read(pairs, "marked")).release
+        return house.service.answer(forms.read(pairs, "marked")).release
     except LustrumError:
         return None
 
@@ -480,9 +481,9 @@ def test_published_numbers_differ_from_the_marks(marked: House) -> None:
     """Otherwise the test above could not fail."""
     truths, _ = _truths(marked)
     query = TableQuery.from_mapping({"dataset": "marked", "by": ["area", "tenure"]})
-    release = marked.desk.answer(query).release
+    release = marked.service.answer(query).release
     assert release is not None
-    table = marked.desk.engine("marked").tabulate(query)
+    table = marked.service.engine("marked").tabulate(query)
     changed = release.published != table.values
     assert changed.mean() > 0.5
     assert truths >= set(table.values.ravel().tolist())
@@ -492,7 +493,7 @@ def test_bounds_contain_the_truth_and_are_the_same_for_every_form(marked: House)
     link = "/api/v1/tables?dataset=marked&by=area&by=sex&totals=on"
     body = marked.ask("GET", f"{link}&include=bounds").json()
     query = TableQuery.from_mapping(body["query"])
-    table = marked.desk.engine("marked").tabulate(query)
+    table = marked.service.engine("marked").tabulate(query)
     low, high = (np.array(body["bounds"][end]).reshape(table.shape) for end in ("low", "high"))
     assert np.all((low <= table.values) & (table.values <= high))
     alone = json.loads(marked.ask("GET", f"{link}&format=json-stat").text)

@@ -16,10 +16,10 @@ import pytest
 
 from lustrum.model import Decision, QueryError, Release, TableAxis, TableQuery, Verdict
 from lustrum.model.stop import check_stop, tell
-from lustrum.server import jobs as jobs_module
-from lustrum.server.jobs import Job, Jobs
-from lustrum.server.metrics import Metrics
-from lustrum.server.problems import ProblemError
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.operation.metrics import Metrics
+from lustrum.server.service import jobs as jobs_module
+from lustrum.server.service.jobs import Job, Jobs
 from lustrum.server.settings import Settings
 
 QUERY = TableQuery.from_mapping({"dataset": "demo", "by": ["age", "sex"]})
@@ -162,7 +162,7 @@ CRASHING = """
 import sys, time
 from pathlib import Path
 from lustrum.model import TableQuery
-from lustrum.server.jobs import Jobs
+from lustrum.server.service.jobs import Jobs
 from lustrum.server.settings import Settings
 
 def work(query):

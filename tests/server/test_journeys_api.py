@@ -16,25 +16,25 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from lustrum.client import Client, ServerError
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import Settings, create_app
-from lustrum.server.gate import Gate
-from lustrum.server.jobs import Jobs
-from lustrum.server.languages import ENGLISH, languages
-from lustrum.server.problems import ProblemError
+from lustrum.server.http.languages import ENGLISH, languages
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.operation.gate import Gate
 from lustrum.server.run import _bound
+from lustrum.server.service.jobs import Jobs
 
 
 @pytest.fixture(scope="module")
-def own(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """A desk whose jobs are nobody else's."""
+def own(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TableService:
+    """A service whose jobs are nobody else's."""
     folder = tmp_path_factory.mktemp("journeys") / "data"
     shutil.copytree(root, folder)
-    return Desk(folder, workers=1)
+    return TableService(folder, workers=1)
 
 
 @pytest.fixture(scope="module")
-def small(own: Desk) -> Iterator[Client]:
+def small(own: TableService) -> Iterator[Client]:
     """A client of a real server that makes all but the smallest tables in the background."""
     with _bound("127.0.0.1", 0) as listening:
         app = create_app(own, Settings(rate="", background_cells=20))
@@ -78,7 +78,7 @@ def test_the_client_says_what_became_of_a_job_that_failed(
     def broken(*_: Any) -> Any:
         raise RuntimeError("holds data")
 
-    monkeypatch.setattr(Desk, "answer", broken)
+    monkeypatch.setattr(TableService, "answer", broken)
     with pytest.raises(ServerError) as caught:
         small.table("demo", ["region", "age"])
     assert "mistake of ours" in caught.value.detail
@@ -136,7 +136,7 @@ def test_whoever_gives_up_leaves_the_turn_to_the_next() -> None:
     assert gate.inside == 0
 
 
-def test_everything_else_is_answered_while_many_wait_for_tables(own: Desk) -> None:
+def test_everything_else_is_answered_while_many_wait_for_tables(own: TableService) -> None:
     app = create_app(own, Settings(rate="", concurrency=1, patience=60))
     gate = app.state.questions._gate
     with TestClient(app, base_url="http://lustrum.test") as client:
@@ -156,7 +156,7 @@ def test_everything_else_is_answered_while_many_wait_for_tables(own: Desk) -> No
             assert set(asked) == {200}
 
 
-def test_hints_count_as_questions_however_they_are_asked_for(own: Desk) -> None:
+def test_hints_count_as_questions_however_they_are_asked_for(own: TableService) -> None:
     asked = ["/datasets/demo/hint?by=sex", "/datasets/demo?by=sex"]
     asked += [f"/{code}/datasets/demo?by=sex" for code in languages() if code != ENGLISH]
     for path in asked:
@@ -168,7 +168,7 @@ def test_hints_count_as_questions_however_they_are_asked_for(own: Desk) -> None:
             assert client.get(free).status_code == 200
 
 
-def test_a_job_waits_for_its_turn_longer_than_any_asker(own: Desk) -> None:
+def test_a_job_waits_for_its_turn_longer_than_any_asker(own: TableService) -> None:
     settings = Settings(rate="", concurrency=1, patience=0.2)
     app = create_app(own, settings)
     questions = app.state.questions

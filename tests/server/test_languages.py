@@ -19,9 +19,9 @@ from fastapi.testclient import TestClient
 from lustrum.model import CellStatus
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
-from lustrum.server.languages import LOCALES, languages
+from lustrum.server.http.languages import LOCALES, languages
 from lustrum.server.settings import Settings
 from lustrum.testing import example_tables
 from protect.test_conformance import SPECS
@@ -115,7 +115,7 @@ def waiting(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     copy = tmp_path_factory.mktemp("waiting") / "data"
     shutil.copytree(root, copy)
     return TestClient(
-        create_app(Desk(copy, workers=1), Settings(background_cells=1, rate="")),
+        create_app(TableService(copy, workers=1), Settings(background_cells=1, rate="")),
         base_url="http://lustrum.test",
     )
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, QueryError, Release, TableAxis
-from lustrum.server import layout
-from lustrum.server.arrange import arrange
-from lustrum.server.display import View
-from lustrum.server.figures import figures
-from lustrum.server.layout import THIN_SPACE, WIDEST, Grid, lay_out, number
-from lustrum.server.sums import sums
+from lustrum.server.table_view import layout
+from lustrum.server.table_view.arrange import arrange
+from lustrum.server.table_view.figures import figures
+from lustrum.server.table_view.layout import THIN_SPACE, WIDEST, Grid, lay_out, number
+from lustrum.server.table_view.sums import sums
+from lustrum.server.urls.display import View
 from lustrum.structure import UNBOUNDED
 
 

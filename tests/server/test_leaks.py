@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
 from lustrum.policy import read_policy
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
@@ -47,7 +47,9 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> list[TestClient]:
         )
         (root / "policies").mkdir()
         (root / "policies" / "demo.toml").write_text(STRICT)
-        clients.append(TestClient(create_app(Desk(root, workers=1)), base_url="http://x.test"))
+        clients.append(
+            TestClient(create_app(TableService(root, workers=1)), base_url="http://x.test")
+        )
     return clients
 
 

@@ -19,12 +19,12 @@ from fastapi.testclient import TestClient
 from lustrum.demo import description_path, people
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, check_stop
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import Settings, create_app
-from lustrum.server.gate import Gate
-from lustrum.server.leaving import Leaving
-from lustrum.server.logs import JsonLines
-from lustrum.server.problems import ProblemError
+from lustrum.server.http.disconnects import Leaving
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.operation.gate import Gate
+from lustrum.server.operation.logs import JsonLines
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import fill
 
@@ -32,7 +32,7 @@ LINK = "dataset=demo&by=age:ten-year&by=sex"
 
 
 def made(root: Path, **settings: Any) -> TestClient:
-    app = create_app(Desk(root, workers=1), Settings(**settings))
+    app = create_app(TableService(root, workers=1), Settings(**settings))
     return TestClient(app, base_url="http://lustrum.test")
 
 
@@ -207,7 +207,7 @@ def test_figures_count_requests_by_route_and_decisions_by_verdict(root: Path) ->
 
 
 def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) -> None:
-    app = create_app(Desk(root, workers=1))
+    app = create_app(TableService(root, workers=1))
     outside = TestClient(app)
     assert outside.get("/health/ready").status_code == 503
     assert outside.get("/health").status_code == 200
@@ -217,7 +217,7 @@ def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) ->
 
 
 def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> None:
-    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test") as client:
         plain = made(root).get(f"/api/v1/tables?{LINK}").json()
         first = client.get(f"/api/v1/tables?{LINK}")
@@ -240,7 +240,7 @@ def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> Non
 
 
 def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
-    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         link = "/datasets/demo/table?by=age&by=sex&show=row-percent"
         first = client.get(link)
@@ -262,7 +262,7 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
 
 def test_a_finished_job_is_not_shown_under_another_policy(tmp_path: Path) -> None:
     root = fill(tmp_path / "data", 6000)
-    app = create_app(Desk(root, workers=1), Settings(background_cells=10))
+    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         address = client.get(f"/api/v1/tables?{LINK}").headers["location"]
         end = time.monotonic() + 20
@@ -317,10 +317,10 @@ def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
 SEVERAL = """
 import sys
 from pathlib import Path
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import serve
 if __name__ == "__main__":
-    serve(Desk(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
+    serve(TableService(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
           metrics_port=int(sys.argv[2]), logs="info")
     print("ended", flush=True)
 """

@@ -13,11 +13,12 @@ from fastapi.testclient import TestClient
 from lustrum._version import __version__
 from lustrum.model import Dataset
 from lustrum.policy import Policy
-from lustrum.release import Desk
-from lustrum.server import create_app, templating
-from lustrum.server.languages import Language, languages
-from lustrum.server.layout import THIN_SPACE
-from lustrum.server.middleware import HEADERS
+from lustrum.release import TableService
+from lustrum.server import create_app
+from lustrum.server.http import templating
+from lustrum.server.http.languages import Language, languages
+from lustrum.server.http.middleware import HEADERS
+from lustrum.server.table_view.layout import THIN_SPACE
 
 PAGES = [
     "/",
@@ -208,8 +209,8 @@ def test_what_a_visitor_types_is_never_markup(client: TestClient) -> None:
         assert "<script>alert" not in client.get(path, params=params).text
 
 
-class Many(Desk):
-    """A desk with more datasets than fit at a glance."""
+class Many(TableService):
+    """A service with more datasets than fit at a glance."""
 
     def names(self) -> list[str]:
         return [f"d{i}" for i in range(9)]
@@ -288,6 +289,6 @@ def test_every_page_leads_to_itself_in_the_other_languages(
 
 
 def test_an_empty_house_says_so(tmp_path: Path) -> None:
-    empty = TestClient(create_app(Desk(tmp_path)))
+    empty = TestClient(create_app(TableService(tmp_path)))
     assert "There is no dataset to ask about yet." in empty.get("/").text
     assert empty.get("/datasets/demo").status_code == 404

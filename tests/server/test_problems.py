@@ -12,10 +12,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.model import Decision, TableQuery
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import create_app
-from lustrum.server.answers import MOST_NAMES
-from lustrum.server.middleware import MAX_BODY, MAX_QUERY
+from lustrum.server.http.middleware import MAX_BODY, MAX_QUERY
+from lustrum.server.service.answers import MOST_NAMES
 
 TABLES = "/api/v1/tables"
 BAD = [
@@ -158,8 +158,8 @@ def test_many_names_are_turned_away_before_they_are_compared(client: TestClient)
 SECRET = "the true count is 4711"
 
 
-class Failing(Desk):
-    """A desk with a bug whose message holds a count."""
+class Failing(TableService):
+    """A service with a bug whose message holds a count."""
 
     def answer(self, query: TableQuery) -> Decision:
         try:
@@ -221,7 +221,7 @@ def own_root(root: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("path", [f"{TABLES}?dataset=demo&by=sex", "/datasets/demo"])
 def test_a_broken_policy_is_nothing_the_asker_hears_about(own_root: Path, path: str) -> None:
     (own_root / "policies" / "demo.toml").write_text("colour = 'red'\n")
-    client = TestClient(create_app(Desk(own_root)))
+    client = TestClient(create_app(TableService(own_root)))
     response = client.get(path)
     assert response.status_code == 503
     assert "colour" not in response.text
@@ -231,7 +231,7 @@ def test_a_broken_policy_is_nothing_the_asker_hears_about(own_root: Path, path: 
 
 def test_a_dataset_without_a_policy_looks_like_none(own_root: Path) -> None:
     (own_root / "policies" / "demo.toml").unlink()
-    client = TestClient(create_app(Desk(own_root)))
+    client = TestClient(create_app(TableService(own_root)))
     assert client.get("/api/v1/datasets/demo").status_code == 404
     response = client.post(TABLES, json={"dataset": "demo", "by": ["sex"]})
     assert response.status_code == 400
@@ -239,7 +239,7 @@ def test_a_dataset_without_a_policy_looks_like_none(own_root: Path) -> None:
 
 
 def test_a_saved_link_is_decided_by_the_policy_of_the_day(own_root: Path) -> None:
-    client = TestClient(create_app(Desk(own_root)))
+    client = TestClient(create_app(TableService(own_root)))
     link = f"{TABLES}?dataset=demo&by=age&by=employment"
     assert client.get(link).json()["decision"] == "answer"
     path = own_root / "policies" / "demo.toml"

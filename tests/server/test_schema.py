@@ -22,7 +22,7 @@ from schemathesis.python import asgi
 from schemathesis.schemas import APIOperation, BaseSchema
 
 from lustrum.model import Dataset
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server import Settings, create_app
 
 OPERATIONS = (
@@ -60,7 +60,7 @@ def described(root: Path, tmp_path_factory: pytest.TempPathFactory) -> BaseSchem
     """The description that a server itself gives; nobody is told to wait."""
     own = tmp_path_factory.mktemp("schema") / "data"
     shutil.copytree(root, own)
-    app = create_app(Desk(own, workers=1), Settings(rate=""))
+    app = create_app(TableService(own, workers=1), Settings(rate=""))
     return schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
 
 
@@ -171,13 +171,13 @@ PARTS = st.lists(st.sampled_from(["risk", "utility", "trace", "bounds"]), max_si
     "label", ["GET /api/v1/tables", "POST /api/v1/tables", "GET /api/v1/hints"]
 )
 def test_real_questions_are_answered_as_described(
-    described: BaseSchema, session: Any, desk: Desk, label: str
+    described: BaseSchema, session: Any, service: TableService, label: str
 ) -> None:
     operation = _operation(described, label)
     statuses, verdicts = set(), set()
 
     @settings(FEW, max_examples=60)
-    @given(questions(desk.datasets()), PARTS, st.sampled_from(["", "json", "csv", "json-stat"]))
+    @given(questions(service.datasets()), PARTS, st.sampled_from(["", "json", "csv", "json-stat"]))
     def tried(question: dict[str, Any], parts: list[str], format_: str) -> None:
         include = {"include": ",".join(parts)} if parts else {}
         if label.startswith("POST"):

@@ -2,7 +2,7 @@
 
 =====================================  ============================================================
 :class:`Knowledge`                     linear facts and bounds about cells nobody shows
-:class:`Seen`, :func:`from_tables`     tables as their readers see them, and what they tell together
+:class:`PublishedTable`, :func:`from_tables`     tables as their readers see them, and what they tell together
 :func:`from_release`                   what one release tells
 :func:`from_suppression`               what a table with suppressed cells tells
 :func:`from_margins`                   what margins tell of a hidden cube
@@ -25,19 +25,31 @@
 
 from lustrum.audit.attack import attack, others
 from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
-from lustrum.audit.belief import Belief
+from lustrum.audit.belief.belief import Belief
+from lustrum.audit.belief.channels import MarkovSquare
+from lustrum.audit.belief.posterior import likelihood, posterior
+from lustrum.audit.belief.priors import (
+    BetaBinomial,
+    Prior,
+    ReferenceFrequencies,
+    TablePrior,
+    Uniform,
+)
 from lustrum.audit.best import best_bounds
-from lustrum.audit.bounds import Bounds, bounds
-from lustrum.audit.channels import MarkovSquare
-from lustrum.audit.elimination import exactly_disclosed
-from lustrum.audit.infeasible import Conflict, ConflictError, conflict
-from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
-from lustrum.audit.posterior import likelihood, posterior
-from lustrum.audit.priors import BetaBinomial, Prior, ReferenceFrequencies, TablePrior, Uniform
+from lustrum.audit.bounds.compute import Bounds, bounds
+from lustrum.audit.bounds.elimination import exactly_disclosed
+from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
+from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+from lustrum.audit.knowledge.published import (
+    PublishedTable,
+    from_margins,
+    from_release,
+    from_suppression,
+    from_tables,
+)
+from lustrum.audit.knowledge.responses import Relation, from_responses
 from lustrum.audit.protection import Protection, Verdict
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
-from lustrum.audit.responses import Relation, from_responses
-from lustrum.audit.seen import Seen, from_margins, from_release, from_suppression, from_tables
 
 __all__ = [
     "Attacker",
@@ -58,9 +70,9 @@ __all__ = [
     "Own",
     "Prior",
     "Protection",
+    "PublishedTable",
     "ReferenceFrequencies",
     "Relation",
-    "Seen",
     "TablePrior",
     "Uniform",
     "Verdict",

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.attackers import Attacker, Outsider, Own
-from lustrum.audit.belief import Belief
-from lustrum.audit.bounds import Bounds, bounds
-from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
-from lustrum.audit.posterior import weighted
-from lustrum.audit.priors import Prior, Uniform
-from lustrum.audit.seen import from_release
+from lustrum.audit.belief.belief import Belief
+from lustrum.audit.belief.posterior import weighted
+from lustrum.audit.belief.priors import Prior, Uniform
+from lustrum.audit.bounds.compute import Bounds, bounds
+from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
 
 __all__ = ["attack", "others"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lustrum.audit.knowledge import CellRef, Knowledge
+from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model import InputError
 
 __all__ = ["Attacker", "Coalition", "Insider", "Outsider", "Own"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lustrum.audit.bounds import Bounds, bounds
+from lustrum.audit.bounds.compute import Bounds, bounds
 from lustrum.audit.closed import knowledge_bounds
-from lustrum.audit.knowledge import CellRef, Knowledge
+from lustrum.audit.knowledge.facts import CellRef, Knowledge
 
 __all__ = ["best_bounds"]
 
@@ -23,8 +23,8 @@ def best_bounds(
     """Sharp whole-number bounds of the given cells, or all, at the least cost.
 
     Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
-    :func:`~lustrum.audit.bounds.bounds`: propagation, hot-started linear programs, and integer programs for
-    what is still open. Where ``seconds`` cut that short, bounds are outer ones and not called sharp.
+    :func:`~lustrum.audit.bounds.compute.bounds`: propagation, hot-started linear programs, and integer
+    programs for what is still open. Where ``seconds`` cut that short, bounds are outer ones, not sharp.
 
     >>> from lustrum.audit import from_margins
     >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})

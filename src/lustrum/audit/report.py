@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.best import best_bounds
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.audit.knowledge.published import PublishedTable, from_tables
+from lustrum.audit.knowledge.responses import RelationLike, related
 from lustrum.audit.protection import Protection, Verdict
-from lustrum.audit.responses import RelationLike, related
-from lustrum.audit.seen import Seen, from_tables
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
@@ -100,7 +100,7 @@ class AuditReport:
 
 
 def audit_tables(
-    tables: Sequence[Seen],
+    tables: Sequence[PublishedTable],
     *,
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
@@ -118,7 +118,7 @@ def audit_tables(
     >>> from lustrum.model import Category, TableAxis
     >>> cats = (Category("a", "a", (0,)), Category("b", "b", (1,)), Category("_T", "all", (0, 1)))
     >>> axis = TableAxis("x", "x", cats)
-    >>> report = audit_tables([Seen.exact([axis], [3, 0, 8], [False, True, False])])
+    >>> report = audit_tables([PublishedTable.exact([axis], [3, 0, 8], [False, True, False])])
     >>> report.cells[0].name, report.cells[0].low, report.cells[0].follows
     ('x=b', 5.0, ('x=a', 'x=all'))
     """
@@ -158,7 +158,7 @@ def audit_tables(
 
 
 def known_and_places(
-    tables: Sequence[Seen],
+    tables: Sequence[PublishedTable],
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
 ) -> tuple[Knowledge, list[slice]]:
@@ -170,7 +170,7 @@ def known_and_places(
         return known, [known.table(i) for i in range(len(tables))]
     if len(responses) != len(tables):
         raise InputError(f"There are {len(tables)} tables but {len(responses)} responses.")
-    by_name: dict[str, list[Seen]] = {}
+    by_name: dict[str, list[PublishedTable]] = {}
     for name, table in zip(responses, tables, strict=True):
         by_name.setdefault(name, []).append(table)
     made = related(by_name, relations)

@@ -1,4 +1,4 @@
-"""The command line: a thin door to the desk."""
+"""The command line: a thin door to the service."""
 
 from lustrum.cli.app import app, main
 

@@ -15,7 +15,7 @@ from lustrum.cli.question import read_question
 from lustrum.cli.show import show_decision
 from lustrum.model import InputError, LustrumError
 from lustrum.model.plugins import load, names
-from lustrum.release import Desk
+from lustrum.release import TableService
 
 __all__ = ["app", "main"]
 
@@ -147,7 +147,7 @@ def ingest(
 @app.command()
 def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
-    found = Desk(data).datasets()
+    found = TableService(data).datasets()
     if not found:
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
     for dataset in found:
@@ -177,9 +177,9 @@ def table(
 ) -> None:
     """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
     writer = None if format_ == "text" else load("lustrum.formats", format_)()
-    desk = Desk(data)
+    service = TableService(data)
     question = read_question(dataset, by, where or [], totals)
-    decision = desk.answer(question)
+    decision = service.answer(question)
     if decision.release is not None and writer is not None:
         written = writer.write(decision.release)
         if isinstance(written, bytes):
@@ -187,7 +187,9 @@ def table(
         else:
             sys.stdout.write(written)
         raise typer.Exit
-    show_decision(decision, desk.dataset(dataset), desk.policy(dataset), Console(), explain=explain)
+    show_decision(
+        decision, service.dataset(dataset), service.policy(dataset), Console(), explain=explain
+    )
     if decision.release is None:
         raise typer.Exit(3)
 

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.audit import Seen
+from lustrum.audit import PublishedTable
 from lustrum.audit.certificate import certify
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables, known_and_places
 from lustrum.cli.audit_files import levels_of, responses_of, text_of
@@ -62,9 +62,9 @@ def audit_files(
     return not report.disclosed and not report.unprotected
 
 
-def _seen(release: Release, rounded: int | None, how: How) -> Seen:
+def _seen(release: Release, rounded: int | None, how: How) -> PublishedTable:
     if rounded is None:
-        return Seen.exact(
+        return PublishedTable.exact(
             release.axes, release.published, ~release.shown, decimals=release.decimals
         )
     if not release.shown.all():
@@ -73,7 +73,9 @@ def _seen(release: Release, rounded: int | None, how: How) -> Seen:
             "--rounded."
         )
     base = rounded * 10**release.decimals
-    return Seen.rounded(release.axes, release.published, base, how, decimals=release.decimals)
+    return PublishedTable.rounded(
+        release.axes, release.published, base, how, decimals=release.decimals
+    )
 
 
 def _show(report: AuditReport, narrow: int, console: Console) -> None:
@@ -100,7 +102,7 @@ def _list(title: str, cells: Sequence[AuditedCell], decimals: int, console: Cons
         console.print(Text(f"… and {len(cells) - 50} more."))
 
 
-def _offset(seen: Seen, position: tuple[int, ...]) -> int:
+def _offset(seen: PublishedTable, position: tuple[int, ...]) -> int:
     flat = 0
     for size, place in zip(seen.layout.shape, position, strict=True):
         flat = flat * size + place

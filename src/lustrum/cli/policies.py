@@ -13,7 +13,7 @@ from rich.text import Text
 from lustrum.model import Decision, InputError, TableQuery
 from lustrum.policy import read_policy
 from lustrum.policy.explain import explain, warnings
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.release.replay import Change, read_questions, replay
 
 __all__ = ["check_policy", "try_policy"]
@@ -33,7 +33,7 @@ def check_policy(file: Path, console: Console) -> None:
 
 def try_policy(file: Path, questions: Path, data: Path, console: Console, progress: Console) -> int:
     """Replay questions under the policy in force and under the new one; how many would change."""
-    policy, desk = read_policy(file), Desk(data)
+    policy, service = read_policy(file), TableService(data)
     asked = read_questions(questions)
     if policy.dataset != "*":
         asked = [query for query in asked if query.dataset == policy.dataset]
@@ -41,7 +41,7 @@ def try_policy(file: Path, questions: Path, data: Path, console: Console, progre
             raise InputError(f"{questions} holds no question about {policy.dataset!r}.")
     changes = list(
         track(
-            replay(desk, policy, asked),
+            replay(service, policy, asked),
             total=len(asked),
             description="Asking",
             console=progress,

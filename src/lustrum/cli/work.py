@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from lustrum.model import DatasetError, InputError
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def ingest_source(
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
-    path = Desk(data).policy_path(dataset.name)
+    path = TableService(data).policy_path(dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_STARTER.format(name=dataset.name), encoding="utf-8")
@@ -125,17 +125,17 @@ def run_server(
     """Serve until stopped."""
     from lustrum.server import serve
 
-    desk = Desk(data)
-    if not desk.names():
+    service = TableService(data)
+    if not service.names():
         raise DatasetError(
             f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."
         )
 
     def ready(url: str) -> None:
-        console.print(f"Lustrum serves {len(desk.names())} datasets at {url}", highlight=False)
+        console.print(f"Lustrum serves {len(service.names())} datasets at {url}", highlight=False)
 
     serve(
-        desk,
+        service,
         host,
         port,
         ready=ready,

@@ -9,7 +9,7 @@ Methods are named in policies and loaded by name; those below are the ones most 
 :class:`StochasticPerturbation`             perturbation by any transition matrix
 :class:`ControlledAdjustment`               sensitive cells moved away, everything adds up
 :class:`RecordSwapping`                     households trade places before anything is counted
-:mod:`~lustrum.protect.restore`             a perturbed table fitted to its margins again
+:mod:`~lustrum.protect.additive.restore`             a perturbed table fitted to its margins again
 ==========================================  ========================================================
 """
 
@@ -19,13 +19,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 from lustrum.protect.method import Method, RecordMethod, Stage
-from lustrum.protect.random_rounding import RandomRounding, RoundingChannel
+from lustrum.protect.rounding.random import RandomRounding, RoundingChannel
 
 if TYPE_CHECKING:
     from lustrum.protect.adjustment import ControlledAdjustment
     from lustrum.protect.cell_key import CellKey
-    from lustrum.protect.controlled_rounding import ControlledRounding
     from lustrum.protect.perturbation.spec import StochasticPerturbation
+    from lustrum.protect.rounding.controlled.method import ControlledRounding
     from lustrum.protect.swapping import RecordSwapping
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 _PLACES = {
     "CellKey": "cell_key",
     "ControlledAdjustment": "adjustment",
-    "ControlledRounding": "controlled_rounding",
+    "ControlledRounding": "rounding.controlled.method",
     "RecordSwapping": "swapping",
     "StochasticPerturbation": "perturbation.spec",
 }

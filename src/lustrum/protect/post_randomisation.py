@@ -19,9 +19,9 @@ from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.invariant import invariant
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
+from lustrum.protect.perturbation.invariant import invariant
 
 __all__ = ["PostRandomisation", "PramEstimate", "estimate", "randomise"]
 

@@ -20,8 +20,8 @@ from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way", "fits"]
 

@@ -1,8 +1,8 @@
 """From a question to an answer or a refusal, in five steps."""
 
-from lustrum.release.case import Case
-from lustrum.release.desk import Desk
-from lustrum.release.foresee import Foresight, foresee
 from lustrum.release.pipeline import STEPS, answer
+from lustrum.release.precheck import Precheck, precheck
+from lustrum.release.question_state import QuestionState
+from lustrum.release.table_service import TableService
 
-__all__ = ["STEPS", "Case", "Desk", "Foresight", "answer", "foresee"]
+__all__ = ["STEPS", "Precheck", "QuestionState", "TableService", "answer", "precheck"]

@@ -20,12 +20,12 @@ from lustrum.model.plugins import load
 from lustrum.model.stop import check_stop, tell
 from lustrum.model.text import Message, say
 from lustrum.policy import Fallback, Policy
-from lustrum.release.audited import found_out
-from lustrum.release.before import Source
-from lustrum.release.case import Case
 from lustrum.release.coarsen import advice, coarser
+from lustrum.release.door_audit import is_disclosive
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
-from lustrum.release.report import told
+from lustrum.release.protected_input import ProtectedInput
+from lustrum.release.public_figure import public_figure
+from lustrum.release.question_state import QuestionState
 from lustrum.tabulate import Cube, Engine
 from lustrum.tabulate.cube import View
 
@@ -33,7 +33,7 @@ log = logging.getLogger("lustrum.release")
 
 __all__ = ["MENDABLE", "STEPS", "answer"]
 
-Step = Callable[[Case], Case]
+Step = Callable[[QuestionState], QuestionState]
 
 _VIEWS: dict[Message, View] = {
     say("in the whole population"): "unfiltered",
@@ -46,7 +46,7 @@ MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "smal
 
 
 def answer(
-    query: TableQuery, engine: Engine, policy: Policy, source: Source | None = None
+    query: TableQuery, engine: Engine, policy: Policy, source: ProtectedInput | None = None
 ) -> Decision:
     """Take a question through the five steps, and where it fails through what the policy tries next.
 
@@ -55,7 +55,7 @@ def answer(
     """
     if policy.dataset not in ("*", query.dataset):
         raise QueryError(f"The policy is for {policy.dataset!r}, not for {query.dataset!r}.")
-    case = _walked(Case(query, engine, policy, source or Source(engine)))
+    case = run_steps(QuestionState(query, engine, policy, source or ProtectedInput(engine)))
     for step in policy.fallback:
         if case.open or not {reason.rule for reason in case.reasons} <= MENDABLE:
             break
@@ -63,7 +63,7 @@ def answer(
     return case.decision()
 
 
-def _walked(case: Case) -> Case:
+def run_steps(case: QuestionState) -> QuestionState:
     for number, step in enumerate(STEPS):
         check_stop()
         if not case.open:
@@ -73,7 +73,7 @@ def _walked(case: Case) -> Case:
     return case
 
 
-def _merged(case: Case, fallback: Fallback) -> Case:
+def _merged(case: QuestionState, fallback: Fallback) -> QuestionState:
     """Ask again, one level coarser each time, until something passes or nothing coarser is left."""
     last, merged = case, dict[str, Reason]()
     while True:
@@ -89,7 +89,7 @@ def _merged(case: Case, fallback: Fallback) -> Case:
             ),
             say("Ask for less detail."),
         )
-        fresh = Case(
+        fresh = QuestionState(
             again.query,
             case.engine,
             case.policy,
@@ -98,18 +98,18 @@ def _merged(case: Case, fallback: Fallback) -> Case:
             trace=case.trace,
         )
         text = say("{variable} is shown at the level {level!r}.", **names)
-        last = _walked(fresh.noted("fallback", "tried", text))
+        last = run_steps(fresh.noted("fallback", "tried", text))
         if last.open:
             return last
         if not {reason.rule for reason in last.reasons} <= MENDABLE:
             return case
 
 
-def _otherwise(case: Case, fallback: Fallback) -> Case:
+def _otherwise(case: QuestionState, fallback: Fallback) -> QuestionState:
     """The same question under another method."""
     policy = case.policy.model_copy(update={"protect": fallback.protection()})
-    fresh = Case(case.query, case.engine, policy, case.source, trace=case.trace)
-    again = _walked(
+    fresh = QuestionState(case.query, case.engine, policy, case.source, trace=case.trace)
+    again = run_steps(
         fresh.noted(
             "fallback", "tried", say("Protected by {method} instead.", method=fallback.method)
         )
@@ -117,7 +117,7 @@ def _otherwise(case: Case, fallback: Fallback) -> Case:
     return replace(again, policy=case.policy) if again.open else case
 
 
-def preliminary(case: Case) -> Case:
+def preliminary(case: QuestionState) -> QuestionState:
     """Step 1: may such a table be asked for?"""
     dataset, rules, query = case.engine.dataset, case.policy.rules, case.query
     if query.measure is not None or query.weight is not None:
@@ -149,7 +149,7 @@ def preliminary(case: Case) -> Case:
         return case.refused("rules", reason)
 
 
-def _judged(case: Case, cube: Cube) -> Case:
+def _judged(case: QuestionState, cube: Cube) -> QuestionState:
     """The rules that look at protected numbers: of both populations, and of the table itself."""
     dataset, rules, query = case.engine.dataset, case.policy.rules, case.query
     failing: frozenset[str] = frozenset()
@@ -170,7 +170,9 @@ def _judged(case: Case, cube: Cube) -> Case:
     return _without(case, failing, table, release)
 
 
-def _without(case: Case, failing: frozenset[str], table: Table, release: Release) -> Case:
+def _without(
+    case: QuestionState, failing: frozenset[str], table: Table, release: Release
+) -> QuestionState:
     """The case with some areas left out of what was protected, or closed if all of them are."""
     name = case.policy.rules.per_area
     position = [axis.name for axis in table.axes].index(name)
@@ -214,7 +216,7 @@ def _some(labels: list[str], most: int = 20) -> str:
     return say("{some} and {rest} more", some=first, rest=rest) if rest > 0 else first
 
 
-def measure_before(case: Case) -> Case:
+def measure_before(case: QuestionState) -> QuestionState:
     """Step 2: how risky would the table be as it is?
 
     Whether there is anything to measure is judged by the protected table: a refusal because the true one is
@@ -234,12 +236,12 @@ def measure_before(case: Case) -> Case:
         )
         return case.refused("risk", reason)
     risk = case.policy.risk.spec().before(case.table)
-    told_risk = told(risk, case.policy.report.risk_step, case.table, "risk before")
+    figure = public_figure(risk, case.policy.report.risk_step, case.table, "risk before")
     text = say("The risk of the unprotected table was measured.")
-    return case.noted("risk", "measured", text, risk_before=told_risk)
+    return case.noted("risk", "measured", text, risk_before=figure)
 
 
-def protect(case: Case) -> Case:
+def protect(case: QuestionState) -> QuestionState:
     """Step 3: protect."""
     assert case.draft is not None
     method = case.policy.protect.spec()
@@ -248,7 +250,7 @@ def protect(case: Case) -> Case:
     return case.noted("protection", "applied", text, release=case.draft)
 
 
-def measure_after(case: Case) -> Case:
+def measure_after(case: QuestionState) -> QuestionState:
     """Step 4: is the protected table safe enough?
 
     Neither its risk nor the figure that is told may be above the limit. The first keeps the agency's word; the
@@ -257,7 +259,7 @@ def measure_after(case: Case) -> Case:
     assert case.table is not None
     assert case.release is not None
     risk = case.policy.risk.spec().after(case.table, case.release)
-    shown = told(risk, case.policy.report.risk_step, case.table, "risk after")
+    shown = public_figure(risk, case.policy.report.risk_step, case.table, "risk after")
     limit = case.policy.risk.limit
     if max(risk, shown) > limit:
         reason = Reason(
@@ -269,7 +271,7 @@ def measure_after(case: Case) -> Case:
             advice(case.query, case.engine.dataset) or say("Choose fewer variables."),
         )
         return case.refused("risk again", reason)
-    if found_out(case.release, case.table, case.policy.audit):
+    if is_disclosive(case.release, case.table, case.policy.audit):
         reason = Reason(
             "audit",
             say("From the protected table a reader could work out a small cell, or nearly so."),
@@ -284,12 +286,12 @@ def measure_after(case: Case) -> Case:
     )
 
 
-def finish(case: Case) -> Case:
+def finish(case: QuestionState) -> QuestionState:
     """Step 5: the answer, with what it is still worth."""
     assert case.table is not None
     assert case.release is not None
     utility = load("lustrum.utilities", "hellinger")().of(case.table, case.release)
-    shown = told(utility, case.policy.report.utility_step, case.table, "utility")
+    shown = public_figure(utility, case.policy.report.utility_step, case.table, "utility")
     return case.noted("answer", "released", say("Released with its utility."), utility=shown)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.policy import Policy
-from lustrum.release.desk import Desk
 from lustrum.release.pipeline import answer
+from lustrum.release.table_service import TableService
 
 __all__ = ["Change", "read_questions", "replay"]
 
@@ -52,14 +52,14 @@ class Change:
 
 
 def replay(
-    desk: Desk,
+    service: TableService,
     policy: Policy,
     questions: Iterable[TableQuery],
     told: Callable[[int], object] | None = None,
 ) -> Iterator[Change]:
     """Ask every question twice. Nothing is written down and nothing is let out."""
     for number, query in enumerate(questions, start=1):
-        yield Change(query, _asked(desk, query, None), _asked(desk, query, policy))
+        yield Change(query, _asked(service, query, None), _asked(service, query, policy))
         if told is not None:
             told(number)
 
@@ -100,10 +100,10 @@ def _entries(text: str, path: Path) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path} is not valid JSON: {error.msg}, line {error.lineno}.") from None
 
 
-def _asked(desk: Desk, query: TableQuery, policy: Policy | None) -> Decision | str:
+def _asked(service: TableService, query: TableQuery, policy: Policy | None) -> Decision | str:
     try:
-        engine = desk.engine(query.dataset)
-        used = policy or desk.policy(query.dataset)
-        return answer(query, engine, used, desk.source(engine, used))
+        engine = service.engine(query.dataset)
+        used = policy or service.policy(query.dataset)
+        return answer(query, engine, used, service.source(engine, used))
     except LustrumError as error:
         return str(error)

@@ -12,38 +12,44 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
-from lustrum.release import Desk
-from lustrum.server import answer_pages, api, api_datasets, errors, health, job_routes, pages
-from lustrum.server.etags import Tagged
-from lustrum.server.gate import MOST_WAITING
-from lustrum.server.languages import InTheAddress
-from lustrum.server.leaving import Leaving
-from lustrum.server.logs import log_request
-from lustrum.server.metrics import Measured, Metrics, Routed
-from lustrum.server.middleware import HeadAsGet, Incidents, SizeLimits, Strict
-from lustrum.server.questions import Questions
-from lustrum.server.rates import Rates
+from lustrum.release import TableService
+from lustrum.server.api import datasets as api_datasets
+from lustrum.server.api import jobs as job_routes
+from lustrum.server.api import tables as api
+from lustrum.server.http import errors
+from lustrum.server.http.disconnects import Leaving
+from lustrum.server.http.etags import Tagged
+from lustrum.server.http.languages import LanguagePrefix
+from lustrum.server.http.middleware import HeadAsGet, Incidents, SizeLimits, Strict
+from lustrum.server.http.rates import Rates
+from lustrum.server.http.templating import STATIC, Pages
+from lustrum.server.operation import health
+from lustrum.server.operation.gate import MOST_WAITING
+from lustrum.server.operation.logs import log_request
+from lustrum.server.operation.metrics import Measured, Metrics, Routed
+from lustrum.server.operation.warmup import warm_up
+from lustrum.server.pages import answer as answer_pages
+from lustrum.server.pages import catalogue as pages
+from lustrum.server.service.questions import Questions
 from lustrum.server.settings import Settings
-from lustrum.server.templating import STATIC, Pages
-from lustrum.server.warmup import warm_up
 
 __all__ = ["create_app"]
 
 
 def create_app(
-    desk: Desk, settings: Settings | None = None, metrics: Metrics | None = None
+    service: TableService, settings: Settings | None = None, metrics: Metrics | None = None
 ) -> FastAPI:
-    """The table builder over a desk, ready to be served."""
+    """The table builder over a service, ready to be served."""
     templates = Pages()
     settings = settings or Settings()
     metrics = metrics or Metrics()
-    questions = Questions(desk, settings, metrics)
+    questions = Questions(service, settings, metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Questions wait for their turn in threads; there must be some left for everything else.
         current_default_thread_limiter().total_tokens = MOST_WAITING + settings.at_once + 40
-        await run_in_threadpool(warm_up, desk)
+        await run_in_threadpool(warm_up, service)
         questions.jobs.start()
         app.state.ready = True
         yield
@@ -64,7 +70,7 @@ def create_app(
             Middleware(Strict),
             Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
-            Middleware(InTheAddress),
+            Middleware(LanguagePrefix),
             Middleware(Tagged),
             Middleware(Incidents, pages=templates),
             Middleware(Leaving),
@@ -77,10 +83,10 @@ def create_app(
     app.state.metrics = metrics
     app.state.questions = questions
     errors.install(app, templates)
-    app.include_router(api_datasets.router(desk))
+    app.include_router(api_datasets.router(service))
     app.include_router(api.router(questions))
     app.include_router(job_routes.api_router(questions))
-    app.include_router(pages.router(desk, templates))
+    app.include_router(pages.router(service, templates))
     app.include_router(answer_pages.router(questions, templates))
     app.include_router(job_routes.router(questions, templates))
     app.include_router(health.router)

@@ -20,10 +20,10 @@ from uvicorn.config import LOGGING_CONFIG
 from uvicorn.supervisors import Multiprocess
 
 from lustrum.model import InputError
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server.app import create_app
-from lustrum.server.logs import set_up
-from lustrum.server.metrics import Metrics
+from lustrum.server.operation.logs import set_up
+from lustrum.server.operation.metrics import Metrics
 from lustrum.server.settings import Settings
 from lustrum.server.worker import told
 
@@ -51,7 +51,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    desk: Desk,
+    service: TableService,
     host: str = "127.0.0.1",
     port: int = 8000,
     ready: Callable[[str], None] | None = None,
@@ -90,7 +90,7 @@ def serve(
             metrics = Metrics()
             if metrics_port is not None:
                 open_.enter_context(_metrics(metrics_port, metrics.registry))
-            config = uvicorn.Config(create_app(desk, settings, metrics), **options)
+            config = uvicorn.Config(create_app(service, settings, metrics), **options)
             server = _Server(config, lambda: ready(address) if ready else None)
             asyncio.run(server.serve(sockets=[listening]))
             return
@@ -101,7 +101,7 @@ def serve(
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
             open_.enter_context(_metrics(metrics_port, registry))
-        open_.enter_context(told(desk.store.root, settings, logs))
+        open_.enter_context(told(service.store.root, settings, logs))
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )

@@ -11,10 +11,10 @@ from pathlib import Path
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
-from lustrum.release import Desk
+from lustrum.release import TableService
 from lustrum.server.app import create_app
-from lustrum.server.logs import set_up
-from lustrum.server.metrics import Metrics
+from lustrum.server.operation.logs import set_up
+from lustrum.server.operation.metrics import Metrics
 from lustrum.server.settings import Settings
 
 __all__ = ["application", "told"]
@@ -41,5 +41,5 @@ def application() -> FastAPI:
         set_up(raw["logs"])
     # In the multiprocess mode every process writes to files, which the first one reads.
     return create_app(
-        Desk(Path(raw["root"])), Settings.from_text(raw["settings"]), Metrics(REGISTRY)
+        TableService(Path(raw["root"])), Settings.from_text(raw["settings"]), Metrics(REGISTRY)
     )

@@ -12,7 +12,7 @@ from lustrum.audit import (
     Belief,
     Insider,
     Knowledge,
-    Seen,
+    PublishedTable,
     attack,
     bounds,
     from_margins,
@@ -120,7 +120,10 @@ def _redesign() -> Panel:
     fine = _axis("activity", {code: ACTIVITY[code] for code in ("2,3", "4", "5", "6", "7")})
     size = _axis("size", SIZE)
     known = from_tables(
-        [Seen.hidden([fine, size]), Seen.exact([_axis("activity", coarse), size], shown)]
+        [
+            PublishedTable.hidden([fine, size]),
+            PublishedTable.exact([_axis("activity", coarse), size], shown),
+        ]
     )
     asked = [(row, column) for row in ("5", "6") for column in SIZE]
     belief = attack(known, cells=[known.cell(codes) for codes in asked])
@@ -138,8 +141,8 @@ def _redesign() -> Panel:
 def _rounding() -> Panel:
     """Section 4.2: rounding without margins."""
     axis = TableAxis.plain("cell", ["inside", "zero"])
-    whole = attack(from_tables([Seen.rounded([axis], [6, 0], base=3)]))
-    tenths = attack(from_tables([Seen.rounded([axis], [60, 0], base=30, decimals=1)]))
+    whole = attack(from_tables([PublishedTable.rounded([axis], [6, 0], base=3)]))
+    tenths = attack(from_tables([PublishedTable.rounded([axis], [60, 0], base=30, decimals=1)]))
     risk = risk_of(whole)
     certain = risk_of(Belief.uniform([7], [7]))
     lines = (

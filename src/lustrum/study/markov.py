@@ -8,7 +8,7 @@ import numpy.typing as npt
 from lustrum.audit import (
     Belief,
     MarkovSquare,
-    Seen,
+    PublishedTable,
     TablePrior,
     Uniform,
     bounds,
@@ -16,7 +16,7 @@ from lustrum.audit import (
     likelihood,
     posterior,
 )
-from lustrum.audit.posterior import weighted
+from lustrum.audit.belief.posterior import weighted
 from lustrum.model import Category, TableAxis
 from lustrum.risk.cell_entropy import cell_entropy
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of
@@ -158,7 +158,7 @@ def _rounded() -> Panel:
         TableAxis(name, name, tuple(Category(str(i), str(i), m) for i, m in enumerate(_LINES)))
         for name in ("I", "J")
     ]
-    seen = Seen.rounded(axes, table, base=3, how="adjacent")
+    seen = PublishedTable.rounded(axes, table, base=3, how="adjacent")
     outside = int(((totals < seen.low) | (totals > seen.high)).sum())
     moved = int((table[totals % 3 == 0] != totals[totals % 3 == 0]).sum())
     lines = (

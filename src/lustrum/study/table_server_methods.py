@@ -16,8 +16,8 @@ import numpy.typing as npt
 from lustrum.model import Channel, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.protect import RoundingChannel, StochasticPerturbation
-from lustrum.protect.invariant import frequencies_of
-from lustrum.protect.semi_controlled_rounding import SemiControlledRounding
+from lustrum.protect.perturbation.invariant import frequencies_of
+from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 
 __all__ = ["ASSUMED", "METHODS", "ServerMethods", "regions_swapped"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.audit.certificate.exact import Leaf, Split, System, Table
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
 
 __all__ = ["Certificate", "Claim", "End", "knowledge_digest"]
 

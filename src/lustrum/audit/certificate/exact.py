@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Boxes", "Leaf", "Split", "System", "Table", "as_leaf", "table_of"]

@@ -12,7 +12,7 @@ from lustrum.audit.certificate.document import Certificate, Claim, End
 from lustrum.audit.certificate.exact import Leaf, Split, System, Table
 from lustrum.audit.certificate.linear import Found, Linear, whole_table
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
-from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
+from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 
 __all__ = ["certify"]
 

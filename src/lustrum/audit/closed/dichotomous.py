@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds import Bounds
+from lustrum.audit.bounds.compute import Bounds
 from lustrum.audit.closed.margins import Margins
-from lustrum.audit.knowledge import ContradictionError
+from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 
 __all__ = ["dichotomous", "is_dichotomous"]

@@ -9,15 +9,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.belief import Belief
+from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.sampler import Chains, Plan, check_target, sample_blocks
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.fibre.two_way import TwoWay
-from lustrum.audit.knowledge import CellRef, ContradictionError, Knowledge
-from lustrum.audit.reduce import CONTRADICTION
+from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
 
 __all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.knowledge import ContradictionError, Knowledge
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 

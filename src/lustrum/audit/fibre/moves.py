@@ -9,11 +9,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.bounds.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
 from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
 from lustrum.audit.fibre.system import Block
 from lustrum.audit.fibre.two_way import TwoWay
-from lustrum.audit.lattice import integer_kernel, reduced, short_moves
 from lustrum.model import InputError
 from lustrum.structure.ragged import pointers
 

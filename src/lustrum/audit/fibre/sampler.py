@@ -1,4 +1,4 @@
-"""Chains that wander through a fibre, and the tables they meet."""
+"""Chains that lattice_walk through a fibre, and the tables they meet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.moves import Lines, Moves, Squares
 from lustrum.audit.fibre.start import any_table, joined_table
 from lustrum.audit.fibre.system import Block, System
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
@@ -32,7 +32,7 @@ _ROUNDS = 20  # times that progress is told
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to wander. Burn-in counts draws thrown away; ``thin`` counts moves from draw to draw.
+    """How long to lattice_walk. Burn-in counts draws thrown away; ``thin`` counts moves from draw to draw.
 
     Without ``burn`` half as many draws are thrown away as are kept; without ``thin`` there are ten
     moves for each open cell between two draws. The result depends on the seed, never on ``workers``.

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.bounds import bounds
+from lustrum.audit.bounds.compute import bounds
 from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.knowledge import ContradictionError, Knowledge, Sparse
-from lustrum.audit.reduce import CONTRADICTION, Piece, narrowed, pieces
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
+from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.belief import Belief
-from lustrum.audit.bounds import bounds
+from lustrum.audit.belief.belief import Belief
+from lustrum.audit.bounds.compute import bounds
 from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.knowledge import Knowledge
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
 
 __all__ = ["Unimodal", "unimodal"]

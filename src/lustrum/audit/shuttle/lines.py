@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds import Bounds
+from lustrum.audit.bounds.compute import Bounds
 from lustrum.audit.closed.margins import Margins
-from lustrum.audit.knowledge import ContradictionError
+from lustrum.audit.knowledge.facts import ContradictionError
 
 __all__ = ["shuttle"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.bounds import Bounds
+from lustrum.audit.bounds.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
-from lustrum.audit.knowledge import ContradictionError
+from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.shuttle.effort import Clock, Effort
 from lustrum.audit.shuttle.kernels import FOUND, NO_TABLE, dive, narrow
 from lustrum.audit.shuttle.lattice import Detail, Lattice

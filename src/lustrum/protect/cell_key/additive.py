@@ -29,9 +29,9 @@ from scipy import sparse
 from lustrum.model import InputError, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
-from lustrum.protect.added_totals import Published, Totals, added_totals
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
+from lustrum.protect.totals.summed import Published, Totals, added_totals
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.structure import Relations, Structure, complete_relations
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lustrum.compiled import compiled
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
-from lustrum.protect.axis_parts import AxisParts
+from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.structure import Structure
 
 __all__ = ["descend", "inner_places", "is_partition"]

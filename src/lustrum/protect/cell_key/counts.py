@@ -21,7 +21,6 @@ from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
-from lustrum.protect.added_totals import Published
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
 from lustrum.protect.cell_key.layouts import (
@@ -36,7 +35,8 @@ from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.zeros import ZeroKeys
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.perturbation.design import Monotone, design
-from lustrum.protect.safe_totals import safe_totals
+from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.summed import Published
 
 __all__ = ["CellKey"]
 

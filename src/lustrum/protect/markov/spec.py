@@ -11,9 +11,9 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["ORDERS", "RULES", "MarkovPerturbation", "perturb_boxes"]
 

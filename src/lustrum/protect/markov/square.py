@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lustrum.audit import MarkovSquare
 from lustrum.model import InputError, Table
 from lustrum.model.channel import ObservedChannel
-from lustrum.protect.inner_table import InnerTable
+from lustrum.protect.totals.inner_table import InnerTable
 
 if TYPE_CHECKING:
     from lustrum.protect.markov.spec import MarkovPerturbation

@@ -6,13 +6,13 @@
 - :func:`calibrated` makes a matrix keep the distribution of counts.
 """
 
-from lustrum.protect.invariant import calibrated, calibrated_for
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.perturbation.differencing import (
     DifferencingReport,
     RevealingPattern,
     differencing_risk,
 )
+from lustrum.protect.perturbation.invariant import calibrated, calibrated_for
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.perturbation.spec import PRESETS, StochasticPerturbation
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.channel import MatrixChannel
-from lustrum.protect.apportion import apportioned, spread_words
+from lustrum.protect.additive.apportion import apportioned, spread_words
 
 __all__ = ["controlled_words", "total_kept"]
 

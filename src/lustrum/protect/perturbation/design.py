@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
-from lustrum.protect.perturbation.entropy import least_and_most, most_even
+from lustrum.protect.perturbation.entropy import least_and_most, maximum_entropy
 
 __all__ = ["PerturbationDesign", "design"]
 
@@ -159,7 +159,7 @@ class PerturbationDesign:
             )
         variance = min(max(float(self.variance), ends[0]), ends[1])
         conditions = np.vstack((without[0], change**2)), np.append(without[1], variance)
-        found = most_even(*conditions, below)
+        found = maximum_entropy(*conditions, below)
         if (
             found is None
             or (np.abs(conditions[0] @ found - conditions[1]) > _TOLERANCE).any()

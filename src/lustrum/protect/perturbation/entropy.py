@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
-__all__ = ["least_and_most", "most_even"]
+__all__ = ["least_and_most", "maximum_entropy"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def least_and_most(
     return ends[0], ends[1]
 
 
-def most_even(equal: Floats, to: Floats, below: Floats) -> Floats | None:
+def maximum_entropy(equal: Floats, to: Floats, below: Floats) -> Floats | None:
     """The distribution of largest entropy, or ``None`` where nothing meets the conditions."""
     outcomes = equal.shape[1]
     start = _inside(equal, to, below)

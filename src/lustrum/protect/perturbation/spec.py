@@ -14,13 +14,18 @@ from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
-from lustrum.protect.added_totals import Published, added_totals
-from lustrum.protect.invariant import calibrated, frequencies_of, invariant, invariant_reach
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.design import PerturbationDesign
+from lustrum.protect.perturbation.invariant import (
+    calibrated,
+    frequencies_of,
+    invariant,
+    invariant_reach,
+)
 from lustrum.protect.perturbation.lookup import perturb_by_words
-from lustrum.protect.safe_totals import safe_totals
+from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.summed import Published, added_totals
 
 __all__ = ["PRESETS", "StochasticPerturbation"]
 
@@ -47,7 +52,7 @@ class StochasticPerturbation:
       that hold for whatever frequencies. Its holder finds the matrix with :meth:`channel_for`.
     - ``controlled``: as many cells take each step as expected, up or down to the next whole number.
     - ``totals``: ``"sums"`` of the published cells, or ``"perturbed"`` on their own like any other cell, as
-      long as :mod:`~lustrum.protect.safe_totals` finds no cell pinned down by them. Only a generator
+      long as :mod:`~lustrum.protect.totals.safe` finds no cell pinned down by them. Only a generator
       perturbs totals: by keys, a total with the same records as one part shows the same number as that
       part, and where it does not, a reader learns that another part is not empty.
     - ``keep_total``: what the sum of all cells has moved by is taken back from the cells above the last row.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.inner_table import InnerTable
+from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["consistent_counts", "fitted", "rounded_down_the_tree"]
 

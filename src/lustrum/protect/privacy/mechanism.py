@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.protect.step_channel import NEGLIGIBLE, StepChannel
+from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["DiscreteNoiseChannel", "Measured", "measure", "opendp"]

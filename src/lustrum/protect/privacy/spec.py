@@ -11,11 +11,11 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.protect.inner_table import InnerTable, Keep, kept_names
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.consistent import consistent_counts
 from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel, measure, opendp
+from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["DifferentialPrivacy"]

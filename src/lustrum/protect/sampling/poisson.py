@@ -12,13 +12,13 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
 from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
+from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["PoissonSampling", "proportional_to_size"]
 

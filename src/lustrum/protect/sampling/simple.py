@@ -11,13 +11,13 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.inner_table import InnerTable
 from lustrum.protect.method import Stage, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
 from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
+from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["SimpleSampling"]
 

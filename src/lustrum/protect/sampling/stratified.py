@@ -12,12 +12,12 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.axis_parts import AxisParts
 from lustrum.protect.method import MICRODATA, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined, names
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
+from lustrum.protect.totals.axis_parts import AxisParts
 
 __all__ = ["StratifiedSampling", "allocate"]
 

@@ -1,0 +1,1 @@
+"""What a reader believes: a distribution for each cell, from priors and channels."""

@@ -1,0 +1,197 @@
+"""The least and the most that each cell can be, given all that is known.
+
+Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation
+by linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan,
+Padman and Roehrig 2001, section 4). What is a network, as a two-way table is, takes flows instead; see
+:mod:`lustrum.audit.bounds.network`. A table of whole numbers that a solver meets on its way settles
+every cell that reaches its bound there, so most questions need not be asked; see
+:mod:`lustrum.audit.bounds.sweep`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.knowledge.conflicts import ConflictError, conflict
+from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats, narrowed, pieces
+from lustrum.model import InputError
+from lustrum.model.workers import workers as processors
+from lustrum.solve import Solver
+
+__all__ = ["Bounds", "bounds"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Part: TypeAlias = tuple[Sweep, npt.NDArray[np.intp]]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The least and the most that each cell can be, in units of ``10**-decimals``.
+
+    They always hold. Where ``sharp`` is set both are reached, for whole numbers by tables that were
+    checked in whole numbers; elsewhere the true range may be narrower. Infinite where nothing bounds.
+    ``programs`` linear programs, ``searches`` among whole tables and ``flows`` were needed.
+    """
+
+    cells: npt.NDArray[np.intp]
+    low: Floats
+    high: Floats
+    sharp: Mask
+    decimals: int = 0
+    whole: bool = True
+    programs: int = 0
+    searches: int = 0
+    flows: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("cells", "low", "high", "sharp"):
+            array = getattr(self, name).view()
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __repr__(self) -> str:
+        return f"Bounds({len(self)} cells, {int(self.sharp.sum())} sharp, {int(self.exact.sum())} exact)"
+
+    def __len__(self) -> int:
+        return int(self.low.size)
+
+    def of(self, known: Knowledge, cells: Iterable[CellRef] | slice | None = None) -> Bounds:
+        """The bounds of some cells, out of those of all."""
+        picks = _picked(known, cells)
+        return replace(
+            self, cells=picks, low=self.low[picks], high=self.high[picks], sharp=self.sharp[picks]
+        )
+
+    @property
+    def exact(self) -> Mask:
+        """Which cells are disclosed: only one value is left."""
+        return np.asarray(self.low == self.high)
+
+    @property
+    def count(self) -> Floats:
+        """How many values of the domain lie between the bounds: the m of equation 3."""
+        if not self.whole:
+            raise InputError("Real numbers cannot be counted; ask for the bounds of whole ones.")
+        return self.high - self.low + 1.0
+
+
+def bounds(
+    known: Knowledge,
+    cells: Iterable[CellRef] | slice | None = None,
+    *,
+    integer: bool = False,
+    seconds: float | None = None,
+    solver: Solver | None = None,
+    workers: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Bounds:
+    """Bound the given cells, or all.
+
+    Linear bounds of whole cells are drawn in to whole numbers; where these are not known to be reached,
+    ``integer`` lets a walk among whole tables, and then integer programming, find those that are. After
+    so many ``seconds``, or once ``stop`` says so, the cells not yet done keep wider bounds that still
+    hold, and are not ``sharp``. ``progress`` is told after each program, and may raise to end it all. The
+    result is the same for any number of ``workers``, of which there are as many as processors unless
+    told otherwise. With a ``solver`` of one's own even networks are put to it.
+
+    >>> known = Knowledge.of(["x1", "x2", "x3", "x4"])
+    >>> for row, total in ((("x1", "x2"), 1537), (("x3", "x4"), 1251), (("x1", "x3"), 406)):
+    ...     known = known.fact(dict.fromkeys(row, 1), total, total)
+    >>> found = bounds(known)
+    >>> found.low.tolist(), found.high.tolist()
+    ([0.0, 1131.0, 0.0, 845.0], [406.0, 1537.0, 406.0, 1251.0])
+    """
+    picks = _picked(known, cells)
+    asked = np.zeros(len(known), dtype=np.bool_)
+    asked[picks] = True
+    try:
+        low, high = narrowed(known)
+        found = list(pieces(known, low, high, asked))
+        watch = Watch(2 * int(sum(asked[p.cells].sum() for p in found)), seconds, stop, progress)
+        sweeps = [Sweep(p, known, np.flatnonzero(asked[p.cells]), solver, watch) for p in found]
+        _run(sweeps, watch, workers or processors(), integer and known.whole)
+    except (ContradictionError, Impossible) as nothing:
+        raise _explained(known, nothing) from None
+    lows, highs = as_floats(low), as_floats(high)
+    sharp = np.ones(len(known), dtype=np.bool_)
+    for sweep in sweeps:
+        cells_of = sweep.piece.cells
+        lows[cells_of], highs[cells_of] = sweep.low, sweep.high
+        sharp[cells_of] = sweep.sharp
+    return Bounds(
+        picks,
+        lows[picks],
+        highs[picks],
+        sharp[picks],
+        known.decimals,
+        known.whole,
+        watch.programs,
+        watch.searches,
+        watch.flows,
+    )
+
+
+def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
+    """All questions about all pieces: sums, then single cells, then whole tables met or searched for."""
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        try:
+            for _ in pool.map(Sweep.random_sums, sweeps):
+                pass
+            _ask(pool, sweeps, partial(_answer, hard=False), hard=False)
+            if integer:
+                for _ in pool.map(Sweep.meet_wanderer, sweeps):
+                    pass
+                _ask(pool, [s for s in sweeps if s.wanderer is not None], _sought, hard=True)
+                _ask(pool, sweeps, partial(_answer, hard=True), hard=True)
+        except BaseException:
+            # Whatever ends the audit, an interrupt too, ends the work that still runs.
+            watch.halt()
+            raise
+
+
+def _ask(
+    pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], how: Callable[[Part], Sweep], *, hard: bool
+) -> None:
+    """Put all open questions, block by block, and add up what is found."""
+    parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
+    for (sweep, _), answer in zip(parts, pool.map(how, parts), strict=True):
+        sweep.take(answer)
+
+
+def _sought(part: Part) -> Sweep:
+    sweep, block = part
+    return sweep.seek(block)
+
+
+def _answer(part: Part, *, hard: bool) -> Sweep:
+    sweep, block = part
+    return sweep.answer(block, hard=hard)
+
+
+def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> ContradictionError:
+    """A few facts that contradict each other, or at least what was noticed first."""
+    found = conflict(known)
+    if found is not None:
+        return ConflictError(found)
+    if isinstance(nothing, ContradictionError):
+        return nothing
+    kind = "of whole numbers " if nothing.whole else ""
+    name = known.names[nothing.cell]
+    return ContradictionError(f"{CONTRADICTION}no table {kind}fits all that is known about {name}.")
+
+
+def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> npt.NDArray[np.intp]:
+    if cells is None or isinstance(cells, slice):
+        return np.arange(len(known), dtype=np.intp)[cells if cells is not None else slice(None)]
+    return np.array([known.cell(c) for c in cells], dtype=np.intp)

@@ -1,0 +1,144 @@
+"""Whole tables that reach bounds, found by wandering from table to table: witnesses without a search tree.
+
+A bound is sharp as soon as one whole table reaches it. Where equations tie many cells, vertices of linear
+programs are fractions through and through, and integer programs find no table at all in any useful
+time. But whole tables are close together: the changes that keep all equations have a basis of short
+vectors (:mod:`lustrum.audit.bounds.lattice`). So a table in the middle is rounded to a whole one
+(Babai 1986), and from there each bound is approached by steps along those vectors. For each bound they
+are combined anew, so that few of them change the cells of the equation that gives the bound, and all
+others leave these as they are. Every table on the way counts for all cells. What is not reached stays
+open; nothing is ever claimed without a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import linprog
+
+from lustrum.audit.bounds.lattice import integer_kernel, integer_solution, reduced
+from lustrum.audit.knowledge.reduce import Piece
+
+__all__ = ["Wanderer", "central_table", "stream"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+LEAST, MOST = 200, 4000
+"""Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
+_INCREMENT = 0x9E3779B97F4A7C15
+
+
+class Wanderer:
+    """A whole table of a piece, the steps that lead to others, and what was reached so far.
+
+    ``low`` and ``high`` are bounds that hold; ``least`` and ``most`` are reached.
+    """
+
+    def __init__(self, piece: Piece, basis: Ints, table: Ints, low: Ints, high: Ints) -> None:
+        self.piece, self.basis = piece, basis
+        self.table, self.low, self.high = table, low, high
+        self.least, self.most = table.copy(), table.copy()
+        self._rows, self._columns = piece.matrix.tocsr(), piece.matrix.tocsc()
+
+    @classmethod
+    def of(cls, piece: Piece, low: Floats, high: Floats) -> Wanderer | None:
+        """One for a piece of equations with bounds, or None where no basis or no table is found."""
+        if not LEAST <= piece.cells.size <= MOST or not np.isfinite(high - low).all():
+            return None
+        if bool((piece.fact_low != piece.fact_high).any()):
+            return None
+        try:
+            basis = reduced(integer_kernel(piece.matrix))
+        except OverflowError:
+            return None
+        ends = low.astype(np.int64), high.astype(np.int64)
+        table = central_table(replace(piece, low=ends[0], high=ends[1]), basis)
+        return None if table is None or not basis.size else cls(piece, basis, table, *ends)
+
+    def copy(self) -> Wanderer:
+        """Another one at the same table."""
+        twin = Wanderer(self.piece, self.basis, self.table.copy(), self.low, self.high)
+        twin.least, twin.most = self.least.copy(), self.most.copy()
+        return twin
+
+    def seek(self, question: int, state: npt.NDArray[np.uint64], tries: int) -> bool:
+        """Go for a bound: twice the cell, and one more for its upper one; whether it is reached."""
+        from lustrum.audit.bounds.lattice_walk_kernels import apart, approach
+
+        cell, upper = divmod(int(question), 2)
+        vectors = self.basis.copy()
+        few = apart(vectors, self._tied(cell, 1 if upper else -1))
+        ends = (self.low, self.high, self.least, self.most)
+        way = 1 if upper else -1
+        return bool(approach(cell, way, vectors, few, self.table, *ends, state, tries))
+
+    def _tied(self, cell: int, way: int) -> Ints:
+        """The cells of the shortest equation that gives the bound, which all must be at their ends; then it.
+
+        Where no single equation gives it, the cell alone.
+        """
+        rows, best = self._rows, np.zeros(0, dtype=np.int64)
+        end = (self.high if way > 0 else self.low)[cell]
+        column = slice(self._columns.indptr[cell], self._columns.indptr[cell + 1])
+        for row, weight in zip(
+            self._columns.indices[column], self._columns.data[column], strict=True
+        ):
+            part = slice(rows.indptr[row], rows.indptr[row + 1])
+            cells, weights = rows.indices[part], rows.data[part]
+            others = cells != cell
+            pull = weights[others] * weight * way
+            ends = np.where(pull > 0, self.low[cells[others]], self.high[cells[others]])
+            rest = self.piece.fact_low[row] - weights[others] @ ends
+            if rest == weight * end and (best.size == 0 or others.sum() < best.size):
+                best = cells[others].astype(np.int64)
+        return np.append(best, cell).astype(np.int64)
+
+
+def stream(seed: int) -> npt.NDArray[np.uint64]:
+    """A stream of random words of its own."""
+    return np.array([seed * 0xD1342543DE82EF95 % 2**64, _INCREMENT], dtype=np.uint64)
+
+
+def central_table(piece: Piece, basis: Ints) -> Ints | None:
+    """A whole table near one that stays as far from all bounds as it can, if rounding finds one."""
+    middle = _middle(piece)
+    if middle is None:
+        return None
+    near = np.rint(middle).astype(np.int64)
+    missing = integer_solution(piece.matrix, piece.fact_low - piece.matrix @ near)
+    if missing is None or max(map(abs, missing)) > 2**40:
+        return None
+    table = near + np.array(missing, dtype=np.int64)
+    # The nearest plane after Babai: the last vector is chosen first, then the one before it.
+    frame, upper = np.linalg.qr(basis.T.astype(np.float64))
+    for _ in range(3):  # again, where numbers were too large to be exact
+        aim = frame.T @ (middle - table)
+        times = np.zeros(len(basis))
+        for i in range(times.size - 1, -1, -1):
+            times[i] = np.rint((aim[i] - upper[i, i + 1 :] @ times[i + 1 :]) / upper[i, i])
+        if not times.any():
+            break
+        table = table + times.astype(np.int64) @ basis
+    return table if piece.holds(table) else None
+
+
+def _middle(piece: Piece) -> Floats | None:
+    """The real table whose least distance from a bound is largest, after each cell's own width."""
+    rows, cells = piece.matrix.shape
+    one = sparse.eye_array(cells, format="csr")
+    # A narrow cell can only keep half its width; a wide one need not keep more than some units.
+    share = sparse.csr_array(np.minimum((piece.high - piece.low) / 2.0, 50.0)[:, None])
+    found = linprog(
+        np.append(np.zeros(cells), -1.0),
+        A_ub=sparse.vstack([sparse.hstack([-one, share]), sparse.hstack([one, share])]).tocsr(),
+        b_ub=np.concatenate([-piece.low, piece.high]).astype(np.float64),
+        A_eq=sparse.hstack([piece.matrix.astype(np.float64), sparse.csr_array((rows, 1))]).tocsr(),
+        b_eq=piece.fact_low.astype(np.float64),
+        bounds=[(None, None)] * cells + [(0.0, 1.0)],
+        method="highs-ipm",
+    )
+    return None if found.x is None else np.asarray(found.x[:-1], dtype=np.float64)

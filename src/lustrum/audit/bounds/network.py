@@ -1,0 +1,254 @@
+"""Cells that are flows: two-way tables, where a sharp bound is a maximal flow.
+
+Where every open cell occurs in at most two equations, with opposite signs once some equations are turned
+round, the equations are the nodes of a network and the cells its arcs: all tables that fit are the flows
+that fit. From any one of them a cell can rise by as much as can be pushed back from its head to its tail
+through the rest of the network, and fall by as much as the other way round (Gusfield 1988; Cox 1995). All
+of it is whole numbers, so bounds of whole and of real cells are the same, and sharp. A two-way table is
+such a network, also where one of its variables has a hierarchy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.knowledge.facts import Sparse
+from lustrum.audit.knowledge.reduce import Piece
+from lustrum.structure import UNBOUNDED
+from lustrum.structure.ragged import pointers
+
+__all__ = ["Flows", "Network"]
+
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+_LARGEST = 2**60  # sums of all ends stay below, so that no flow can overflow
+_DROPS = 4096  # equations that may be left out to make a network
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A piece as a network: arcs from ``tail`` to ``head`` with ends, nodes that ``need`` some inflow.
+
+    The first arcs are the cells of the piece; further ones take up the slack of facts that are ranges.
+    Node i is the equation ``facts[i]``, turned round where ``turned[i]`` is -1; the last node is the
+    outside, for cells that occur in one equation only.
+    """
+
+    tail: Ints
+    head: Ints
+    low: Ints
+    high: Ints
+    need: Ints
+    facts: Indices
+    turned: Ints
+
+    @classmethod
+    def of(cls, piece: Piece) -> Network | None:
+        """The network of a piece, or None where it is none or its numbers are too large."""
+        matrix = sparse.csr_array(piece.matrix)
+        matrix.eliminate_zeros()
+        if bool((np.abs(matrix.data) != 1).any()) or not _small(piece):
+            return None
+        equation = piece.fact_low == piece.fact_high
+        facts = _kept(matrix, equation)
+        if facts is None:
+            return None
+        turned = _turned(matrix[facts])
+        if turned is None:
+            return None
+        made = cls._laid_out(piece, matrix[facts], facts, turned)
+        left_out = np.setdiff1d(np.arange(matrix.shape[0]), facts)
+        if left_out.size and not made._implies(matrix[left_out]):
+            return None
+        return made
+
+    @classmethod
+    def _laid_out(cls, piece: Piece, matrix: Sparse, facts: Indices, turned: Ints) -> Network:
+        nodes, cells = matrix.shape
+        links = matrix.tocoo()
+        enters = links.data * turned[links.row] > 0
+        tail, head = np.full(cells, nodes, dtype=np.int64), np.full(cells, nodes, dtype=np.int64)
+        head[links.col[enters]] = links.row[enters]
+        tail[links.col[~enters]] = links.row[~enters]
+        ends = piece.fact_low[facts], piece.fact_high[facts]
+        ranges = np.flatnonzero(ends[0] < ends[1])
+        outward = turned[ranges] > 0
+        need = np.where(ends[0] == ends[1], turned * ends[0], 0)
+        return cls(
+            tail=np.concatenate([tail, np.where(outward, ranges, nodes)]),
+            head=np.concatenate([head, np.where(outward, nodes, ranges)]),
+            low=np.concatenate([piece.low, ends[0][ranges]]),
+            high=np.concatenate([piece.high, ends[1][ranges]]),
+            need=np.append(need, -need.sum()),
+            facts=facts,
+            turned=turned,
+        )
+
+    def multipliers(self, cut: Mask) -> dict[int, int]:
+        """The multipliers of facts with which weak duality shows the bound of a cut, lower or upper."""
+        side, sign = (~cut, 1) if cut[-1] else (cut, -1)
+        nodes = np.flatnonzero(side[:-1])
+        return {int(self.facts[i]): sign * int(self.turned[i]) for i in nodes}
+
+    def _implies(self, rows: Sparse) -> bool:
+        """Whether equations follow from those of the nodes: each is a difference of potentials."""
+        steps = np.zeros((self.tail.size, rows.shape[0]), dtype=np.int64)
+        steps[: rows.shape[1]] = rows.toarray().T
+        nodes = self.need.size
+        potential = np.zeros((nodes, rows.shape[0]), dtype=np.int64)
+        for node, before, arc, forth in _tree(self.tail, self.head, nodes):
+            potential[node] = potential[before] + (steps[arc] if forth else -steps[arc])
+        return bool((potential[self.head] - potential[self.tail] == steps).all())
+
+
+class Flows:
+    """A flow that fits, and the bounds that are found by changing it.
+
+    Of the first ``cells`` arcs, ``low`` and ``high`` are proven, and ``least`` and ``most`` reached.
+    """
+
+    def __init__(self, network: Network, cells: int) -> None:
+        nodes, arcs = network.need.size, network.tail.size
+        # One more arc a node brings in or takes out what is missing at first, and is closed for good then.
+        every = np.arange(nodes, dtype=np.int64)
+        start = np.minimum(np.maximum(network.low, 0), network.high)
+        missing = network.need.copy()
+        np.subtract.at(missing, network.head, start)
+        np.add.at(missing, network.tail, start)
+        lacks, surplus = missing > 0, np.abs(missing)
+        self.tail = np.concatenate([network.tail, np.where(lacks, every, nodes)])
+        self.head = np.concatenate([network.head, np.where(lacks, nodes + 1, every)])
+        self.flow = np.concatenate([start, np.zeros(nodes, dtype=np.int64)])
+        self.indptr, self.to, self.mate, self.arc, self.slot = _slots(
+            self.tail, self.head, nodes + 2
+        )
+        self.room = np.zeros(self.to.size, dtype=np.int64)
+        endless = (network.high >= UNBOUNDED, network.low <= -UNBOUNDED)
+        up = np.where(endless[0], UNBOUNDED, network.high - start)
+        down = np.where(endless[1], UNBOUNDED, start - np.maximum(network.low, -UNBOUNDED))
+        self.room[self.slot] = np.concatenate([up, surplus])
+        self.room[self.mate[self.slot[:arcs]]] = down
+        self._work = np.zeros((4, nodes + 2), dtype=np.int64)
+        wanted = int(surplus.sum()) // 2
+        self.feasible = self._push(nodes, nodes + 1, wanted) == wanted
+        closed = self.slot[arcs:]
+        self.room[closed] = self.room[self.mate[closed]] = 0
+        self.low, self.high = network.low[:cells].copy(), network.high[:cells].copy()
+        self.least = self.flow[:cells].copy()
+        self.most = self.flow[:cells].copy()
+
+    def copy(self) -> Flows:
+        """The same flow and bounds, to go on apart."""
+        twin = Flows.__new__(Flows)
+        twin.__dict__.update(self.__dict__)
+        for name in ("low", "high", "flow", "room", "least", "most", "_work"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    @property
+    def table(self) -> Ints:
+        """The flow as it is now, in the cells."""
+        return self.flow[: self.low.size]
+
+    def ask(self, questions: npt.NDArray[np.integer]) -> int:
+        """Settle bounds: twice the cell, and one more for its upper one; gives how many flows it took."""
+        from lustrum.audit.bounds.network_kernels import settle
+
+        graph = (self.tail, self.head, self.slot, self.indptr, self.to, self.mate, self.arc)
+        ends = (self.low, self.high, self.least, self.most)
+        asked = np.asarray(questions, dtype=np.int64)
+        return int(settle(asked, *graph, self.room, self.flow, *ends, self._work))
+
+    def cut(self, cell: int, *, upper: bool) -> Mask:
+        """The nodes that prove a bound at which the flow stands, the outside last.
+
+        Added up, their equations leave the cell itself and arcs that are all at their ends.
+        """
+        from lustrum.audit.bounds.network_kernels import reachable
+
+        room = self.room.copy()
+        room[self.slot[cell]] = room[self.mate[self.slot[cell]]] = 0
+        source = self.head[cell] if upper else self.tail[cell]
+        return np.asarray(reachable(int(source), self.indptr, self.to, room)[:-2])
+
+    def _push(self, source: int, sink: int, limit: int) -> int:
+        from lustrum.audit.bounds.network_kernels import push
+
+        graph = (self.indptr, self.to, self.mate, self.arc)
+        return int(push(source, sink, limit, *graph, self.room, self.flow, self._work))
+
+
+def _small(piece: Piece) -> bool:
+    """Whether no sum of ends can leave whole numbers of 64 bits."""
+    total = 0.0
+    for ends in (piece.low, piece.high, piece.fact_low, piece.fact_high):
+        finite = ends[np.abs(ends) < UNBOUNDED]
+        total += float(np.abs(finite.astype(np.float64)).sum())
+    return total < _LARGEST
+
+
+def _kept(matrix: Sparse, equation: Mask) -> Indices | None:
+    """The facts without some equations that overfill cells, or None where too many would have to go."""
+    kept = np.ones(matrix.shape[0], dtype=np.bool_)
+    length = np.diff(matrix.indptr)
+    uses = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    row = np.repeat(np.arange(matrix.shape[0]), length)
+    for _ in range(_DROPS):
+        over = uses > 2
+        if not over.any():
+            return np.flatnonzero(kept)
+        crowded = np.bincount(row, weights=over[matrix.indices], minlength=kept.size)
+        score = np.where(kept & equation, crowded / np.maximum(length, 1) + 1e-6 * crowded, -1.0)
+        worst = int(np.argmax(score))
+        if score[worst] <= 0.5:  # an equation that a network can do without has few other cells
+            return None
+        kept[worst] = False
+        uses[matrix.indices[matrix.indptr[worst] : matrix.indptr[worst + 1]]] -= 1
+    return None
+
+
+def _turned(matrix: Sparse) -> Ints | None:
+    """Signs of the rows that give the two entries of every column opposite signs, if there are any."""
+    columns = matrix.tocsc()
+    two = np.flatnonzero(np.diff(columns.indptr) == 2)
+    first = columns.indptr[two]
+    one, other = (columns.indices[k].astype(np.int64) for k in (first, first + 1))
+    flips = -(columns.data[first] * columns.data[first + 1])
+    turned = np.ones(matrix.shape[0], dtype=np.int64)
+    for node, before, arc, _ in _tree(one, other, matrix.shape[0]):
+        turned[node] = turned[before] * flips[arc]
+    if bool((turned[one] * turned[other] != flips).any()):
+        return None
+    return turned
+
+
+def _slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """The ends of arcs, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
+    arcs = np.arange(tail.size, dtype=np.int64)
+    near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
+    order = np.argsort(near, kind="stable")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    mate = np.concatenate([place[tail.size :], place[: tail.size]])
+    arc = np.concatenate([arcs, ~arcs])
+    indptr = pointers(np.bincount(near, minlength=nodes))
+    return indptr, far[order], mate[order], arc[order], place[: tail.size]
+
+
+def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:
+    """Nodes in the order of a search: each, the one before it, the arc between, and whether it is its head."""
+    from lustrum.audit.bounds.network_kernels import spanning
+
+    indptr, to, mate, arc, _ = _slots(tail, head, nodes)
+    order, by = spanning(indptr, to)
+    for node, slot in zip(order.tolist(), by.tolist(), strict=True):
+        if slot >= 0:
+            forth = bool(arc[slot] >= 0)
+            yield node, int(to[mate[slot]]), int(arc[slot] if forth else ~arc[slot]), forth

@@ -1,0 +1,405 @@
+"""The questions put to a solver about one piece of tied cells, and what is known after each answer.
+
+Every table that a solver meets on its way is a witness for all cells: a cell that reaches its bound in
+one is done. So a few questions about random sums come first, each of which reaches many bounds at
+once; what is still open is asked cell by cell. The questions are cut into blocks by their number
+alone, each with a solver of its own, so the answers are the same however many blocks run at a time.
+
+A piece that is a network is asked by flows instead; see :mod:`lustrum.audit.bounds.network`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds.lattice_walk import Wanderer, stream
+from lustrum.audit.bounds.network import Flows, Network
+from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.audit.knowledge.independent import without_repeats
+from lustrum.audit.knowledge.reduce import Piece, as_floats
+from lustrum.solve import Highs, Loaded, Optimum, Outcome, Solver
+
+__all__ = ["Impossible", "Progress", "Sweep", "Watch"]
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+_NEAR = 1e-6  # as far from a whole number as a solver may leave one
+_CLOSE = 5e-7  # as far from its bound as a real cell may stay and still count as there
+_START = 15  # asking a question costs as much as so many steps of the solver
+_SINGLE = 20  # and a question about one cell, steps and all, as much as so many
+_FEW = 6  # for fewer open questions than this, sums are not worth while
+_WHILE = 0.02  # seconds of flows between two looks at the clock
+_TRIES = (50_000, 300_000, 300_000, 300_000)  # steps towards a bound, round by round
+_BLOCK, _HARD_BLOCK, _MOST_BLOCKS = 128, 16, 4
+
+
+class Impossible(Exception):  # noqa: N818 - caught inside the package, never shown
+    """No table fits; of whole numbers, or at all."""
+
+    def __init__(self, cell: int, whole: bool) -> None:
+        super().__init__(cell, whole)
+        self.cell, self.whole = cell, whole
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit has come: bounds settled of those asked for, and programs solved so far."""
+
+    settled: int
+    asked: int
+    programs: int
+
+
+class Watch:
+    """When to stop, how much is done, and whom to tell; shared by all that work at the same time."""
+
+    def __init__(
+        self,
+        asked: int,
+        seconds: float | None = None,
+        stop: Callable[[], bool] | None = None,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._stop, self._progress = stop, progress
+        self._lock = threading.Lock()
+        self._halted = False
+        self._settled, self._asked = 0, asked
+        self.programs = self.searches = self.flows = 0
+
+    @property
+    def left(self) -> float | None:
+        """The seconds left; None where there is no end."""
+        return None if self._end is None else self._end - time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        """Whether to ask no more."""
+        if self._end is not None and time.monotonic() >= self._end:
+            return True
+        if not self._halted and self._stop is not None and self._stop():
+            self._halted = True
+        return self._halted
+
+    def halt(self) -> None:
+        """Let everybody stop at the next question."""
+        self._halted = True
+
+    def tell(self, settled: int, programs: int = 0, searches: int = 0, flows: int = 0) -> None:
+        """Add to what is done and pass it on, one at a time."""
+        with self._lock:
+            self._settled += settled
+            self.programs += programs
+            self.searches += searches
+            self.flows += flows
+            if self._progress is not None:
+                done = self.programs + self.searches + self.flows
+                self._progress(Progress(self._settled, self._asked, done))
+
+
+class Sweep:
+    """The bounds of one piece: what is proven, and what some table is known to reach."""
+
+    def __init__(
+        self, piece: Piece, known: Knowledge, asked: Indices, solver: Solver | None, watch: Watch
+    ) -> None:
+        self.piece, self.whole, self.asked = piece, known.whole, asked
+        # Whoever wants a certain solver gets it; else flows come first.
+        self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
+        self.flows: Flows | None = None
+        self.wanderer: Wanderer | None = None
+        self.low, self.high = as_floats(piece.low), as_floats(piece.high)
+        # The least and the most in any table seen on the way, and in any that counts: no bound that
+        # some table reaches in fractions can be drawn in by another linear program.
+        self.seen_least = np.full(self.low.size, np.inf)
+        self.seen_most = np.full(self.low.size, -np.inf)
+        self.least = self.seen_least.copy() if self.whole else self.seen_least
+        self.most = self.seen_most.copy() if self.whole else self.seen_most
+        self.tables = self.whole_tables = 0
+        self.loaded: Loaded | None = None
+        self.asked_piece: Piece | None = None
+        self.last = np.zeros(self.low.size)
+        self.block, self.done = np.zeros(0, dtype=np.intp), 0
+
+    @property
+    def sharp(self) -> Mask:
+        """Which cells reach both their bounds."""
+        return np.asarray((self.least <= self.low) & (self.most >= self.high))
+
+    def open(self) -> Indices:
+        """The bounds not known to be reached: twice the cell, and one more for its upper one."""
+        every = np.sort(np.concatenate([2 * self.asked, 2 * self.asked + 1]))
+        return every[~self._reached(every)]
+
+    def random_sums(self) -> None:
+        """Random sums of open cells, as long as each reaches more bounds than it costs.
+
+        A piece that is a network needs none: a flow for each bound that is open costs less.
+        """
+        if self.flowing and not self.watch.over and self._flow():
+            return
+        left = self.open()
+        left = left[~self._exhausted(left)]
+        luck = np.random.default_rng(0)
+        while left.size >= _FEW and not self.watch.over:
+            before, settled = left.size, self.open().size
+            found = self._minimised(self._sum(left, luck), False, 0)
+            left = left[~self._exhausted(left)]
+            self.watch.tell(settled - self.open().size)
+            gained = before - left.size
+            if found.outcome is not Outcome.OPTIMAL or gained * _SINGLE < _START + found.steps:
+                return
+
+    def _flow(self) -> bool:
+        """Whether the piece is a network; then a first flow is found."""
+        network = Network.of(self.piece)
+        if network is None:
+            return False
+        self.flows = Flows(network, self.low.size)
+        if not self.flows.feasible or not self.piece.holds(self.flows.table):
+            raise Impossible(int(self.piece.cells[0]), whole=False)
+        before = self.open().size
+        self._take_flows(self.flows)
+        self.watch.tell(before - self.open().size)
+        return True
+
+    def _sum(self, questions: Indices, luck: np.random.Generator) -> Floats:
+        cell, upper = questions // 2, questions % 2
+        weight = np.where(upper == 1, -1.0, 1.0) * luck.integers(1, 8, cell.size)
+        cost = np.zeros(self.low.size)
+        # Of a cell that is open both ways, one way is drawn.
+        order = luck.permutation(cell.size)
+        cost[cell[order]] = weight[order]
+        return cost
+
+    def blocks(self, *, hard: bool) -> list[Indices]:
+        """The open questions, cut into parts by their number alone."""
+        left = self.open()
+        if left.size == 0:
+            return []
+        size = _HARD_BLOCK if hard else _BLOCK
+        return np.array_split(left, min(max(left.size // size, 1), _MOST_BLOCKS))
+
+    def answer(self, block: Indices, *, hard: bool) -> Sweep:
+        """Ask the questions of a block, from what is known now; whole ones where they are hard."""
+        own = self._copy()
+        own.block, own.done = block, 0
+        if self.flows is not None and not hard:
+            own._push(block, self.flows.copy())
+            return own
+        if hard:
+            own.loaded = None  # linear programs have narrowed the problem since
+            own._in_turn(block, whole=True)
+            return own
+        if own.loaded is not None:
+            own.loaded = own.loaded.again()
+        rest = own._nearest_first(block)
+        # Bounds that are as narrow as linear programs make them may still lack a whole table; one
+        # more program finds it if vertices tend to be whole, and is in vain if they do not.
+        own._in_turn(rest, whole=False)
+        return own
+
+    def meet_wanderer(self) -> None:
+        """Where many bounds of whole cells are open, find a table from which to lattice_walk towards them."""
+        if self.whole and self.open().size >= _FEW and not self.watch.over:
+            self.wanderer = Wanderer.of(self.piece, self.low, self.high)
+            if self.wanderer is not None:
+                self._take_reached(self.wanderer)
+
+    def seek(self, block: Indices) -> Sweep:
+        """Wander towards the bounds of a block, in rounds, while enough of them are reached."""
+        own = self._copy()
+        own.block, own.done = block, int(self._reached(block).sum())
+        if self.wanderer is None:
+            return own
+        wanderer, luck = self.wanderer.copy(), stream(int(block[0]) + 1)
+        for tries in _TRIES:
+            left = block[~own._reached(block)]
+            for question in left.tolist():
+                if self.watch.over:
+                    return own
+                if not own._reached(np.array([question]))[0]:
+                    wanderer.seek(question, luck, tries)
+                    own._take_reached(wanderer)
+                    own._tell_done()
+            if (~own._reached(left)).sum() > 0.9 * left.size:
+                break
+        return own
+
+    def _take_reached(self, wanderer: Wanderer) -> None:
+        np.minimum(self.least, wanderer.least, out=self.least)
+        np.maximum(self.most, wanderer.most, out=self.most)
+
+    def take(self, other: Sweep) -> None:
+        """Add what another found out about the same piece."""
+        np.maximum(self.low, other.low, out=self.low)
+        np.minimum(self.high, other.high, out=self.high)
+        np.minimum(self.least, other.least, out=self.least)
+        np.maximum(self.most, other.most, out=self.most)
+
+    def _push(self, block: Indices, flows: Flows) -> None:
+        """Every question by a flow, so many at a time that the clock is looked at often enough."""
+        place, size = 0, 1
+        while place < block.size and not self.watch.over:
+            start = time.monotonic()
+            took = flows.ask(block[place : place + size])
+            place += size
+            self._take_flows(flows)
+            self._tell_done(flows=took)
+            size = size * 2 if time.monotonic() - start < _WHILE else max(size // 2, 1)
+
+    def _take_flows(self, flows: Flows) -> None:
+        np.maximum(self.low, as_floats(flows.low), out=self.low)
+        np.minimum(self.high, as_floats(flows.high), out=self.high)
+        for least, most in ((self.least, self.most), (self.seen_least, self.seen_most)):
+            np.minimum(least, as_floats(flows.least), out=least)
+            np.maximum(most, as_floats(flows.most), out=most)
+
+    def _tell_done(self, flows: int = 0) -> None:
+        done = int(self._reached(self.block).sum())
+        self.watch.tell(max(done - self.done, 0), flows=flows)
+        self.done = max(done, self.done)
+
+    def _copy(self) -> Sweep:
+        twin = Sweep.__new__(Sweep)
+        twin.__dict__.update(self.__dict__)
+        for name in ("low", "high", "seen_least", "seen_most"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.least = self.least.copy() if self.whole else twin.seen_least
+        twin.most = self.most.copy() if self.whole else twin.seen_most
+        return twin
+
+    def _nearest_first(self, block: Indices) -> Indices:
+        """Linear programs while they can narrow; always the bound nearest to the last vertex."""
+        asked: list[int] = []
+        left = block[~self._exhausted(block)]
+        while left.size and not self.watch.over:
+            cell, upper = left // 2, left % 2
+            away = np.abs(self.last[cell] - np.where(upper == 1, self.high[cell], self.low[cell]))
+            width = self.high[cell] - self.low[cell]
+            away /= np.where(np.isfinite(width), np.maximum(width, 1e-9), 1.0)
+            question = int(left[np.argmin(away)])
+            self._ask(question, whole=False)
+            asked.append(question)
+            left = left[(left != question) & ~self._exhausted(left)]
+        return np.setdiff1d(block, np.array(asked, dtype=block.dtype))
+
+    def _in_turn(self, block: Indices, *, whole: bool) -> None:
+        for question in block.tolist():
+            if self.watch.over or (not whole and 2 * self.whole_tables < self.tables):
+                return
+            if not self._reached(np.array([question]))[0]:
+                self._ask(question, whole=whole)
+
+    def _reached(self, questions: Indices) -> Mask:
+        cell, upper = questions // 2, questions % 2
+        at_low, at_high = self.least[cell] <= self.low[cell], self.most[cell] >= self.high[cell]
+        return np.where(upper == 1, at_high, at_low)
+
+    def _exhausted(self, questions: Indices) -> Mask:
+        """Which bounds no linear program can draw in any more."""
+        cell, upper = questions // 2, questions % 2
+        at_low = self.seen_least[cell] <= self.low[cell]
+        at_high = self.seen_most[cell] >= self.high[cell]
+        return np.where(upper == 1, at_high, at_low)
+
+    def _ask(self, question: int, *, whole: bool) -> None:
+        """Minimise or maximise one cell."""
+        cell, upper = divmod(question, 2)
+        sign = -1.0 if upper else 1.0
+        cost = np.zeros(self.low.size)
+        cost[cell] = sign
+        target = sign * float(self.high[cell] if upper else self.low[cell])
+        found = self._minimised(cost, whole, cell, target if np.isfinite(target) else None)
+        if found.outcome is Outcome.UNBOUNDED:
+            for reached in (self.most, self.seen_most) if upper else (self.least, self.seen_least):
+                reached[cell] = -sign * np.inf
+        self._narrow(cell, sign, found.bound)
+        if found.outcome is Outcome.OPTIMAL and not self.whole:
+            # Real cells have no exact check: the optimum is reached as far as floats can tell.
+            if upper:
+                self.most[cell] = max(self.most[cell], self.high[cell])
+            else:
+                self.least[cell] = min(self.least[cell], self.low[cell])
+        self._tell_done()
+
+    def _load(self, whole: bool) -> Loaded:
+        """The piece in a solver; in the narrower bounds that are known by now where that helps."""
+        if self.loaded is None:
+            self.asked_piece = self.asked_piece or without_repeats(self.piece)
+            problem = self.asked_piece.problem
+            if whole:
+                problem = replace(problem, low=self.low, high=self.high)
+            self.loaded = self.solver.load(problem)
+        return self.loaded
+
+    def _minimised(
+        self, cost: Floats, whole: bool, told: int, target: float | None = None
+    ) -> Optimum:
+        """Ask a solver, and remember the table that it found."""
+        goal = target if whole else None
+        found = self._load(whole).minimise(cost, whole=whole, seconds=self.watch.left, target=goal)
+        if found.point is not None and not self._fits(found.point):
+            # An equation was left out that does not follow from the others after all.
+            self.asked_piece, self.loaded = self.piece, None
+            found = self._load(whole).minimise(
+                cost, whole=whole, seconds=self.watch.left, target=goal
+            )
+        self.watch.tell(0, programs=int(not whole), searches=int(whole))
+        if found.outcome is Outcome.INFEASIBLE:
+            raise Impossible(int(self.piece.cells[told]), whole)
+        if found.point is not None:
+            self._meet(found.point)
+        return found
+
+    def _fits(self, point: Floats) -> bool:
+        """Whether a solver's table nearly satisfies all facts, also those that it was not told."""
+        if self.asked_piece is self.piece:
+            return True
+        sums, size = self.piece.matrix @ point, np.abs(self.piece.matrix) @ np.abs(point)
+        slack = 1e-4 * (1.0 + 1e-3 * size)
+        ends = as_floats(self.piece.fact_low), as_floats(self.piece.fact_high)
+        return bool(((ends[0] - slack <= sums) & (sums <= ends[1] + slack)).all())
+
+    def _narrow(self, cell: int, sign: float, proven: float) -> None:
+        if not np.isfinite(proven):
+            return
+        if self.whole:
+            proven = float(np.ceil(proven - _NEAR))
+        if sign > 0:
+            self.low[cell] = max(self.low[cell], proven)
+        else:
+            self.high[cell] = min(self.high[cell], -proven)
+
+    def _meet(self, point: Floats) -> None:
+        """Remember what a table found on the way reaches."""
+        self.last = point
+        self.tables += 1
+        if not self.whole:
+            near = np.where(np.abs(point - self.low) <= _close(self.low), self.low, point)
+            near = np.where(np.abs(point - self.high) <= _close(self.high), self.high, near)
+            self._note(near, near)
+            return
+        slack = _NEAR * (1.0 + np.abs(point))
+        self._note(np.ceil(point - slack), np.floor(point + slack))
+        near = np.round(point)
+        if bool((np.abs(point - near) <= slack).all()) and self.piece.holds(near.astype(np.int64)):
+            self.whole_tables += 1
+            np.minimum(self.least, near, out=self.least)
+            np.maximum(self.most, near, out=self.most)
+
+    def _note(self, least: Floats, most: Floats) -> None:
+        np.minimum(self.seen_least, least, out=self.seen_least)
+        np.maximum(self.seen_most, most, out=self.seen_most)
+
+
+def _close(bound: Floats) -> Floats:
+    return np.where(np.isfinite(bound), _CLOSE + 1e-13 * np.abs(bound), 0.0)

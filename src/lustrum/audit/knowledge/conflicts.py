@@ -1,0 +1,275 @@
+"""Why no table fits: a few published facts that contradict each other, and none to spare.
+
+Where the facts contradict each other over real numbers, the solver's multipliers (Farkas) name facts
+that do so among them; elsewhere only whole numbers do, and all facts are suspects. Then facts are left
+out, many at a time and at last one by one, as long as the rest still fits no table (Chinneck and
+Dravnieks 1991): of what remains, any one fact less and a table fits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
+from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats
+from lustrum.solve import Highs, LinearProblem, Outcome
+
+__all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
+
+Indices = npt.NDArray[np.intp]
+
+_MOST_CELLS = 200_000  # beyond this the search itself would take minutes
+_MOST_SUSPECTS = 5_000  # and where only whole numbers contradict each other, beyond this
+_PATIENCE = 1.0  # seconds for one question: whole cells without bounds may be searched for ever
+_MOST_TERMS = 6
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that is known: the ends of a cell, or of a sum of cells.
+
+    ``words`` say it in full, with the published value; ``about`` only names the cells.
+    """
+
+    words: str
+    about: str
+    cell: int | None = None
+    row: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Facts that no table satisfies together; of whole numbers only, where ``whole`` is set.
+
+    Where ``irreducible`` is set, a table fits as soon as any one of them is left out.
+    """
+
+    facts: tuple[Fact, ...]
+    whole: bool
+    irreducible: bool
+
+    def __str__(self) -> str:
+        return _listed([f.words for f in self.facts], len(self.facts))
+
+    @property
+    def message(self) -> str:
+        """One sentence that names the cells, and no value."""
+        shown = [f.about for f in self.facts if f.cell is not None and f.low == f.high]
+        ends = [f.about for f in self.facts if f.cell is not None and f.low != f.high]
+        sums = [f.about for f in self.facts if f.row is not None]
+        given = [f"the sum {s}" if " = " not in s else s for s in sums]
+        given += [f"the bounds of {name}" for name in dict.fromkeys(ends)]
+        kind = "no table of whole numbers" if self.whole else "no table"
+        what = [f"the values of {_listed(shown)}"] if shown else []
+        what += [_listed(given)] if given else []
+        return f"{CONTRADICTION}{kind} fits {', given '.join(what)}."
+
+
+class ConflictError(ContradictionError):
+    """Facts that no table can satisfy together, with a few of them that already cannot."""
+
+    def __init__(self, found: Conflict) -> None:
+        super().__init__(found.message)
+        self.conflict = found
+
+
+def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
+    """A few facts that contradict each other; None where there are none or too many to look through.
+
+    After so many ``seconds``, or where a search among whole numbers does not end, it gives what it
+    has, which may be more than needed.
+
+    >>> known = Knowledge.of("xyz").fact({"x": 1, "y": 1}, 5, 5).bound("x", 3, 3).bound("y", 4, 4)
+    >>> print(conflict(known))
+    x is 3, y is 4 and x + y = 5
+    """
+    if len(known) > _MOST_CELLS:
+        return None
+    end = time.monotonic() + seconds
+    items = _Items(known)
+    everything = np.arange(items.count)
+    for whole in (False, True) if known.whole else (False,):
+        suspects = items.blamed() if not whole else everything
+        if suspects is None or (whole and suspects.size > _MOST_SUSPECTS):
+            continue
+
+        def torn(kept: Indices, whole: bool = whole) -> bool:
+            return items.torn(kept, whole, end)
+
+        if not torn(suspects):
+            suspects = everything
+            if not torn(suspects):
+                continue
+        kept, done = _shrunk(suspects, torn, end)
+        facts = tuple(items.fact(int(i)) for i in kept)
+        return Conflict(facts, whole, done and not items.undecided)
+    return None
+
+
+def _shrunk(suspects: Indices, torn: Callable[[Indices], bool], end: float) -> tuple[Indices, bool]:
+    """Leave out halves, quarters, and at last single ones; and whether the time was enough."""
+    kept, size = suspects, max(suspects.size // 2, 1)
+    while True:
+        at = 0
+        while at < kept.size:
+            if time.monotonic() > end:
+                return kept, False
+            fewer = np.delete(kept, np.s_[at : at + size])
+            if torn(fewer):
+                kept = fewer
+            else:
+                at += size
+        if size == 1:
+            return kept, True
+        size = max(size // 2, 1)
+
+
+class _Items:
+    """Every end of every cell and fact, numbered; an equation is one item, not two."""
+
+    def __init__(self, known: Knowledge) -> None:
+        self.known = known
+        self.matrix = known.matrix.tocsr().astype(np.float64)
+        low = np.concatenate([as_floats(known.low), as_floats(known.fact_low)])
+        high = np.concatenate([as_floats(known.high), as_floats(known.fact_high)])
+        equal = low == high
+        lower, upper = np.isfinite(low) & ~equal, np.isfinite(high) & ~equal
+        self.owner = np.concatenate([np.flatnonzero(m) for m in (equal, lower, upper)])
+        kinds = [np.full(int(m.sum()), k) for k, m in enumerate((equal, lower, upper))]
+        self.kind = np.concatenate(kinds)
+        order = np.lexsort((self.kind, self.owner))
+        self.owner, self.kind = self.owner[order], self.kind[order]
+        self.low, self.high = low, high
+        self.undecided = False
+
+    @property
+    def count(self) -> int:
+        return int(self.owner.size)
+
+    def problem(self, kept: Indices) -> tuple[LinearProblem, Indices]:
+        """Only what these items say, and whose ends its columns and rows are."""
+        low = np.full(self.low.size, -np.inf)
+        high = np.full(self.high.size, np.inf)
+        below = kept[self.kind[kept] != 2]
+        above = kept[self.kind[kept] != 1]
+        low[self.owner[below]] = self.low[self.owner[below]]
+        high[self.owner[above]] = self.high[self.owner[above]]
+        cells = len(self.known)
+        rows = np.flatnonzero(np.isfinite(low[cells:]) | np.isfinite(high[cells:]))
+        part = self.matrix[rows]
+        bounded = np.isfinite(low[:cells]) | np.isfinite(high[:cells])
+        bounded[part.indices] = True
+        columns = np.flatnonzero(bounded)
+        problem = LinearProblem(
+            part[:, columns],
+            low[cells:][rows],
+            high[cells:][rows],
+            low[:cells][columns],
+            high[:cells][columns],
+        )
+        return problem, np.concatenate([columns, cells + rows])
+
+    def torn(self, kept: Indices, whole: bool, end: float) -> bool:
+        """Whether no table satisfies all these."""
+        if kept.size == 0:
+            return False
+        problem, _ = self.problem(kept)
+        left = max(min(end - time.monotonic(), _PATIENCE), 1e-3)
+        zero = np.zeros(problem.low.size)
+        found = Highs().load(problem).minimise(zero, whole=whole, seconds=left)
+        self.undecided |= found.outcome is Outcome.CUT_SHORT
+        return found.outcome is Outcome.INFEASIBLE
+
+    def blamed(self) -> Indices | None:
+        """The items that the solver's multipliers use, all of them if it has none to offer."""
+        every = np.arange(self.count)
+        problem, places = self.problem(every)
+        found = Highs().load(problem).minimise(np.zeros(problem.low.size))
+        if found.outcome is not Outcome.INFEASIBLE:
+            return None
+        y = found.multipliers
+        if y is None:
+            return every
+        use = np.zeros(self.low.size)
+        use[places] = np.concatenate([-(problem.matrix.T @ y), y])
+        use[np.abs(use) < 1e-9 * np.abs(use).max()] = 0.0
+        sign = use[self.owner]
+        return np.flatnonzero(
+            ((self.kind == 0) & (sign != 0))
+            | ((self.kind == 1) & (sign > 0))
+            | ((self.kind == 2) & (sign < 0))
+        )
+
+    def fact(self, item: int) -> Fact:
+        """An item in words."""
+        owner, kind = int(self.owner[item]), int(self.kind[item])
+        low = int(self.low[owner]) if kind != 2 else None
+        high = int(self.high[owner]) if kind != 1 else None
+        if owner < len(self.known):
+            name = self.known.names[owner]
+            return Fact(self._cell_words(name, low, high), name, owner, None, low, high)
+        row = owner - len(self.known)
+        return Fact(*self._sum_words(row, low, high), None, row, low, high)
+
+    def _cell_words(self, name: str, low: int | None, high: int | None) -> str:
+        if low is not None and low == high:
+            return f"{name} is {self._number(low)}"
+        if low is not None:
+            return (
+                f"{name} is not negative" if low == 0 else f"{name} is at least {self._number(low)}"
+            )
+        assert high is not None
+        return f"{name} is at most {self._number(high)}"
+
+    def _sum_words(self, row: int, low: int | None, high: int | None) -> tuple[str, str]:
+        part = self.known.matrix.tocsr()[[row]]
+        terms = [
+            (int(w), self.known.names[int(c)]) for c, w in zip(part.indices, part.data, strict=True)
+        ]
+        plus, minus = ([(abs(w), n) for w, n in terms if (w > 0) == up] for up in (True, False))
+        if low == high == 0 and plus and minus:
+            if len(plus) == 1:
+                plus, minus = minus, plus
+            words = f"{_added(plus)} = {_added(minus)}"
+            return words, words
+        left = _added(plus) if plus else "0"
+        left += (
+            f" - ({_added(minus)})" if len(minus) > 1 else f" - {_added(minus)}" if minus else ""
+        )
+        end = low if low is not None else high
+        assert end is not None
+        relation = "=" if low == high else ">=" if low is not None else "<="
+        return f"{left} {relation} {self._number(end)}", left
+
+    def _number(self, value: int) -> str:
+        places = self.known.decimals
+        if places == 0:
+            return str(value)
+        whole, rest = divmod(abs(value), 10**places)
+        return f"{'-' * (value < 0)}{whole}.{rest:0{places}d}"
+
+
+def _added(terms: Sequence[tuple[int, str]]) -> str:
+    named = [name if weight == 1 else f"{weight} {name}" for weight, name in terms]
+    if len(named) > _MOST_TERMS:
+        named = [*named[: _MOST_TERMS - 1], f"{len(named) - _MOST_TERMS + 1} more cells"]
+    return " + ".join(named)
+
+
+def _listed(words: Sequence[str], most: int = _LISTED) -> str:
+    """A list as one says it."""
+    shown = list(words)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,282 @@
+"""Tables as their readers see them, and the knowledge that several of them make together.
+
+Every protection method leaves an interval for each cell: one value where it is published, a rounding
+interval, anything at all where it is suppressed or was never shown. Tables over one population are
+tied by the relations of their :class:`~lustrum.structure.Structure`; so suppression, rounding, merged
+categories, margins of a hidden cube and earlier releases are all the same kind of knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
+
+__all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression", "from_tables"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTable:
+    """A table as its readers see it: for each cell, the least and the most it can be.
+
+    >>> axis = TableAxis.plain("sex", ["m", "f"])
+    >>> PublishedTable.rounded([axis], [6, 0], base=3).high.tolist()
+    [7, 1]
+    """
+
+    layout: TableLayout
+    low: Ints
+    high: Ints
+    decimals: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            array = np.array(getattr(self, name), dtype=np.int64)
+            if array.shape != self.layout.shape:
+                raise InputError(
+                    f"A table of shape {self.layout.shape} got bounds of shape {array.shape}; the "
+                    "shapes must be equal."
+                )
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __repr__(self) -> str:
+        return f"PublishedTable({' x '.join(a.name for a in self.layout.axes) or 'everybody'})"
+
+    @classmethod
+    def hidden(
+        cls, axes: Sequence[TableAxis] | TableLayout, *, low: int = 0, decimals: int = 0
+    ) -> PublishedTable:
+        """A table that is not shown at all, but asked about; its cells are not below ``low``."""
+        layout = TableLayout.of(axes)
+        lows = np.full(layout.shape, low, dtype=np.int64)
+        return cls(layout, lows, np.full(layout.shape, UNBOUNDED, dtype=np.int64), decimals)
+
+    @classmethod
+    def exact(
+        cls,
+        axes: Sequence[TableAxis] | TableLayout,
+        values: npt.ArrayLike,
+        suppressed: npt.ArrayLike | None = None,
+        *,
+        low: int = 0,
+        decimals: int = 0,
+    ) -> PublishedTable:
+        """A table shown as it is, but for suppressed cells, which are not below ``low``."""
+        hidden = cls.hidden(axes, low=low, decimals=decimals)
+        shown = np.asarray(values, dtype=np.int64)
+        if shown.shape != hidden.low.shape:
+            raise InputError(
+                f"A table of shape {hidden.low.shape} got values of shape {shown.shape}; the shapes "
+                "must be equal."
+            )
+        mask = np.zeros(shown.shape, dtype=np.bool_)
+        if suppressed is not None:
+            mask = np.asarray(suppressed, dtype=np.bool_)
+            if mask.shape != shown.shape:
+                raise InputError("The mask of suppressed cells must have the shape of its table.")
+        return replace(
+            hidden,
+            low=np.where(mask, hidden.low, shown),
+            high=np.where(mask, hidden.high, shown),
+        )
+
+    @classmethod
+    def rounded(
+        cls,
+        axes: Sequence[TableAxis] | TableLayout,
+        published: npt.ArrayLike,
+        base: int,
+        how: Literal["nearest", "adjacent"] = "nearest",
+        *,
+        low: int | None = 0,
+        decimals: int = 0,
+    ) -> PublishedTable:
+        """A table of which every cell, totals too, was rounded on its own to a multiple of a base.
+
+        To the ``nearest`` multiple: the value lies in ``[(n - 1/2) b, (n + 1/2) b)`` (Domingo-Ferrer,
+        Oganian and Torra 2002, section 4.2). To an ``adjacent`` one, as random and controlled rounding
+        do: less than b away. All numbers are in units of ``10**-decimals``, the base too. ``low`` is
+        what values are never below, or None.
+        """
+        if isinstance(base, bool) or base != int(base) or base < 1:
+            raise InputError(f"A rounding base must be a whole number of 1 or more, not {base!r}.")
+        values = np.asarray(published, dtype=np.int64)
+        if bool((values % base != 0).any()):
+            raise InputError(f"A rounded value is no multiple of the base {base}.")
+        if how == "nearest":
+            lows, highs = values - base // 2, values + (base + 1) // 2 - 1
+        elif how == "adjacent":
+            lows, highs = values - base + 1, values + base - 1
+        else:
+            raise InputError(
+                f"Rounding goes to the 'nearest' or an 'adjacent' multiple, not {how!r}."
+            )
+        if low is not None:
+            lows = np.maximum(lows, low)
+        return cls(TableLayout.of(axes), lows, highs, decimals)
+
+    @classmethod
+    def of_release(cls, release: Release, *, low: int = 0) -> PublishedTable:
+        """What a release shows of each cell alone; a suppressed cell is not below ``low``."""
+        seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
+        shown = release.shown
+        published = np.where(shown, release.published, 0)
+        if release.low is not None and release.high is not None:
+            lows, highs = release.low, release.high
+        elif release.channel is not None:
+            lows, highs = release.channel.support(published.ravel())
+            lows, highs = lows.reshape(published.shape), highs.reshape(published.shape)
+        else:
+            lows = highs = published
+        return replace(
+            seen, low=np.where(shown, lows, seen.low), high=np.where(shown, highs, seen.high)
+        )
+
+
+def from_tables(tables: Iterable[PublishedTable]) -> Knowledge:
+    """What tables over one population tell together; the cells come table after table.
+
+    The inner cells of the hidden cube are cells too: nobody shows them, but none is negative. Where no
+    table holds all of them the cube joins as one table more, after the others.
+
+    >>> act, size = TableAxis.plain("act", ["a", "b"]), TableAxis.plain("size", ["s", "l"])
+    >>> known = from_tables([PublishedTable.hidden([act, size]), PublishedTable.exact([act], [3, 5])])
+    >>> known, known.names[4]
+    (Knowledge(6 cells, 2 facts, whole numbers), 'act=a')
+    """
+    seen = list(tables)
+    if not seen:
+        raise InputError("Knowledge needs at least one table.")
+    if len({s.decimals for s in seen}) > 1:
+        raise InputError("The tables have different decimals; give all of them in the same unit.")
+    cube = hidden_cube([s.layout for s in seen])
+    if cube is not None:
+        low = 0 if all(int(s.low.min(initial=0)) >= 0 for s in seen) else -UNBOUNDED
+        seen.append(PublishedTable.hidden(cube, low=low, decimals=seen[0].decimals))
+    structure = Structure.of_tables([s.layout for s in seen])
+    relations = complete_relations(structure)
+    zeros = np.zeros(relations.count, dtype=np.int64)
+    return Knowledge(
+        names=_Names(structure),
+        low=np.concatenate([s.low.ravel() for s in seen]),
+        high=np.concatenate([s.high.ravel() for s in seen]),
+        matrix=relations.matrix,
+        fact_low=zeros,
+        fact_high=zeros,
+        decimals=seen[0].decimals,
+        structure=structure,
+    )
+
+
+def hidden_cube(layouts: Sequence[TableLayout]) -> TableLayout | None:
+    """The layout of the cube behind some tables, or None where one of them shows all of it."""
+    structure = Structure.of_tables(layouts)
+    return None if _holds_all_inner(structure) else TableLayout.of(_cube(structure))
+
+
+def from_release(release: Release, *, low: int = 0) -> Knowledge:
+    """What a release tells: status letters, intervals and additive relations together."""
+    return from_tables([PublishedTable.of_release(release, low=low)])
+
+
+def from_suppression(table: Table, suppressed: npt.ArrayLike, *, low: int = 0) -> Knowledge:
+    """What a table tells of which some cells are suppressed; structural zeros stay known.
+
+    The true values behind the mask are not looked at.
+    """
+    mask = np.asarray(suppressed, dtype=np.bool_)
+    seen = PublishedTable.exact(table.axes, table.values, mask, low=low, decimals=table.decimals)
+    if table.structural is not None:
+        low_high = [np.where(table.structural, 0, a) for a in (seen.low, seen.high)]
+        seen = replace(seen, low=low_high[0], high=low_high[1])
+    return from_tables([seen])
+
+
+def from_margins(
+    cube: Mapping[str, int] | Sequence[TableAxis],
+    margins: Mapping[str | tuple[str, ...], npt.ArrayLike],
+    hidden: Iterable[str | tuple[str, ...]] = (),
+    *,
+    decimals: int = 0,
+) -> Knowledge:
+    """What published margins tell of a hidden cube, and of further margins that stay hidden.
+
+    The cells of the cube come first, then those of the hidden margins, then of the published ones.
+    This is the case of linked tables (Domingo-Ferrer, Oganian and Torra 2002, equations 5 to 7).
+
+    >>> from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
+    Knowledge(8 cells, 5 facts, whole numbers)
+    """
+    if isinstance(cube, Mapping):
+        plain = {n: [str(i + 1) for i in range(size)] for n, size in cube.items()}
+        axes = {name: TableAxis.plain(name, codes) for name, codes in plain.items()}
+    else:
+        axes = {axis.name: axis for axis in cube}
+    tables = [PublishedTable.hidden(tuple(axes.values()), decimals=decimals)]
+    tables += [PublishedTable.hidden(_pick(axes, m), decimals=decimals) for m in hidden]
+    tables += [
+        PublishedTable.exact(_pick(axes, m), v, decimals=decimals) for m, v in margins.items()
+    ]
+    return from_tables(tables)
+
+
+def _pick(axes: Mapping[str, TableAxis], margin: str | tuple[str, ...]) -> tuple[TableAxis, ...]:
+    unknown = [name for name in margin if name not in axes]
+    if unknown:
+        raise InputError(f"The cube has no variable {unknown[0]!r}; it has {', '.join(axes)}.")
+    return tuple(axes[name] for name in margin)
+
+
+def _holds_all_inner(structure: Structure) -> bool:
+    """Whether every inner cell of the hidden cube is a cell of some table."""
+    for table in range(len(structure.tables)):
+        lists = structure.memberships(table)
+        singles = [set(m.items[m.indptr[:-1][m.lengths == 1]].tolist()) for m in lists]
+        if all(len(s) == size for s, size in zip(singles, structure.shape, strict=True)):
+            return True
+    return False
+
+
+def _cube(structure: Structure) -> list[TableAxis]:
+    """The hidden cube as a table: one category for each atom of each variable."""
+    axes = []
+    for variable in structure.variables:
+        codes = [np.flatnonzero(variable.atom_of == atom) for atom in range(variable.count)]
+        axes.append(
+            TableAxis(
+                variable.name,
+                variable.label,
+                tuple(
+                    Category(f"atom {i + 1}", f"atom {i + 1}", tuple(members.tolist()))
+                    for i, members in enumerate(codes)
+                ),
+            )
+        )
+    return axes
+
+
+@dataclass(frozen=True, eq=False)
+class _Names(Sequence[str]):
+    """The names of published cells, made when they are asked for: there may be millions."""
+
+    structure: Structure
+
+    def __len__(self) -> int:
+        return self.structure.rows
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]
+        return self.structure.describe(index)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.structure.describe(i) for i in range(len(self)))

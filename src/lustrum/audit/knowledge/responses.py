@@ -1,0 +1,253 @@
+"""Tables of several responses that are tied to each other: turnover is domestic plus export turnover.
+
+Such a relation holds for every group of units, so it ties every cell of one response to the same cell of
+the others, also where one of them was never shown. Each response is known like the tables of one
+population (:func:`~lustrum.audit.knowledge.published.from_tables`); the relations stand on top.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.audit.knowledge.published import PublishedTable, from_tables, hidden_cube
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.structure import UNBOUNDED, TableLayout
+
+__all__ = ["Related", "Relation", "RelationLike", "from_responses", "related"]
+
+Ints = npt.NDArray[np.int64]
+
+RelationLike: TypeAlias = (
+    "Relation | str | tuple[str, Sequence[str]] | tuple[Mapping[str, int], int]"
+)
+
+_SIGNS = {"=": (0, 0), "==": (0, 0), ">=": (0, UNBOUNDED), "<=": (-UNBOUNDED, 0)}
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+)\s*\*?\s*)?([^\W\d][\w.-]*)\s*")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A weighted sum of responses that is 0, or at least 0, or at most 0, in every cell.
+
+    >>> Relation.of("turnover = domestic + export").weights
+    {'turnover': 1, 'domestic': -1, 'export': -1}
+    >>> Relation.of(("turnover", ("domestic", "export"))) == Relation.of("turnover = domestic + export")
+    True
+    """
+
+    weights: Mapping[str, int]
+    low: int = 0
+    high: int = 0
+
+    def __post_init__(self) -> None:
+        if any(w != int(w) or w == 0 for w in self.weights.values()) or not self.weights:
+            raise InputError("The weights of a relation are whole numbers other than 0.")
+        if (self.low, self.high) not in _SIGNS.values():
+            raise InputError(
+                "A relation holds for every group of units, so it is '= 0', '>= 0' or '<= 0'."
+            )
+
+    @classmethod
+    def of(cls, given: RelationLike) -> Relation:
+        """From words, from a total and its parts, or from weights and 0."""
+        if isinstance(given, Relation):
+            return given
+        if isinstance(given, str):
+            return cls._parsed(given)
+        first, second = given
+        if isinstance(first, str) and not isinstance(second, int):
+            weights = {first: 1}
+            for part in second:
+                weights[part] = weights.get(part, 0) - 1
+            return cls(weights)
+        if isinstance(first, Mapping) and second == 0:
+            return cls(dict(first))
+        raise InputError(
+            "A relation is a total with its parts, weights with 0, or words such as 'a = b + c'."
+        )
+
+    @classmethod
+    def _parsed(cls, words: str) -> Relation:
+        parts = re.split(r"(<=|>=|==|=)", words)
+        if len(parts) != 3:
+            raise InputError(f"The relation {words!r} needs one '=', '<=' or '>='.")
+        weights: dict[str, int] = {}
+        for text, side in ((parts[0], 1), (parts[2], -1)):
+            for sign, times, name in _terms(text, words):
+                weight = side * (-1 if sign == "-" else 1) * int(times or 1)
+                weights[name] = weights.get(name, 0) + weight
+        low, high = _SIGNS[parts[1]]
+        return cls({name: weight for name, weight in weights.items() if weight}, low, high)
+
+
+def _terms(text: str, words: str) -> Iterator[tuple[str, str, str]]:
+    if text.strip() == "0":
+        return
+    place = 0
+    while place < len(text) or place == 0:
+        found = _TERM.match(text, place)
+        if found is None or (place > 0 and not found[1]):
+            raise InputError(
+                f"The relation {words!r} cannot be read; write it like 'turnover = domestic + export'."
+            )
+        yield found[1], found[2], found[3]
+        place = found.end()
+
+
+@dataclass(frozen=True, eq=False)
+class Related:
+    """What tables of several responses tell together, and where the cells of each table stand."""
+
+    known: Knowledge
+    spans: Mapping[str, tuple[slice, ...]]
+
+
+def from_responses(
+    tables: Mapping[str, PublishedTable | Sequence[PublishedTable]],
+    relations: Iterable[RelationLike] = (),
+    *,
+    low: int | Mapping[str, int] = 0,
+) -> Knowledge:
+    """What tables of several responses tell together; names of cells begin with their response.
+
+    The tables of a response may have other variables and other suppressed cells than those of the next.
+    Cells that no table of a response shows are not below ``low``, for all responses or by response;
+    give ``-UNBOUNDED`` for one that may be negative.
+
+    >>> from lustrum.model import TableAxis
+    >>> act = TableAxis.plain("act", ["a", "b"])
+    >>> known = from_responses(
+    ...     {
+    ...         "turnover": PublishedTable.exact([act], [9, 5]),
+    ...         "domestic": PublishedTable.exact([act], [6, 0], [False, True]),
+    ...         "export": PublishedTable.hidden([act]),
+    ...     },
+    ...     ["turnover = domestic + export"],
+    ... )
+    >>> from lustrum.audit.bounds.compute import bounds
+    >>> found = bounds(known, ["export: act=a", "export: act=b"])
+    >>> found.low.tolist(), found.high.tolist()
+    ([3.0, 0.0], [3.0, 5.0])
+    """
+    return related(tables, relations, low=low).known
+
+
+def related(
+    tables: Mapping[str, PublishedTable | Sequence[PublishedTable]],
+    relations: Iterable[RelationLike] = (),
+    *,
+    low: int | Mapping[str, int] = 0,
+) -> Related:
+    """The same as :func:`from_responses`, with the places of all tables."""
+    seen = {
+        name: [own] if isinstance(own, PublishedTable) else list(own)
+        for name, own in tables.items()
+    }
+    every = [table for own in seen.values() for table in own]
+    if not every:
+        raise InputError("Knowledge needs at least one table.")
+    if len({table.decimals for table in every}) > 1:
+        raise InputError("The tables have different decimals; give all of them in the same unit.")
+    layouts = {_key(table.layout): table.layout for table in every}
+    cube = hidden_cube(list(layouts.values()))
+    if cube is not None:
+        layouts.setdefault(_key(cube), cube)
+    parts = {}
+    for name, own in seen.items():
+        least = low if isinstance(low, int) else low.get(name, 0)
+        parts[name] = from_tables(_filled(layouts, own, least, every[0].decimals))
+    known = _joined(parts, [Relation.of(r) for r in relations])
+    places = {key: i for i, key in enumerate(layouts)}
+    spans = {}
+    for number, (name, own) in enumerate(seen.items()):
+        start = number * len(parts[name])
+        inside = [parts[name].table(places[_key(table.layout)]) for table in own]
+        spans[name] = tuple(slice(start + s.start, start + s.stop) for s in inside)
+    return Related(known, spans)
+
+
+def _key(layout: TableLayout) -> tuple[object, ...]:
+    """What makes two layouts show the same groups in the same order."""
+    axes = (
+        tuple((a.name, tuple(c.members for c in a.categories)) for a in part)
+        for part in (layout.axes, layout.filters)
+    )
+    return tuple(axes)
+
+
+def _filled(
+    layouts: Mapping[tuple[object, ...], TableLayout],
+    own: Sequence[PublishedTable],
+    low: int,
+    decimals: int,
+) -> list[PublishedTable]:
+    """A table for every layout: what is shown of it, or hidden."""
+    out = {
+        key: PublishedTable.hidden(layout, low=low, decimals=decimals)
+        for key, layout in layouts.items()
+    }
+    shown: set[tuple[object, ...]] = set()
+    for table in own:
+        key = _key(table.layout)
+        if key in shown:
+            table = replace(
+                table,
+                low=np.maximum(table.low, out[key].low),
+                high=np.minimum(table.high, out[key].high),
+            )
+        out[key] = table
+        shown.add(key)
+    return list(out.values())
+
+
+def _joined(parts: Mapping[str, Knowledge], relations: Sequence[Relation]) -> Knowledge:
+    """All responses side by side, and the relations between their cells."""
+    names, known = list(parts), list(parts.values())
+    cells = len(known[0])
+    blocks, lows, highs = [sparse.block_diag([k.matrix for k in known], format="csr")], [], []
+    for relation in relations:
+        weights = np.zeros((1, len(names)), dtype=np.int64)
+        for name, weight in relation.weights.items():
+            if name not in parts:
+                raise InputError(f"There is no response {name!r}; {choices(name, names)}.")
+            weights[0, names.index(name)] = weight
+        same = sparse.eye_array(cells, dtype=np.int64, format="csr")
+        blocks.append(sparse.kron(sparse.csr_array(weights), same, format="csr"))
+        lows.append(np.full(cells, relation.low, dtype=np.int64))
+        highs.append(np.full(cells, relation.high, dtype=np.int64))
+    return Knowledge(
+        names=_Prefixed(tuple(names), tuple(k.names for k in known)),
+        low=np.concatenate([k.low for k in known]),
+        high=np.concatenate([k.high for k in known]),
+        matrix=sparse.csr_array(sparse.vstack(blocks, format="csr")),
+        fact_low=np.concatenate([*(k.fact_low for k in known), *lows]),
+        fact_high=np.concatenate([*(k.fact_high for k in known), *highs]),
+        decimals=known[0].decimals,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Prefixed(Sequence[str]):
+    """Names of cells after those of their responses, made when they are asked for."""
+
+    responses: tuple[str, ...]
+    names: tuple[Sequence[str], ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.names))
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]
+        response, place = divmod(index, len(self.names[0]))
+        return f"{self.responses[response]}: {self.names[response][place]}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[i] for i in range(len(self)))

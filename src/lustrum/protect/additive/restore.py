@@ -1,0 +1,235 @@
+"""Perturbed tables made additive again: fitted to known margins, then rounded so that they hold exactly.
+
+Iterative proportional fitting (Deming and Stephan 1940) scales a table to one margin after the other and keeps
+its zeros and its odds ratios; controlled rounding to base 1 then makes the numbers whole. So a table
+whose cells were perturbed one by one adds up to the margins that are published anyway (Shlomo, Antal and Elliot
+2015, section 3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.model import InputError
+from lustrum.protect.additive.layers import Layer, fit_layers, layers_of
+from lustrum.protect.adjustment.clock import Clock
+from lustrum.protect.adjustment.whole import nearest_whole
+from lustrum.solve import Highs, LinearProblem, Outcome
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Fitted", "Restored", "fit", "restore", "restore_sums"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+Axes: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """A real table with the margins asked for; ``largest_error`` is how far the worst margin is missed."""
+
+    values: Floats
+    rounds: int
+    largest_error: float
+    converged: bool
+
+    def __repr__(self) -> str:
+        return f"Fitted({' x '.join(map(str, self.values.shape))} cells)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Restored:
+    """A table of whole numbers.
+
+    ``exact`` says whether every margin holds to the last unit; if not, ``largest_error`` says by how much the
+    worst is missed. ``nearest`` says whether no other way to round each cell up or down to the same
+    margins is nearer to the fitted table.
+    """
+
+    values: Ints
+    exact: bool
+    largest_error: int
+    nearest: bool
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.values.shape))
+        return f"Restored({shape} cells, {'exact' if self.exact else 'not exact'})"
+
+
+def fit(
+    values: npt.ArrayLike,
+    margins: Mapping[Axes, npt.ArrayLike],
+    *,
+    tolerance: float = 1e-9,
+    rounds: int = 2000,
+) -> Fitted:
+    """Scale a table to margins, one after the other, until all hold; zeros stay zeros.
+
+    A margin is given by the axes it runs along, ``()`` being the grand total, and its values. The
+    ``tolerance`` is relative to the largest value of a margin.
+
+    >>> fitted = fit([[1.0, 1.0], [1.0, 1.0]], {(0,): [30, 70], (1,): [40, 60]})
+    >>> fitted.values.tolist()
+    [[12.0, 18.0], [28.0, 42.0]]
+    """
+    start = _table(values)
+    wanted = _margins(start.shape, margins)
+    layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
+    found, done, error, good = fit_layers(start.ravel(), layers, tolerance, rounds)
+    return Fitted(found.reshape(start.shape), done, error, good)
+
+
+def restore(
+    perturbed: npt.ArrayLike,
+    margins: Mapping[Axes, npt.ArrayLike],
+    *,
+    seconds: float = 30.0,
+    tolerance: float = 1e-9,
+    rounds: int = 2000,
+) -> Restored:
+    """The whole table nearest to the fitted one whose margins hold to the last unit.
+
+    With margins along one axis each, of a table of two dimensions, it is always found; with more
+    dimensions it is searched for, and the answer says whether it was found.
+
+    >>> restore([[3, 0], [6, 3]], {(0,): [4, 8], (1,): [9, 3]}).values.tolist()
+    [[4, 0], [5, 3]]
+    """
+    start = _table(perturbed)
+    wanted = {axes: _whole(m, str(axes)) for axes, m in _margins(start.shape, margins).items()}
+    layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
+    found = _restored(start.ravel(), layers, seconds, tolerance, rounds)
+    return Restored(
+        found.values.reshape(start.shape), found.exact, found.largest_error, found.nearest
+    )
+
+
+def restore_sums(
+    perturbed: npt.ArrayLike,
+    incidence: Sparse,
+    totals: npt.ArrayLike,
+    *,
+    seconds: float = 30.0,
+    tolerance: float = 1e-9,
+    rounds: int = 2000,
+) -> Restored:
+    """The same for any totals: row ``i`` of the 0/1 matrix marks the cells that total ``i`` adds up.
+
+    So groups of a hierarchy, or several tables, are restored at once; a
+    :class:`~lustrum.structure.Structure` has such a matrix.
+    """
+    start = _table(perturbed).ravel()
+    matrix = sparse.csr_array(incidence)
+    wanted = _whole(_amounts(totals, "totals"), "totals")
+    if matrix.shape != (wanted.size, start.size) or not bool(np.isin(matrix.data, (0, 1)).all()):
+        raise InputError(
+            f"The totals of {start.size} cells need a 0/1 matrix with a row for each of the "
+            f"{wanted.size} totals and a column for each cell."
+        )
+    return _restored(start, layers_of(matrix, wanted), seconds, tolerance, rounds)
+
+
+def _restored(
+    start: Floats, layers: Sequence[Layer], seconds: float, tolerance: float, rounds: int
+) -> Restored:
+    fitted, _, _, _ = fit_layers(start, layers, tolerance, rounds)
+    live = np.flatnonzero(start > 0)
+    matrix = sparse.vstack([layer.matrix(start.size) for layer in layers], format="csr")[:, live]
+    target = np.concatenate([layer.totals for layer in layers]).astype(np.int64)
+    near = fitted[live]
+
+    def price(values: Ints) -> Floats:
+        return np.abs(values - near)
+
+    low, high = np.zeros(live.size, np.int64), np.full(live.size, UNBOUNDED)
+    whole, nearest = nearest_whole(matrix, target, near, low, high, price, Clock(seconds))
+    if whole is None:
+        _check_possible(matrix, target)
+        whole = np.round(near).astype(np.int64)
+    values = np.zeros(start.size, dtype=np.int64)
+    values[live] = whole
+    error = int(np.abs(matrix @ whole - target).max(initial=0))
+    return Restored(values, error == 0, error, nearest)
+
+
+def _check_possible(matrix: Sparse, target: Ints) -> None:
+    """Say so if no table at all, not even of real numbers, has these margins."""
+    ends = target.astype(np.float64)
+    zeros = np.zeros(matrix.shape[1])
+    problem = LinearProblem(matrix, ends, ends, zeros, np.full(zeros.size, np.inf))
+    if Highs().load(problem).minimise(zeros).outcome is Outcome.INFEASIBLE:
+        raise InputError(
+            "No table with these zeros has all the margins at once, though they agree with each other; "
+            "give fewer margins, or a table with fewer zeros."
+        )
+
+
+def _table(values: npt.ArrayLike) -> Floats:
+    table = np.asarray(values)
+    if table.dtype.kind not in "iuf":
+        raise InputError("A table to be restored must hold numbers.")
+    table = table.astype(np.float64)
+    if not bool((np.isfinite(table) & (table >= 0)).all()):
+        raise InputError("A table to be restored must hold finite numbers of 0 or more.")
+    return table
+
+
+def _margins(shape: Axes, margins: Mapping[Axes, npt.ArrayLike]) -> dict[Axes, Floats]:
+    """Margins of the right shape along rising axes that agree wherever two of them can be compared."""
+    if not margins:
+        raise InputError("A table cannot be restored without margins; give one at least.")
+    wanted: dict[Axes, Floats] = {}
+    for axes, given in margins.items():
+        if len(set(axes)) != len(axes) or not all(0 <= axis < len(shape) for axis in axes):
+            raise InputError(
+                f"A margin runs along axes {axes}; a table of {len(shape)} dimensions has axes 0 to "
+                f"{len(shape) - 1}, each once."
+            )
+        amounts = _amounts(given, f"margin along axes {axes}")
+        expected = tuple(shape[axis] for axis in axes)
+        if amounts.shape != expected:
+            raise InputError(
+                f"The margin along axes {axes} has shape {amounts.shape}; it must be {expected}."
+            )
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        wanted[tuple(sorted(axes))] = np.transpose(amounts, order)
+    for one, other in combinations(wanted, 2):
+        first, second = _shared(wanted, one, other), _shared(wanted, other, one)
+        if not np.allclose(first, second, rtol=1e-9, atol=1e-9):
+            raise InputError(
+                f"The margins along axes {one} and {other} do not add up to the same totals; margins "
+                "must agree with each other."
+            )
+    return wanted
+
+
+def _shared(wanted: Mapping[Axes, Floats], one: Axes, other: Axes) -> Floats:
+    away = tuple(place for place, axis in enumerate(one) if axis not in other)
+    return np.asarray(wanted[one].sum(axis=away))
+
+
+def _amounts(given: npt.ArrayLike, name: str) -> Floats:
+    amounts = np.asarray(given)
+    if amounts.dtype.kind not in "iuf":
+        raise InputError(f"The {name} must hold numbers.")
+    amounts = amounts.astype(np.float64)
+    if not bool((np.isfinite(amounts) & (amounts >= 0) & (amounts < 2**53)).all()):
+        raise InputError(f"The {name} must hold finite numbers of 0 or more.")
+    return amounts
+
+
+def _whole(amounts: Floats, name: str) -> Floats:
+    if bool((amounts != np.floor(amounts)).any()):
+        raise InputError(
+            f"To restore whole numbers, the margin {name} must be whole; a fraction is in it."
+        )
+    return amounts

@@ -1,0 +1,1 @@
+"""Noise: additive for counts and magnitudes, multiplicative for magnitudes."""

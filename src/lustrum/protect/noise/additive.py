@@ -1,0 +1,219 @@
+"""Additive noise: to every cell, counts or magnitudes, a random amount of mean 0.
+
+Noise comes from the words of a cell's record keys, so that the same records get the same noise in every
+table and asking again tells nothing new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.text import say
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words
+from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
+from lustrum.protect.totals.safe import safe_totals
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["DISTRIBUTIONS", "AdditiveNoise", "NoiseChannel", "unit_noise"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+DISTRIBUTIONS = ("normal", "laplace", "uniform")
+_SLIVER = 1e-12  # keeps bounds true where a division was rounded
+
+
+@dataclass(frozen=True)
+class NoiseChannel(StepChannel):
+    """``P(published | true)`` of noise rounded to whole units: differences of its distribution function.
+
+    ``sd`` is in units of the table's last decimal, or a share of the true value if ``relative``.
+    ``negative`` says whether true values below 0 exist.
+
+    >>> channel = NoiseChannel("uniform", 3**0.5)
+    >>> channel.transitions(np.array([5])).published.tolist(), channel.support(np.array([1]))[1].tolist()
+    ([2, 3, 4, 5, 6, 7, 8], [4])
+    """
+
+    distribution: str
+    sd: float
+    relative: bool = False
+    clamp: bool = False
+    negative: bool = False
+
+    def steps(self, true: int) -> tuple[int, Floats]:
+        """Chances of the steps that are not negligible."""
+        sd = self.sd * abs(true) if self.relative else self.sd
+        if sd == 0:
+            return 0, np.ones(1)
+        # By symmetry the tail above is the tail below, where small chances keep their digits.
+        end = int(np.ceil(-_quantile(self.distribution, np.array([NEGLIGIBLE]))[0] * sd + 0.5))
+        edges = _below(self.distribution, (np.arange(-end, 1, dtype=np.float64) - 0.5) / sd)
+        half = np.diff(edges)
+        chances = np.concatenate((half, [max(0.0, 1 - 2 * float(edges[-1]))], half[::-1]))
+        keep = np.flatnonzero(chances > 0)
+        chances = chances[keep[0] : keep[-1] + 1]
+        return int(keep[0]) - end, chances / chances.sum()
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """Within the reach of uniform noise; no ends for the other two, but that counts are counts."""
+        shown = np.asarray(published, dtype=np.int64)
+        if self.distribution != "uniform":
+            low = np.full(shown.shape, -UNBOUNDED, dtype=np.int64)
+            high = np.full(shown.shape, UNBOUNDED, dtype=np.int64)
+        elif not self.relative:
+            reach = int(np.floor(3**0.5 * self.sd * (1 + _SLIVER) + 0.5))
+            low, high = shown - reach, shown + reach
+        else:
+            # |published - x| <= w |x| + 1/2 with w < 1: solved for the largest and smallest x.
+            width, size = 3**0.5 * self.sd, np.abs(shown).astype(np.float64)
+            most = np.floor((size + 0.5) / (1 - width) * (1 + _SLIVER)).astype(np.int64)
+            least = np.ceil((size - 0.5) / (1 + width) * (1 - _SLIVER)).astype(np.int64)
+            least = np.where(shown == 0, -most, least)
+            low, high = np.where(shown < 0, -most, least), np.where(shown < 0, -least, most)
+        if not self.negative:
+            low, high = np.maximum(low, 0), np.maximum(high, 0)
+        return low, high
+
+    def far(self) -> float:
+        """Absolute noise treats all values alike; relative noise leaves hardly a large one as it is."""
+        if self.relative:
+            return 0.0
+        first, chances = self.steps(1)
+        return float(chances[-first])
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """Noise of mean 0 added to every cell, totals included, each on its own.
+
+    ``sd`` is the standard deviation before rounding to the table's last decimal: in the table's own unit,
+    or a share of each value if ``relative``. Uniform noise has hard ends, so that the public has hard
+    bounds; normal and Laplace noise have none. Rounding is symmetric, so every number is right on average,
+    unless ``clamp`` shows negative counts as 0.
+
+    >>> table = Table.from_counts([120, 45, 0])
+    >>> release = AdditiveNoise(sd=2, distribution="uniform").apply(table, np.random.default_rng(1))
+    >>> release.published.tolist(), (release.published - release.low)[:2].tolist()
+    ([120, 48, -2], [3, 3])
+    """
+
+    name: ClassVar[str] = "additive-noise"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    sd: float = 1.0
+    distribution: Literal["normal", "laplace", "uniform"] = "normal"
+    relative: bool = False
+    clamp: bool = False
+
+    def __post_init__(self) -> None:
+        if self.distribution not in DISTRIBUTIONS:
+            raise InputError(
+                f"Additive noise has no distribution {self.distribution!r}; "
+                f"{choices(str(self.distribution), DISTRIBUTIONS)}."
+            )
+        if type(self.sd) not in (int, float) or not 0 < self.sd < np.inf:
+            raise InputError(f"Additive noise needs a standard deviation above 0, not {self.sd!r}.")
+        if self.relative and self.distribution == "uniform" and 3**0.5 * self.sd >= 1:
+            raise InputError(
+                "Relative uniform noise needs a standard deviation below 0.577, so that it stays "
+                f"below the value itself; {self.sd!r} is more."
+            )
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Add noise to a table of counts or magnitudes."""
+        counts = table.kind == "count"
+        if self.clamp and not counts:
+            raise InputError("'clamp' of additive noise is for counts; a magnitude may be below 0.")
+        if rng is None and not self.relative:
+            # All empty cells would get the same noise, and could be told by it.
+            raise InputError(
+                "Noise that also moves empty cells needs a random generator ('rng'), since they have no "
+                "record keys; noise relative to the values leaves them empty."
+            )
+        words = uniform_words(table, rng, self._purpose())
+        sd = self.sd if self.relative else self.sd * 10**table.decimals
+        scale = np.abs(table.values) * sd if self.relative else sd
+        noise = np.rint(unit_noise(self.distribution, words) * scale).astype(np.int64)
+        if table.structural is not None:
+            noise = np.where(table.structural, 0, noise)
+        noisy = table.values + noise
+        if self.clamp:
+            noisy = np.maximum(noisy, 0)
+        channel = NoiseChannel(self.distribution, sd, self.relative, self.clamp, not counts)
+        published = safe_totals(table.axes, noisy, channel, table.structural, keyed=rng is None)
+        return released(
+            table,
+            self,
+            published.values,
+            low=np.maximum(published.low, -UNBOUNDED),
+            high=np.minimum(published.high, UNBOUNDED),
+            channel=channel if counts else None,
+            notes=(
+                self._note(),
+                say(
+                    "Totals have noise of their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the noisy numbers."
+                ),
+                *((say("Numbers below 0 are shown as 0."),) if self.clamp else ()),
+            ),
+        )
+
+    def _note(self) -> str:
+        words = {"distribution": self.distribution, "sd": self.sd}
+        if self.relative:
+            return say(
+                "Every number has random noise added: {distribution}, standard deviation {sd:g} of its "
+                "value, mean 0.",
+                **words,
+            )
+        return say(
+            "Every number has random noise added: {distribution}, standard deviation {sd:g}, mean 0.",
+            **words,
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {
+            "method": self.name,
+            "sd": self.sd,
+            "distribution": self.distribution,
+            "relative": self.relative,
+            "clamp": self.clamp,
+        }
+
+    def _purpose(self) -> str:
+        kind = "relative" if self.relative else "absolute"
+        return f"{self.name} {self.distribution} {kind} {float(self.sd)!r}"
+
+
+def unit_noise(distribution: str, words: npt.NDArray[np.uint64]) -> Floats:
+    """Noise of mean 0 and standard deviation 1 from uniform words."""
+    return _quantile(distribution, ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+
+
+def _quantile(distribution: str, share: Floats) -> Floats:
+    if distribution == "uniform":
+        return np.asarray(3**0.5 * (2 * share - 1))
+    if distribution == "laplace":
+        tail = np.log(2 * np.minimum(share, 1 - share)) / 2**0.5
+        return np.asarray(np.where(share < 0.5, tail, -tail))
+    from scipy.special import ndtri  # takes a while to import
+
+    return np.asarray(ndtri(share))
+
+
+def _below(distribution: str, at: Floats) -> Floats:
+    """The distribution function, at or below 0."""
+    if distribution == "uniform":
+        return np.maximum((at / 3**0.5 + 1) / 2, 0.0)
+    if distribution == "laplace":
+        return np.asarray(np.exp(2**0.5 * at) / 2)
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(at))

@@ -1,0 +1,248 @@
+"""Multiplicative noise on magnitudes: every holding's value times a number near, never at, one.
+
+Evans, Zayatz and Slanta (1998) give each holding a multiplier of its own, 10 percent up or down, say; a cell of
+one holding moves by all of that, a cell of many hardly at all, as ups and downs cancel. Massell and Funk (2007)
+make them cancel sooner by choosing directions within cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.keys import scramble
+from lustrum.model.records import Records
+from lustrum.model.text import say
+from lustrum.protect.method import Stage, released, uniform_words
+from lustrum.protect.totals.inner_table import InnerTable
+
+__all__ = ["MultiplicativeNoise", "balanced_directions", "shares_away"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+SHAPES = ("uniform", "triangular")
+LEVELS = ("holding", "cell")
+_SLIVER = 1e-12  # keeps bounds true where a division was rounded
+
+
+@dataclass(frozen=True)
+class MultiplicativeNoise:
+    """Multipliers between ``1 + low`` and ``1 + high`` or between ``1 - high`` and ``1 - low``.
+
+    Up and down are equally likely, so every number is right on average. ``shape`` spreads the distance from
+    1 evenly or, ``triangular``, mostly near ``low``.
+
+    On a table, ``level = "holding"`` multiplies the largest contributions that the table holds, each by
+    its holding's own multiplier, and all that is left of a cell by one of the cell; it needs a
+    generator, which must be the same for all tables of a release. ``level = "cell"`` multiplies whole cells,
+    by generator or record keys. Totals are added up. On records, ``measure`` is multiplied, and with
+    ``balance`` directions cancel within the cells of these variables.
+
+    >>> axis = Table.from_counts([1, 1]).axes
+    >>> table = Table(axis, np.array([1000, 500]), kind="magnitude")
+    >>> release = MultiplicativeNoise(level="cell").apply(table, np.random.default_rng(5))
+    >>> release.published.tolist(), release.low.tolist(), release.high.tolist()
+    ([1111, 555], [967, 483], [1307, 652])
+    """
+
+    name: ClassVar[str] = "multiplicative-noise"
+    stages: ClassVar[tuple[Stage, ...]] = ("microdata", "table")
+    low: float = 0.05
+    high: float = 0.15
+    shape: Literal["uniform", "triangular"] = "uniform"
+    level: Literal["holding", "cell"] = "holding"
+    measure: str = ""
+    balance: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for word, given, valid in (("shape", self.shape, SHAPES), ("level", self.level, LEVELS)):
+            if given not in valid:
+                raise InputError(
+                    f"Multiplicative noise has no {word} {given!r}; {choices(str(given), valid)}."
+                )
+        if not 0 <= self.low <= self.high < 1 or self.high <= 0:
+            raise InputError(
+                "Multiplicative noise needs 0 <= low <= high < 1 and high above 0, "
+                f"not {self.low!r} and {self.high!r}."
+            )
+        object.__setattr__(self, "balance", tuple(self.balance))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Multiply the inner cells of a table of magnitudes, and add its totals up."""
+        if table.kind != "magnitude":
+            raise InputError("Multiplicative noise protects magnitudes; this table holds counts.")
+        inner = InnerTable.of(table.axes, "Multiplicative noise")
+        values = inner.counts(table)
+        if values.size and int(values.min()) < 0:
+            raise InputError("Multiplicative noise needs magnitudes of 0 or more in every cell.")
+        if self.level == "cell":
+            words = inner.take(uniform_words(table, rng, self._purpose())).astype(np.uint64)
+            made = values + self._noise(values, words)
+        else:
+            made = self._by_holding(table, inner, values, rng)
+        return self._released(table, inner.added_up(made))
+
+    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+        """Multiply a measure of all records, holding by holding."""
+        if not self.measure:
+            raise InputError("Multiplicative noise on records needs the name of a 'measure'.")
+        described = records.dataset.measure(self.measure)
+        values = records.numbers[self.measure].astype(np.int64)
+        if values.size and int(values.min()) < 0:
+            raise InputError(f"Multiplicative noise needs values of 0 or more in {self.measure!r}.")
+        owner = np.arange(values.size)
+        if described.holding is not None:
+            owner = np.unique(records.ids[described.holding], return_inverse=True)[1].ravel()
+        words = rng.integers(0, 2**64, size=int(owner.max(initial=-1)) + 1, dtype=np.uint64)
+        away, sign = shares_away(words, self.low, self.high, self.shape)
+        if self.balance:
+            cell = _cells([records.codes[v] for v in self._variables(records)])
+            sign = balanced_directions(values, owner, cell, away, sign)
+        made = values + sign[owner] * np.floor(values * away[owner]).astype(np.int64)
+        return replace(records, numbers={**records.numbers, self.measure: made})
+
+    def publish(self, table: Table) -> Release:
+        """A table made from noisy records; counts are not touched by this method."""
+        if table.kind == "magnitude":
+            return self._released(table, table.values)
+        note = say("Counts are as they are; noise was added to magnitudes only.")
+        ends = table.values
+        return released(table, self, ends, low=ends, high=ends, notes=(note,))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {
+            "method": self.name,
+            "low": self.low,
+            "high": self.high,
+            "shape": self.shape,
+            "level": self.level,
+            **({"measure": self.measure} if self.measure else {}),
+            **({"balance": list(self.balance)} if self.balance else {}),
+        }
+
+    def _by_holding(
+        self, table: Table, inner: InnerTable, values: Ints, rng: np.random.Generator | None
+    ) -> Ints:
+        own = table.contributions
+        if own is None:
+            raise InputError(
+                "Multiplicative noise by holding needs a table with its largest contributions; "
+                "ask for them, or use level 'cell'."
+            )
+        if own.weight is not None:
+            raise InputError("Multiplicative noise by holding is for tables without weights.")
+        if rng is None:
+            raise InputError(
+                "Multiplicative noise by holding needs a random generator ('rng'): record keys do "
+                "not tell holdings apart."
+            )
+        secret = rng.bytes(16)
+        rest, made = values.copy(), values.copy()
+        for rank in range(own.value.shape[-1]):
+            part = inner.take(own.value[..., rank]).astype(np.int64)
+            holding = inner.take(own.holding[..., rank]).astype(np.int64)
+            part = np.where(holding >= 0, part, 0)
+            rest -= part
+            if bool((part < 0).any()) or bool((rest < 0).any()):
+                raise InputError(
+                    "Multiplicative noise by holding needs contributions of 0 or more."
+                )
+            made += self._noise(part, scramble(secret, holding.astype(np.uint64)))
+        words = rng.integers(0, 2**64, size=values.shape, dtype=np.uint64)
+        return made + self._noise(rest, words)
+
+    def _noise(self, values: Ints, words: Words) -> Ints:
+        """Cut off towards 0, so that the multiplier's ends hold for the whole number too."""
+        away, sign = shares_away(words, self.low, self.high, self.shape)
+        return sign * np.floor(values * away).astype(np.int64)
+
+    def _released(self, table: Table, published: Ints) -> Release:
+        shown = np.maximum(published, 0).astype(np.float64)
+        low = np.ceil(shown / (1 + self.high) * (1 - _SLIVER)).astype(np.int64)
+        high = np.floor(shown / (1 - self.high) * (1 + _SLIVER)).astype(np.int64)
+        return released(
+            table,
+            self,
+            published,
+            low=low,
+            high=high,
+            notes=(
+                say(
+                    "Values were multiplied by random numbers that differ from 1 by {low:.4g} to "
+                    "{high:.4g}, up or down; every number is right on average.",
+                    low=self.low,
+                    high=self.high,
+                ),
+                say(
+                    "A true number lies between the published one over {most:.6g} and over {least:.6g}.",
+                    most=1 + self.high,
+                    least=1 - self.high,
+                ),
+            ),
+        )
+
+    def _variables(self, records: Records) -> tuple[str, ...]:
+        for name in self.balance:
+            records.dataset.variable(name)
+        return self.balance
+
+    def _purpose(self) -> str:
+        return f"{self.name} {float(self.low)!r} {float(self.high)!r} {self.shape}"
+
+
+def shares_away(words: Words, low: float, high: float, shape: str) -> tuple[Floats, Ints]:
+    """How far from 1 each multiplier is, and on which side."""
+    sign = np.where(words >> np.uint64(63), 1, -1).astype(np.int64)
+    unit = ((words << np.uint64(1)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    if shape == "triangular":
+        unit = 1 - np.sqrt(1 - unit)
+    return low + (high - low) * unit, sign
+
+
+def balanced_directions(
+    values: Ints, owner: npt.NDArray[np.intp], cell: npt.NDArray[np.intp], away: Floats, sign: Ints
+) -> Ints:
+    """A direction for each holding so that noise cancels within cells.
+
+    In every cell the largest holding keeps its random direction; each next smaller one goes against the
+    noise that the cell has so far. A holding in several cells is counted where it is largest. To turn
+    all random directions round turns all of these round, so nothing is biased.
+    """
+    holdings = away.size
+    if holdings == 0:
+        return sign.copy()
+    pair, place = np.unique(cell.astype(np.int64) * holdings + owner, return_inverse=True)
+    sums = np.bincount(place.ravel(), weights=values, minlength=pair.size)
+    home, who = pair // holdings, pair % holdings
+    order = np.lexsort((home, -sums, who))
+    first = np.r_[True, who[order][1:] != who[order][:-1]]
+    order = order[first]
+    order = order[np.lexsort((who[order], -sums[order], home[order]))]
+    out = sign.copy()
+    noise, here = 0.0, -1
+    for k in order.tolist():
+        if home[k] != here:
+            noise, here = 0.0, int(home[k])
+        holder = int(who[k])
+        if noise != 0:
+            out[holder] = -1 if noise > 0 else 1
+        noise += float(out[holder] * np.floor(sums[k] * away[holder]))
+    return out
+
+
+def _cells(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+    """One number for every combination of codes."""
+    out = np.zeros(columns[0].size, dtype=np.int64)
+    for column in columns:
+        wide = out * (int(column.max(initial=0)) + 1) + column.astype(np.int64)
+        out = np.unique(wide, return_inverse=True)[1].ravel().astype(np.int64)
+    return out.astype(np.intp)

@@ -1,0 +1,1 @@
+"""Rounding: random, conventional, semi-controlled, of small counts only, and controlled."""

@@ -1,0 +1,281 @@
+"""Rounding of inner cells so that all published sums stay close: a local search for large tables.
+
+Every published number is the sum of rounded inner cells, so all tables add up and agree where they overlap.
+Each inner cell goes to one of its two neighbouring multiples of the base; which one is a matter of
+search. The largest error of a published sum comes first, then the sum of squared errors.
+
+Errors below the base in every sum mean that every sum, too, stands at a neighbouring multiple: that is
+zero-restricted controlled rounding (Cox 1987). It need not exist for three-way tables (Causey, Cox and
+Ernst 1985), but large ones leave so much choice that the search as a rule finds it. With
+``scope="small"`` only counts below the base are rounded, to 0 or the base, after the idea of Langsrud
+and Heldal (2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.model import InputError
+from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_start, polish, walk
+from lustrum.structure import Structure
+
+__all__ = ["InnerRounding", "Scope", "round_inner", "sums_of", "whole_base"]
+
+Ints = npt.NDArray[np.int64]
+Scope = Literal["all", "small"]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+_Pair: TypeAlias = tuple[Any, Any]
+
+_SLICE = 16  # sweeps between two looks at the caller's hooks
+_HOT, _COLD = 0.25, 0.011  # of the energy that one step of a cell in balance costs
+_POLISH = 4
+_FEWEST_STEPS, _STEPS_A_MARGIN = 20_000, 30
+
+
+@dataclass(frozen=True, eq=False)
+class InnerRounding:
+    """Rounded inner cells, and how far the published sums are from the true ones.
+
+    ``largest_error`` is over all published cells, inner ones included; ``squares`` is the sum of squared
+    errors over the distinct sums of several inner cells. These follow from the true counts: they are for
+    the agency, not for the public. ``kept`` says whether no published cell is further off than the goal.
+    """
+
+    inner: Ints
+    published: Ints
+    goal: int
+    largest_error: int
+    squares: int
+
+    def __repr__(self) -> str:
+        state = "within" if self.kept else "not within"
+        return f"InnerRounding({self.published.size} published cells, {state} {self.goal})"
+
+    @property
+    def kept(self) -> bool:
+        """Whether every published cell is within the goal."""
+        return self.largest_error <= self.goal
+
+
+def round_inner(
+    inner: npt.ArrayLike,
+    tables: Structure | Sparse,
+    base: int,
+    *,
+    rng: np.random.Generator,
+    scope: Scope = "all",
+    goal: int | None = None,
+    sweeps: int = 100,
+    inner_weight: float = 0.0,
+    progress: Callable[[float], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> InnerRounding:
+    """Round inner cells so that the published sums of them err as little as can be found.
+
+    ``tables`` is a structure, or a 0/1 matrix of published by inner cells. The search tries to
+    bring every sum within the ``goal``, by default ``base - 1``, and where it cannot, within the next
+    larger error. More ``sweeps`` make the squares smaller. ``inner_weight`` makes the squared errors
+    of inner cells count beside those of the sums. ``progress`` is called with the share done; when
+    ``stop`` answers yes, the best rounding so far is returned.
+
+    >>> from lustrum.structure import Structure
+    >>> tables = Structure.margins((4, 3), ["AB", "A", "B", ""])
+    >>> counts = [5, 1, 2, 0, 4, 7, 3, 1, 1, 8, 2, 2]
+    >>> made = round_inner(counts, tables, 3, rng=np.random.default_rng(1))
+    >>> made, bool(made.published[-1] == made.inner.sum())
+    (InnerRounding(20 published cells, within 2), True)
+    """
+    whole_base(base)
+    values = _counts(inner)
+    search = _Search.of(values, tables, base, scope, rng, inner_weight)
+    target = base - 1 if goal is None else goal
+    if type(target) is not int or target < 0:
+        raise InputError(f"The goal of rounding must be a whole number of 0 or more, not {goal!r}.")
+    if type(sweeps) is not int or sweeps < 0:
+        raise InputError(f"The number of sweeps must be a whole number, 0 or more, not {sweeps!r}.")
+    search.run(target, sweeps, progress, stop)
+    rounded = search.rounded(values)
+    true, shown = sums_of(values, tables), sums_of(rounded, tables)
+    return InnerRounding(
+        inner=rounded,
+        published=shown,
+        goal=target,
+        largest_error=int(np.abs(shown - true).max(initial=0)),
+        squares=search.squares,
+    )
+
+
+def whole_base(base: int) -> None:
+    """Refuse a base that nothing can be rounded to."""
+    if type(base) is not int or not 2 <= base < 2**20:
+        raise InputError(f"Controlled rounding needs a whole base from 2 to 2**20, not {base!r}.")
+
+
+@dataclass(eq=False)
+class _Search:
+    """The cells that can move and the sums they are part of, in the layout of the kernels."""
+
+    base: int
+    moving: Ints
+    residue: Ints
+    lean: npt.NDArray[np.float64]
+    by_cell: Sparse  # columns: the margins of each cell
+    by_margin: Sparse
+    error: Ints
+    up: npt.NDArray[np.int8]
+    state: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(
+        cls,
+        values: Ints,
+        tables: Structure | Sparse,
+        base: int,
+        scope: Scope,
+        rng: np.random.Generator,
+        inner_weight: float,
+    ) -> _Search:
+        if scope not in ("all", "small"):
+            raise InputError(f"The scope of rounding is 'all' or 'small', not {scope!r}.")
+        if not 0.0 <= inner_weight < np.inf:
+            raise InputError(f"The weight of inner cells must be 0 or more, not {inner_weight!r}.")
+        free = (values % base != 0) & ((values < base) | (scope == "all"))
+        moving = np.flatnonzero(free).astype(np.int64)
+        margins = _margins(tables, values.size, moving)
+        # A random order, so that neither the start nor the sweeps follow the lines of the table.
+        order = rng.permutation(moving.size)
+        by_cell = sparse.csc_array(margins)[:, order]
+        residue = values[moving[order]] % base
+        return cls(
+            base=base,
+            moving=moving[order],
+            residue=residue,
+            lean=(inner_weight * base * (base - 2 * residue)).astype(np.float64),
+            by_cell=by_cell,
+            by_margin=by_cell.tocsr(),
+            error=np.zeros(margins.shape[0], dtype=np.int64),
+            up=np.zeros(moving.size, dtype=np.int8),
+            state=rng.integers(0, 2**64, size=1, dtype=np.uint64),
+        )
+
+    @property
+    def squares(self) -> int:
+        """The sum of squared errors of all margins."""
+        return int(self.error @ self.error)
+
+    def rounded(self, values: Ints) -> Ints:
+        """All inner cells, those that can move at the multiple where they stand."""
+        made = values.copy()
+        made[self.moving] += self.base * self.up - self.residue
+        return made
+
+    def run(
+        self,
+        goal: int,
+        sweeps: int,
+        progress: Callable[[float], object] | None,
+        stop: Callable[[], bool] | None,
+    ) -> None:
+        """Start, anneal, repair, polish; never ends worse than it started."""
+        cells, lists = _pair(self.by_cell), _pair(self.by_margin)
+        greedy_start(*cells, self.error, self.up, self.residue, self.lean, self.base, self.state)
+        started = self._rank(goal), self.up.copy(), self.error.copy()
+        heats = self._temperatures(sweeps)
+        for done in range(0, sweeps, _SLICE):
+            if stop is not None and stop():
+                break
+            part = heats[done : done + _SLICE]
+            anneal(*cells, self.error, self.up, self.lean, self.base, part, self.state)
+            if progress is not None:
+                progress(min(done + _SLICE, sweeps) / (sweeps + 1))
+        if stop is None or not stop():
+            self._repair(goal, cells, lists)
+            most = max(goal, int(np.abs(self.error).max(initial=0)))
+            state = (self.error, self.up, self.lean)
+            polish(*cells, *lists, *state, self.base, most, _POLISH, self.state)
+        if started[0] < self._rank(goal):
+            _, self.up, self.error = started
+        if progress is not None:
+            progress(1.0)
+
+    def _repair(self, goal: int, cells: _Pair, lists: _Pair) -> None:
+        """Bring all errors within the goal, or within the least error above it that can be had."""
+        steps = _FEWEST_STEPS + _STEPS_A_MARGIN * self.error.size
+        aim = goal
+        while int(np.abs(self.error).max(initial=0)) > aim:
+            error, up = self.error.copy(), self.up.copy()
+            _, done = walk(*cells, *lists, error, up, self.base, aim, steps, self.state)
+            # What is left of a walk that did not arrive is as a rule closer than where it set out.
+            if done or _beyond(error, aim) < _beyond(self.error, aim):
+                self.error, self.up = error, up
+            aim += 1
+
+    def _rank(self, goal: int) -> tuple[int, float]:
+        worst = int(np.abs(self.error).max(initial=0))
+        return max(worst, goal), float(self.squares) + float(self.lean @ self.up)
+
+    def _temperatures(self, sweeps: int) -> npt.NDArray[np.float64]:
+        """From where about every tenth step is taken down to where hardly any is."""
+        each = self.by_cell.indices.size / max(self.moving.size, 1)
+        scale = max(each, 1.0) * self.base**2
+        return np.geomspace(_HOT * scale, _COLD * scale, max(sweeps, 1))[:sweeps]
+
+
+def _beyond(error: Ints, aim: int) -> int:
+    return int(np.count_nonzero(np.abs(error) > aim))
+
+
+def _pair(matrix: Sparse) -> _Pair:
+    """Pointers and entries in types that are always the same, so that kernels are compiled once."""
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+
+
+def _counts(inner: npt.ArrayLike) -> Ints:
+    values = np.asarray(inner)
+    if values.dtype.kind not in "iu" or (values.size and int(values.min()) < 0):
+        raise InputError("Controlled rounding needs inner cells that are whole counts, 0 or more.")
+    return values.astype(np.int64).ravel()
+
+
+def sums_of(values: Ints, tables: Structure | Sparse) -> Ints:
+    """All published cells from values of the inner cells, one table after the other."""
+    if isinstance(tables, Structure):
+        parts = [np.asarray(t, dtype=np.int64).ravel() for t in tables.published(values)]
+        return np.concatenate(parts)
+    made: Ints = sparse.csr_array(tables, dtype=np.int64) @ values
+    return made
+
+
+def _margins(tables: Structure | Sparse, inner: int, moving: Ints) -> Sparse:
+    """The sums of several inner cells over the cells that can move, each sum once."""
+    # Sums of random words tell sets of inner cells apart: equal ones are the same published cell.
+    words = np.random.default_rng(0).integers(0, 2**64, size=inner, dtype=np.uint64)
+    if isinstance(tables, Structure):
+        if inner != tables.inner:
+            raise InputError(
+                f"There are {tables.inner} inner cells, but {inner} values were given."
+            )
+        sizes = sums_of(np.ones(inner, dtype=np.int64), tables)
+        marks = np.concatenate([t.ravel() for t in tables.published(words)])
+        matrix = tables.restrict(moving).matrix
+    else:
+        whole = sparse.csr_array(tables)
+        if whole.shape[1] != inner or bool((whole.data != 1).any()):
+            raise InputError(
+                f"The matrix of published by inner cells must hold ones and have {inner} columns."
+            )
+        sizes = np.diff(whole.indptr)
+        summed = np.concatenate([[np.uint64(0)], np.cumsum(words[whole.indices], dtype=np.uint64)])
+        marks = summed[whole.indptr[1:]] - summed[whole.indptr[:-1]]
+        matrix = whole[:, moving]
+    matrix = sparse.csr_array(matrix)
+    several = np.flatnonzero((sizes > 1) & (np.diff(matrix.indptr) > 0))
+    _, once = np.unique(marks[several], return_index=True)
+    return matrix[several[np.sort(once)]]

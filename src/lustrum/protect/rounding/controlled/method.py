@@ -1,0 +1,291 @@
+"""Controlled rounding of one table or of several together: everything adds up, everything is a multiple.
+
+Every published number becomes an adjacent multiple of the base, multiples stay, and all relations hold
+(Cox and Ernst 1982). Where a table is a network, that is with one or two variables and subtotals along
+one of them at most, the nearest such table is found exactly, and one that is right on average can be
+drawn instead (Cox 1987). Other tables go to an integer program if they are small and to a search else; there
+an adjacent rounding need not exist (Causey, Cox and Ernst 1985), and some numbers may have to go further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.text import say
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
+from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds, published_bounds
+from lustrum.protect.rounding.controlled.two_way import nearest_rounding
+from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
+from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.totals.inner_table import InnerTable
+from lustrum.structure import Structure, complete_relations
+
+__all__ = ["ControlledRounding"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_NAME = "Controlled rounding"
+
+
+@dataclass(frozen=True)
+class ControlledRounding:
+    """Additive rounding to a base.
+
+    ``unbiased`` draws a table that is right on average instead of the nearest one, for tables that are
+    networks. ``small_only`` rounds nothing but inner counts below the base, to 0 or to the base, and keeps
+    sums close. The nearest table is that of least ``distance``: absolute (``l1``) or squared (``l2``).
+    A search that is cut after ``seconds`` returns the best it has found.
+
+    >>> table = Table.from_counts([[1, 5], [7, 0]])
+    >>> ControlledRounding(base=3).apply(table, rng=np.random.default_rng(1)).published.tolist()
+    [[0, 6], [6, 0]]
+    """
+
+    name: ClassVar[str] = "controlled-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    base: int = 3
+    distance: Literal["l1", "l2"] = "l1"
+    unbiased: bool = False
+    small_only: bool = False
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 2:
+            raise InputError(f"{_NAME} needs a whole base of 2 or more, not {self.base!r}.")
+        if self.distance not in ("l1", "l2"):
+            raise InputError(f"The distance is 'l1' or 'l2', not {self.distance!r}.")
+        switches: tuple[object, object] = (self.unbiased, self.small_only)
+        if tuple(map(type, switches)) != (bool, bool):
+            raise InputError("'unbiased' and 'small_only' must be true or false.")
+        if self.unbiased and self.small_only:
+            raise InputError(
+                "Rounding of small counts only is not unbiased; choose one of the two."
+            )
+        if not self.seconds > 0:
+            raise InputError(f"'seconds' must be a number above 0, not {self.seconds!r}.")
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Round one table of counts."""
+        inner = _checked(table)
+        chance = inner.generator(table, rng, str(self.to_mapping()))
+        network = None if self.small_only else _network(inner)
+        if network is None:
+            if self.unbiased:
+                raise InputError(
+                    "Unbiased controlled rounding is for one or two variables, with subtotals along one "
+                    "of them at most; this table is none of these."
+                )
+            return self._together([table], chance)[0]
+        counts = inner.counts(table)
+        if self.unbiased:
+            cells = network.unbiased(counts, self.base, chance)
+        else:
+            cells = network.nearest(counts, self.base, self.distance)
+        channel = RoundingChannel(self.base) if self.unbiased else None
+        return self._released(table, inner.added_up(cells), 0, channel)
+
+    def apply_all(
+        self, tables: Sequence[Table], rng: np.random.Generator | None = None
+    ) -> list[Release]:
+        """Round several tables over one population, so that shared cells agree and all relations hold."""
+        if not tables:
+            return []
+        if self.unbiased:
+            raise InputError("Unbiased controlled rounding is for one table, not for several.")
+        first, *_ = [_checked(table) for table in tables]
+        chance = first.generator(tables[0], rng, str(self.to_mapping()))
+        return self._together(tables, chance)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file; what is usual goes without saying."""
+        words: dict[str, Any] = {"method": self.name, "base": self.base}
+        if self.distance != "l1":
+            words["distance"] = self.distance
+        if self.unbiased:
+            words["unbiased"] = True
+        if self.small_only:
+            words["small_only"] = True
+        if self.seconds != 60.0:
+            words["seconds"] = self.seconds
+        return words
+
+    def _together(self, tables: Sequence[Table], rng: np.random.Generator) -> list[Release]:
+        structure = Structure.of_tables([table.axes for table in tables])
+        values = np.concatenate([table.values.ravel() for table in tables])
+        inner = _inner_counts(structure, values)
+        distance: Literal["absolute", "squares"] = (
+            "absolute" if self.distance == "l1" else "squares"
+        )
+        if inner is None:
+            if self.small_only:
+                raise InputError(
+                    "Rounding of small counts needs a table that shows all inner cells of the others."
+                )
+            made = round_published(
+                values,
+                complete_relations(structure),
+                self.base,
+                distance=distance,
+                seconds=self.seconds,
+            )
+        else:
+            made = round_system(
+                structure,
+                inner,
+                self.base,
+                rng=rng,
+                how="auto" if structure.rows <= EXACT_CELLS and not self.small_only else "search",
+                scope="small" if self.small_only else "all",
+                distance=distance,
+                seconds=self.seconds,
+            )
+        steps = int(made.steps.max(initial=0))
+        bounds = None
+        if self.small_only:
+            bounds = published_bounds(
+                made.published, structure, self.base, scope="small", inner=made.inner
+            )
+        parts, first = [], 0
+        for table in tables:
+            here = slice(first, first + table.values.size)
+            shape = table.shape
+            ends = None if bounds is None else tuple(b[here].reshape(shape) for b in bounds)
+            published = made.published[here].reshape(shape)
+            parts.append(self._released(table, published, steps, None, ends))
+            first = here.stop
+        return parts
+
+    def _released(
+        self,
+        table: Table,
+        published: Ints,
+        steps: int,
+        channel: Channel | None,
+        bounds: tuple[Ints, ...] | None = None,
+    ) -> Release:
+        if bounds is None:
+            low, high = multiple_bounds(published, self.base, steps)
+        else:
+            low, high = bounds
+        if table.structural is not None:
+            low, high = np.where(table.structural, 0, low), np.where(table.structural, 0, high)
+        return released(
+            table, self, published, channel=channel, low=low, high=high, notes=self._notes(steps)
+        )
+
+    def _notes(self, steps: int) -> tuple[str, ...]:
+        if self.small_only:
+            return (
+                say(
+                    "Counts from 1 to {most} are shown as 0 or {base}; totals are the sums of what is "
+                    "shown.",
+                    most=self.base - 1,
+                    base=self.base,
+                ),
+            )
+        far = (
+            say(
+                "Every number is rounded to a multiple of {base}, less than {far} away from the true one.",
+                base=self.base,
+                far=self.base,
+            )
+            if steps == 0
+            else say(
+                "Every number is rounded to a multiple of {base}, less than {far} away from the true one, "
+                "since no table of nearer numbers was found that adds up.",
+                base=self.base,
+                far=self.base * (steps + 1),
+            )
+        )
+        right = (say("The numbers are right on average."),) if self.unbiased else ()
+        return (far, *right, say("The rounded numbers add up to the rounded totals."))
+
+
+def _checked(table: Table) -> InnerTable:
+    """The inner cells of a table of counts whose totals are their sums."""
+    counts = whole_counts(table, _NAME)
+    inner = InnerTable.of(table.axes, _NAME)
+    if not np.array_equal(inner.added_up(inner.counts(table)), counts):
+        raise InputError(
+            f"{_NAME} needs totals that are the sums of their parts; a total of this table is not."
+        )
+    return inner
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A table that is a network: turned so that subtotals are along the rows."""
+
+    turned: bool
+    groups: tuple[tuple[int, ...], ...]
+    rows: bool
+    columns: bool
+    grand: bool
+
+    def nearest(self, counts: Ints, base: int, norm: Literal["l1", "l2"]) -> Ints:
+        made = nearest_rounding(self._turn(counts), base, norm=norm, **self._shown())
+        return self._turn(made.cells)
+
+    def unbiased(self, counts: Ints, base: int, rng: np.random.Generator) -> Ints:
+        return self._turn(unbiased_rounding(self._turn(counts), base, rng, **self._shown()))
+
+    def _turn(self, cells: Ints) -> Ints:
+        return np.ascontiguousarray(cells.T) if self.turned else cells
+
+    def _shown(self) -> dict[str, Any]:
+        return {
+            "groups": self.groups,
+            "rows": self.rows,
+            "columns": self.columns,
+            "grand": self.grand,
+        }
+
+
+def _network(inner: InnerTable) -> _Network | None:
+    """How a table is a network, or None."""
+    if len(inner.order) not in (1, 2):
+        return None
+    subtotals, total = [], []
+    for below, size in zip(inner.below, inner.shape, strict=True):
+        sets = {
+            tuple(np.sort(part).tolist()) for part in np.split(below.indices, below.indptr[1:-1])
+        }
+        total.append(any(len(s) == size for s in sets))
+        subtotals.append(tuple(sorted(s for s in sets if 1 < len(s) < size)))
+    if len(inner.order) == 1:
+        if not _nested(subtotals[0]):
+            return None
+        return _Network(False, subtotals[0], rows=False, columns=False, grand=total[0])
+    turned = bool(subtotals[1])
+    if turned and subtotals[0]:
+        return None
+    groups = subtotals[1] if turned else subtotals[0]
+    if not _nested(groups):
+        return None
+    rows, columns = (total[0], total[1]) if turned else (total[1], total[0])
+    return _Network(turned, groups, rows, columns, grand=rows and columns)
+
+
+def _nested(groups: Sequence[tuple[int, ...]]) -> bool:
+    sets = [frozenset(group) for group in groups]
+    return all(a <= b or b <= a or not a & b for i, a in enumerate(sets) for b in sets[i + 1 :])
+
+
+def _inner_counts(structure: Structure, values: Ints) -> Ints | None:
+    """The inner cells of the hidden cube, where all of them are published somewhere."""
+    matrix = structure.matrix
+    single = np.flatnonzero(np.diff(matrix.indptr) == 1)
+    cells = matrix.indices[matrix.indptr[single]]
+    if np.unique(cells).size < structure.inner:
+        return None
+    inner = np.zeros(structure.inner, dtype=np.int64)
+    inner[cells] = values[single]
+    return inner

@@ -1,0 +1,212 @@
+"""Unbiased controlled rounding of one-way and two-way tables (Cox 1987), in whole numbers throughout.
+
+The published numbers are the flows of a circulation (see ``two_way``). Where one
+of them at a node is no multiple of the base, another one is none either; so whoever walks along such
+numbers closes a cycle. Along it, all numbers can move up or down together and the table still adds up. The
+first multiple is reached after ``up`` steps the one way or ``down`` steps the other; going up has the
+probability ``down / (up + down)``, which leaves every mean as it was. Each move makes one more number a
+multiple, so the walk ends.
+
+Every published number, totals too, becomes one of its two adjacent multiples and is right on average. Two
+values with a known mean have known probabilities: up with ``r / b``. Each number on its own is therefore
+published as by :class:`~lustrum.protect.rounding.random.RoundingChannel`, exactly; together they add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.protect.rounding.controlled.two_way import Layout, checked_counts, layout_of
+
+__all__ = ["decision_of_word", "round_by_decisions", "unbiased_rounding"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+Decide = Callable[[int, int], bool]
+"""Up or not, told how many units up and how many down a cycle can move."""
+
+
+def unbiased_rounding(
+    values: npt.ArrayLike,
+    base: int,
+    rng: np.random.Generator,
+    *,
+    groups: Sequence[Sequence[int]] = (),
+    rows: bool = True,
+    columns: bool = True,
+    grand: bool = True,
+) -> Ints:
+    """Rounded inner cells; they and all published totals are adjacent multiples and right on average.
+
+    The totals of the rounded table are the sums of its cells. Chance is whole numbers from the generator,
+    so that the means are exact to the last digit.
+
+    >>> rounded = unbiased_rounding([[1, 5], [7, 0]], 3, np.random.default_rng(1))
+    >>> rounded.tolist(), rounded.sum(axis=1).tolist()
+    ([[3, 3], [6, 0]], [6, 6])
+    """
+    cells = checked_counts(values, base)
+    layout = layout_of(cells, groups, rows, columns, grand)
+    true = layout.published(cells)
+    residue = true % base
+    moving = np.flatnonzero(residue)
+    left = residue[moving]
+    while True:
+        open_ = (left > 0) & (left < base)
+        if not open_.any():
+            break
+        # One word a cell is enough unless one of them is turned down, about once in 2**62 draws.
+        words = rng.integers(0, 2**64, size=int(open_.sum()), dtype=np.uint64)
+        _walk(layout.tail[moving], layout.head[moving], left, base, layout.nodes, words)
+    true[moving] += left - residue[moving]
+    return layout.inner(true).reshape(cells.shape)
+
+
+def round_by_decisions(layout: Layout, values: Ints, base: int, decide: Decide) -> Ints:
+    """The same walk in plain steps, with the decisions made by whoever asks; all published numbers.
+
+    ``decide(up, down)`` says whether the cycle at hand goes up; in the method it does so with probability
+    ``down / (up + down)``.
+    """
+    true = layout.published(values)
+    left = true % base
+    tail, head = layout.tail.tolist(), layout.head.tolist()
+    around: list[list[int]] = [[] for _ in range(layout.nodes)]
+    for arc in np.flatnonzero(left).tolist():
+        around[tail[arc]].append(arc)
+        if head[arc] != tail[arc]:
+            around[head[arc]].append(arc)
+    for start in range(layout.nodes):
+        nodes, arcs = [start], list[int]()
+        while True:
+            node = nodes[-1]
+            arc = _next_arc(around[node], left, base, arcs[-1] if arcs else -1)
+            if arc < 0:
+                break
+            arcs.append(arc)
+            end = head[arc] if tail[arc] == node else tail[arc]
+            if end not in nodes:
+                nodes.append(end)
+                continue
+            first = nodes.index(end)
+            cycle = np.array(arcs[first:])
+            forward = np.array([tail[a] for a in arcs[first:]]) == np.array(nodes[first:])
+            room = np.where(forward, base - left[cycle], left[cycle])
+            room_back = base - room
+            up, down = int(room.min()), int(room_back.min())
+            step = up if decide(up, down) else -down
+            left[cycle] += np.where(forward, step, -step)
+            del nodes[first + 1 :], arcs[first:]
+    return true - true % base + left
+
+
+def _next_arc(around: list[int], left: Ints, base: int, came_by: int) -> int:
+    """The last arc at a node that is no multiple yet, and by which one did not come; -1 without any."""
+    k = len(around) - 1
+    while k >= 0:
+        arc = around[k]
+        if left[arc] in (0, base):
+            around[k] = around[-1]
+            around.pop()
+            k = min(k, len(around) - 1)
+        elif arc == came_by:
+            k -= 1
+        else:
+            return arc
+    return -1
+
+
+def decision_of_word(word: int, up: int, down: int) -> bool | None:
+    """A uniform 64-bit word as a decision with the exact probability, or None: take another word."""
+    if word >= 2**64 - 2**64 % (up + down):
+        return None
+    return word % (up + down) < down
+
+
+@compiled
+def _walk(  # pragma: no cover
+    tail: Any, head: Any, left: Any, base: int, count: int, words: Any
+) -> int:
+    """Round ``left``, the residues on the arcs, in place, as far as the words last; how many were used."""
+    size = np.zeros(count, dtype=np.int64)
+    for arc in range(tail.size):
+        if 0 < left[arc] < base:
+            size[tail[arc]] += 1
+            if head[arc] != tail[arc]:
+                size[head[arc]] += 1
+    begin = np.zeros(count + 1, dtype=np.int64)
+    begin[1:] = np.cumsum(size)
+    around = np.empty(begin[count], dtype=np.int64)
+    size[:] = 0
+    for arc in range(tail.size):
+        if 0 < left[arc] < base:
+            around[begin[tail[arc]] + size[tail[arc]]] = arc
+            size[tail[arc]] += 1
+            if head[arc] != tail[arc]:
+                around[begin[head[arc]] + size[head[arc]]] = arc
+                size[head[arc]] += 1
+
+    place = np.full(count, -1, dtype=np.int64)
+    nodes = np.empty(count + 1, dtype=np.int64)
+    arcs = np.empty(count + 1, dtype=np.int64)
+    most = np.uint64(0xFFFFFFFFFFFFFFFF)
+    used = 0
+    for start in range(count):
+        nodes[0] = start
+        place[start] = 0
+        length = 0  # arcs walked; node number ``length`` is where one stands
+        while True:
+            node = nodes[length]
+            came_by = arcs[length - 1] if length else -1
+            found = -1
+            at, last = begin[node], size[node] - 1
+            k = last
+            while k >= 0:
+                arc = around[at + k]
+                if left[arc] == 0 or left[arc] == base:
+                    around[at + k] = around[at + last]
+                    last -= 1
+                    k = min(k, last)
+                elif arc == came_by:
+                    k -= 1
+                else:
+                    found = arc
+                    break
+            size[node] = last + 1
+            if found < 0:
+                break
+            arcs[length] = found
+            length += 1
+            end = head[found] if tail[found] == node else tail[found]
+            if place[end] < 0:
+                nodes[length] = end
+                place[end] = length
+                continue
+            first = place[end]
+            up, down = base, base
+            for k in range(first, length):
+                room = left[arcs[k]]
+                if tail[arcs[k]] == nodes[k]:
+                    room = base - room
+                up = min(up, room)
+                down = min(down, base - room)
+            total = np.uint64(up + down)
+            while used < words.size and most - words[used] < (most % total + np.uint64(1)) % total:
+                used += 1
+            if used == words.size:
+                return used
+            step = up if words[used] % total < np.uint64(down) else -down
+            used += 1
+            for k in range(first, length):
+                left[arcs[k]] += step if tail[arcs[k]] == nodes[k] else -step
+                if k > first:
+                    place[nodes[k]] = -1
+            length = first
+        place[start] = -1
+    return used

@@ -1,0 +1,115 @@
+"""Conventional rounding: every count to the nearest multiple of a base.
+
+There is no chance in it, so the same count is the same in every table without keys. It is biased for a
+table of small counts, and it protects less than random rounding to the same base: a published number
+leaves ``base`` true ones, where random rounding leaves nearly twice as many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
+from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.totals.safe import safe_totals
+
+__all__ = ["ConventionalRounding", "NearestChannel", "round_to_nearest"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NearestChannel:
+    """``P(published | true)`` of rounding to the nearest multiple: one value has probability 1."""
+
+    base: int
+
+    def transitions(self, true: Ints) -> Transitions:
+        """One entry per value."""
+        true = np.asarray(true, dtype=np.int64)
+        return Transitions(
+            np.arange(true.size, dtype=np.intp),
+            round_to_nearest(true, self.base),
+            np.ones(true.size),
+        )
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """Half a base on either side, not below zero; low above high where nothing leads to."""
+        published = np.asarray(published, dtype=np.int64)
+        possible = (published >= 0) & (published % self.base == 0)
+        below = self.base // 2
+        low = np.maximum(published - below, 0)
+        high = published + (self.base - 1 - below)
+        return np.where(possible, low, published + 1), np.where(possible, high, published - 1)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """One residue in ``base`` stays: the mean diagonal over whole classes of residues."""
+        return 1.0 / self.base
+
+
+@dataclass(frozen=True)
+class ConventionalRounding:
+    """Every count, totals included, becomes the nearest multiple of the base; halves go up.
+
+    A half exists for an even base only: to base 10 the count 5 becomes 10 and 4 becomes 0. Where totals
+    rounded on their own would pin an inner cell down to one value,
+    :mod:`~lustrum.protect.totals.safe` steps in.
+
+    >>> ConventionalRounding(base=5).apply(Table.from_counts([2, 3, 7, 8])).published.tolist()
+    [0, 5, 5, 10]
+    """
+
+    name: ClassVar[str] = "conventional-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    base: int = 3
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 2:
+            raise InputError(
+                f"Conventional rounding needs a whole base of 2 or more, not {self.base!r}."
+            )
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Round a table of counts; no chance is needed."""
+        counts = whole_counts(table, "Conventional rounding")
+        channel = NearestChannel(self.base)
+        rounded = round_to_nearest(counts, self.base)
+        published = safe_totals(table.axes, rounded, channel, table.structural)
+        return released(
+            table,
+            self,
+            published.values,
+            low=published.low,
+            high=published.high,
+            channel=channel,
+            notes=(
+                say("Every number is rounded to the nearest multiple of {base}.", base=self.base)
+                if self.base % 2
+                else say(
+                    "Every number is rounded to the nearest multiple of {base}, halves up.",
+                    base=self.base,
+                ),
+                say(
+                    "Totals are rounded on their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the rounded numbers."
+                ),
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {"method": self.name, "base": self.base}
+
+
+def round_to_nearest(values: Ints, base: int) -> Ints:
+    """The nearest multiple of a base, halves up.
+
+    >>> round_to_nearest(np.array([4, 5, 14, 15]), 10).tolist()
+    [0, 10, 10, 20]
+    """
+    return np.asarray((values + base // 2) // base * base)

@@ -1,0 +1,111 @@
+"""Unbiased random rounding (Shlomo, Antal, Elliot 2015, section 3.2).
+
+A count ``x`` with residue ``r = x mod b`` becomes ``x - r + b`` with probability ``r / b`` and ``x - r``
+otherwise; multiples of ``b`` stay. Driven by record keys, a cell is rounded alike in every table, run and
+engine, so that asking again tells nothing new (Fraser and Wooton 2005).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.totals.safe import safe_totals
+
+__all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RoundingChannel:
+    """``P(published | true)`` of unbiased random rounding to a base."""
+
+    base: int
+
+    def transitions(self, true: Ints) -> Transitions:
+        """Two entries per value, or one for a multiple of the base."""
+        rows = np.arange(true.size, dtype=np.intp)
+        residue = true % self.base
+        down = Transitions(rows, true - residue, 1.0 - residue / self.base)
+        moving = residue > 0
+        return Transitions(
+            np.concatenate((down.origin, rows[moving])),
+            np.concatenate((down.published, (true - residue + self.base)[moving])),
+            np.concatenate((down.probability, residue[moving] / self.base)),
+        )
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """Within less than one base, and not below zero."""
+        return np.maximum(published - self.base + 1, 0), published + self.base - 1
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """One residue in ``base`` stays: the mean diagonal over whole classes of residues."""
+        return 1.0 / self.base
+
+
+@dataclass(frozen=True)
+class RandomRounding:
+    """Unbiased random rounding of every cell, totals included, each on its own.
+
+    ``apply`` uses the table's cell keys; a table without keys needs a generator. Totals are rounded like
+    any other cell, so that the same cell is the same in every table. Where totals rounded on
+    their own would pin an inner cell down to one value, :mod:`~lustrum.protect.totals.safe` steps in.
+
+    >>> table = Table.from_counts([[1, 5], [7, 0]])
+    >>> release = RandomRounding(base=3).apply(table, rng=np.random.default_rng(1))
+    >>> bool((release.published % 3 == 0).all())
+    True
+    """
+
+    name: ClassVar[str] = "random-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    base: int = 3
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 2:
+            raise InputError(f"Random rounding needs a whole base of 2 or more, not {self.base!r}.")
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Round a table of counts."""
+        counts = whole_counts(table, "Random rounding")
+        words = uniform_words(table, rng, f"{self.name} {self.base}")
+        channel = RoundingChannel(self.base)
+        rounded = round_randomly(counts, self.base, words)
+        published = safe_totals(table.axes, rounded, channel, table.structural, keyed=rng is None)
+        return released(
+            table,
+            self,
+            published.values,
+            low=published.low,
+            high=published.high,
+            channel=channel,
+            notes=(
+                say(
+                    "Every number is randomly rounded to a multiple of {base}: it is less than {base} "
+                    "away from the true one, and right on average.",
+                    base=self.base,
+                ),
+                say(
+                    "Totals are rounded on their own, so the numbers may not add up to them; a total "
+                    "that does add up may be the sum of the rounded numbers."
+                ),
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {"method": self.name, "base": self.base}
+
+
+def round_randomly(values: Ints, base: int, words: npt.NDArray[np.uint64]) -> Ints:
+    """Round counts to adjacent multiples of a base, driven by uniform 64-bit words."""
+    residue = values % base
+    thresholds = np.array([(r << 64) // base for r in range(base)], dtype=np.uint64)
+    return values - residue + np.where(words < thresholds[residue], base, 0)

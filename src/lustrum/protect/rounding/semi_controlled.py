@@ -1,0 +1,226 @@
+"""Semi-controlled random rounding (Shlomo, Antal and Elliot 2015, section 3.2).
+
+Random rounding of each cell by itself moves the total of a table by chance. Here the number of cells of
+each residue that go up is fixed at what is expected, for the whole table or for each slice of it, and
+chance only says which cells these are. The paper rounds an expected number to the nearest; here
+systematic sampling rounds it up or down without bias. So
+
+- every cell goes up with probability residue / base, exactly as in plain random rounding,
+- of each residue the expected number of cells goes up, up or down to the next whole number,
+- the total of the table, or of each slice, becomes a multiple of the base next to the true one, and
+  stays as it is if it is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.model.text import say
+from lustrum.protect.additive.apportion import systematic
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.rounding.random import RoundingChannel, round_randomly
+from lustrum.protect.totals.axis_parts import AxisParts
+from lustrum.protect.totals.summed import added_totals
+
+__all__ = ["SemiControlledRounding", "round_by_slices"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class SemiControlledRounding:
+    """Random rounding that keeps the total of the table, or of each category of some axes.
+
+    ``over`` is ``"table"``, or the names of the axes whose totals are kept: ``("area",)`` keeps the total of
+    every area, ``("area", "sex")`` that of every sex in every area. With ``overall`` the total of all
+    slices is kept too; the price is that the rounding of a slice then depends on the other slices.
+
+    Totals shown are the sums of the rounded cells. Chance comes from the table's cell keys or from a
+    generator. With keys the same slice is rounded alike in every table (without ``overall``), but a cell
+    may differ between tables that slice it differently.
+
+    >>> table = Table.from_counts([[1, 1, 1], [2, 2, 2]], names=["area", "faith"])
+    >>> method = SemiControlledRounding(base=3, over=("area",))
+    >>> method.apply(table, rng=np.random.default_rng(1)).published.sum(axis=1).tolist()
+    [3, 6]
+    """
+
+    name: ClassVar[str] = "semi-controlled-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    base: int = 3
+    over: Literal["table"] | tuple[str, ...] = "table"
+    overall: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 2:
+            raise InputError(
+                f"Semi-controlled rounding needs a whole base of 2 or more, not {self.base!r}."
+            )
+        if self.over == "table":
+            return
+        names: Any = self.over
+        if (
+            not isinstance(names, (tuple, list))
+            or not names
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise InputError(
+                "Semi-controlled rounding keeps the totals over the whole 'table' or over a list of "
+                f"names of axes, not {names!r}."
+            )
+        object.__setattr__(self, "over", tuple(names))
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Round a table of counts."""
+        counts = whole_counts(table, "Semi-controlled rounding")
+        words = uniform_words(table, rng, f"{self.name} {self.base}")
+        kept = self._kept(table)
+        published = round_randomly(counts, self.base, words)  # totals that nothing adds up to
+        inner = table.inner
+        slices, number = _slices(table, kept)
+        starts, order = self._starts(table, slices, number, rng)
+        published[inner] = round_by_slices(
+            counts[inner], self.base, slices, words[inner], starts, order
+        )
+        channel = RoundingChannel(self.base)
+        added = added_totals(table.axes, published, *channel.support(published))
+        radius = (self.base - 1) * self._kept_sums(table, kept)
+        where = (
+            say("the whole table")
+            if self.over == "table"
+            else say("each of {names}", names=" x ".join(self.over))
+        )
+        return released(
+            table,
+            self,
+            added.values,
+            low=np.maximum(added.low, added.values - radius),
+            high=np.minimum(added.high, added.values + radius),
+            channel=channel,
+            notes=(
+                say(
+                    "Every number is randomly rounded to a multiple of {base}: it is less than {base} "
+                    "away from the true one, and right on average.",
+                    base=self.base,
+                ),
+                say("Totals are the sums of the rounded numbers."),
+                say(
+                    "The total of {where} is less than {base} away from the true one.",
+                    where=where,
+                    base=self.base,
+                ),
+                *((say("So is that of all of them."),) if self.overall else ()),
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        over = self.over if self.over == "table" else list(self.over)
+        return {"method": self.name, "base": self.base, "over": over, "overall": self.overall}
+
+    def _kept(self, table: Table) -> tuple[int, ...]:
+        """The positions of the axes whose totals are kept."""
+        names = [axis.name for axis in table.axes]
+        wanted = () if self.over == "table" else self.over
+        for name in wanted:
+            if name not in names:
+                raise InputError(
+                    f"The table has no axis {name!r} over which to keep totals; "
+                    f"{choices(name, names)}."
+                )
+        return tuple(names.index(name) for name in wanted)
+
+    def _starts(
+        self, table: Table, slices: Ints, number: int, rng: np.random.Generator | None
+    ) -> tuple[Ints, Ints | None]:
+        """Where sampling starts in each slice, or once for all with the order of the slices."""
+        if rng is not None:
+            if self.overall:
+                return rng.integers(0, self.base, size=1), rng.permutation(number)
+            return rng.integers(0, self.base, size=number), None
+        assert table.keys is not None  # the words came from them
+        keys = np.zeros(number, dtype=np.uint64)
+        np.add.at(keys, slices, table.keys[table.inner])
+        purpose = f"{self.name} {self.base} start"
+        if self.overall:
+            places = np.argsort(cell_words(keys, purpose), kind="stable")
+            order = np.empty(number, dtype=np.int64)
+            order[places] = np.arange(number)
+            return self._below_base(cell_words(keys.sum(keepdims=True), purpose)), order
+        return self._below_base(cell_words(keys, purpose)), None
+
+    def _below_base(self, words: Words) -> Ints:
+        return np.array([(int(word) * self.base) >> 64 for word in words], dtype=np.int64)
+
+    def _kept_sums(self, table: Table, kept: tuple[int, ...]) -> Ints:
+        """For each cell, of how many kept totals or single cells it is the sum."""
+        cells = np.ones((), dtype=np.int64)
+        sums = np.ones((), dtype=np.int64)
+        whole = np.ones((), dtype=np.bool_)
+        everything = np.ones((), dtype=np.bool_)
+        for position, axis in enumerate(table.axes):
+            parts = AxisParts.of(axis)
+            held = np.array([max(len(h), 1) for h in parts.held], dtype=np.int64)
+            full = held == parts.inner.size
+            cells = cells[..., None] * held
+            sums = sums[..., None] * (held if position in kept else 1)
+            whole = whole[..., None] & (True if position in kept else full)
+            everything = everything[..., None] & full
+        if self.overall:
+            sums = np.where(everything, 1, sums)
+        return np.asarray(np.where(whole, sums, cells))
+
+
+def round_by_slices(
+    values: Ints,
+    base: int,
+    slices: Ints,
+    words: Words,
+    starts: Ints,
+    order: Ints | None = None,
+) -> Ints:
+    """Round counts to adjacent multiples so that the total of each slice becomes an adjacent one.
+
+    Within a slice the cells stand by residue, and by word within a residue; ``starts`` says where sampling
+    begins in each slice. With ``order``, the place of each slice among all, it begins once, and the
+    total of all slices becomes an adjacent multiple too.
+    """
+    residue = values % base
+    down = values - residue
+    if not values.size:
+        return down
+    group = slices if order is None else order[slices]
+    ranked = np.argsort(words, kind="stable")
+    ranked = ranked[np.argsort((group * base + residue)[ranked], kind="stable")]
+    sizes = residue[ranked]
+    if order is None:
+        before = np.cumsum(sizes) - sizes
+        own = group[ranked]
+        first = np.searchsorted(own, own, side="left")
+        start: int | Ints = starts[own] - before[first]
+    else:
+        start = int(starts[0])
+    up = np.empty(values.size, dtype=np.bool_)
+    up[ranked] = systematic(sizes, base, start)
+    return np.asarray(down + np.where(up, base, 0))
+
+
+def _slices(table: Table, kept: tuple[int, ...]) -> tuple[Ints, int]:
+    """The number of the slice of each inner cell, and how many slices there are."""
+    slices = np.zeros((1,) * len(table.axes), dtype=np.int64)
+    number = 1
+    for position in kept:
+        inner = table.axes[position].inner
+        shape = [1] * len(table.axes)
+        shape[position] = inner.size
+        slices = slices * int(inner.sum()) + (np.cumsum(inner) - 1).reshape(shape)
+        number *= int(inner.sum())
+    return np.broadcast_to(slices, table.shape)[table.inner], number

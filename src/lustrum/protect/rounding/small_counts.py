@@ -1,0 +1,141 @@
+"""Rounding of small counts only: a count below the base becomes 0 or the base, all others stay.
+
+Nobody sees a count of 1 or 2, and large counts keep their value. Each cell is rounded by itself, and
+totals are the sums of what is published, so that the table is additive and a total cannot give a
+small count away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.text import say
+from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.rounding.random import round_randomly
+from lustrum.protect.totals.summed import added_totals
+
+__all__ = ["SmallCountChannel", "SmallCountRounding", "round_small_counts"]
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+How = Literal["nearest", "random"]
+
+
+@dataclass(frozen=True)
+class SmallCountChannel:
+    """``P(published | true)`` of rounding small counts, to the nearest or at random."""
+
+    base: int
+    how: How = "nearest"
+
+    def transitions(self, true: Ints) -> Transitions:
+        """One entry per value; two for a small count that is rounded at random."""
+        true = np.asarray(true, dtype=np.int64)
+        rows = np.arange(true.size, dtype=np.intp)
+        if self.how == "nearest":
+            return Transitions(rows, _nearest(true, self.base), np.ones(true.size))
+        small = true < self.base
+        up = small & (true > 0)
+        return Transitions(
+            np.concatenate((rows, rows[up])),
+            np.concatenate((np.where(small, 0, true), np.full(int(up.sum()), self.base))),
+            np.concatenate((np.where(small, 1.0 - true / self.base, 1.0), true[up] / self.base)),
+        )
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """A span for 0 and for the base, one value above; low above high where nothing leads to."""
+        published = np.asarray(published, dtype=np.int64)
+        first_up = self.base - self.base // 2 if self.how == "nearest" else 1
+        last_down = first_up - 1 if self.how == "nearest" else self.base - 1
+        low = np.where(published == self.base, first_up, published)
+        high = np.where(published == 0, last_down, published)
+        possible = (published == 0) | (published >= self.base)
+        return np.where(possible, low, published + 1), np.where(possible, high, published - 1)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        """The share of values that stay: none from 1 to ``base - 1``, and all others.
+
+        Without a highest value that is all but a few, and the share is 1.
+        """
+        if highest is None:
+            return 1.0
+        values = highest - lowest + 1
+        moved = max(0, min(highest, self.base - 1) - max(lowest, 1) + 1)
+        return (values - moved) / values if values > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class SmallCountRounding:
+    """Counts below ``base`` become 0 or ``base``; totals are the sums of the published numbers.
+
+    ``how="nearest"`` sends a count of half the base or more up, which needs no chance and is biased.
+    ``how="random"`` sends a count ``x`` up with probability ``x / base``, which is right on average; it uses
+    the table's cell keys, or a generator.
+
+    >>> SmallCountRounding(base=3).apply(Table.from_counts([0, 1, 2, 3, 40])).published.tolist()
+    [0, 0, 3, 3, 40]
+    """
+
+    name: ClassVar[str] = "small-count-rounding"
+    stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    base: int = 3
+    how: How = "nearest"
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 2:
+            raise InputError(
+                f"Rounding of small counts needs a whole base of 2 or more, not {self.base!r}."
+            )
+        if self.how not in ("nearest", "random"):
+            raise InputError(
+                f"Small counts are rounded to the 'nearest' or at 'random', not {self.how!r}."
+            )
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Round the small counts of a table and add the totals up."""
+        counts = whole_counts(table, "Rounding of small counts")
+        words = None
+        if self.how == "random":
+            words = uniform_words(table, rng, f"{self.name} {self.base}")
+        channel = SmallCountChannel(self.base, self.how)
+        rounded = round_small_counts(counts, self.base, words)
+        published = added_totals(table.axes, rounded, *channel.support(rounded))
+        how = (
+            say("at random, and right on average") if self.how == "random" else say("to the nearer")
+        )
+        return released(
+            table,
+            self,
+            published.values,
+            low=published.low,
+            high=published.high,
+            channel=channel,
+            notes=(
+                say(
+                    "A number below {base} is rounded to 0 or {base}, {how}; larger ones are as counted.",
+                    base=self.base,
+                    how=how,
+                ),
+                say("Totals are the sums of the published numbers."),
+            ),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {"method": self.name, "base": self.base, "how": self.how}
+
+
+def round_small_counts(values: Ints, base: int, words: Words | None = None) -> Ints:
+    """Counts below the base to 0 or the base: to the nearer, or by uniform words without bias."""
+    if words is None:
+        return _nearest(values, base)
+    return np.where(values < base, round_randomly(values, base, words), values)
+
+
+def _nearest(values: Ints, base: int) -> Ints:
+    return np.where(values < base, (values + base // 2) // base * base, values)

@@ -1,0 +1,253 @@
+"""The inner cells of a table, which margins of them are kept, and what kept margins tell of a cell.
+
+Methods that move people between inner cells work on a plain array without totals. The order of its axes
+is that of their names, and the order along an axis that of the codes, so that a turned or sorted
+table is protected alike. All other cells of the table are sums of inner ones and are added up again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.fibre.margins import junction_tree
+from lustrum.model import InputError, Table, TableAxis
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.protect.totals.axis_parts import AxisParts
+
+__all__ = ["InnerTable", "Keep", "kept_names"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Axes = tuple[int, ...]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+Keep = tuple[tuple[str, ...], ...]
+"""Margins to keep, each by the names of its variables."""
+
+
+def kept_names(keep: object, method: str) -> Keep:
+    """Margins from the words of a policy file: each a list of names, or names parted by commas.
+
+    >>> kept_names(["area, age", ["age", "sex"]], "a method")
+    (('area', 'age'), ('age', 'sex'))
+    """
+    sentence = (
+        f"'keep' of {method} lists margins, each by its variables, such as 'area, age'; "
+        "this list is written otherwise."
+    )
+    if isinstance(keep, str) or not isinstance(keep, Sequence):
+        raise InputError(sentence)
+    margins = []
+    for margin in keep:
+        names = margin.split(",") if isinstance(margin, str) else margin
+        if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+            raise InputError(sentence)
+        margins.append(tuple(n.strip() for n in names if n.strip()))
+    return tuple(margins)
+
+
+@dataclass(frozen=True, eq=False)
+class InnerTable:
+    """Inner cells in the order of names and codes, and how every cell of the table adds up from them.
+
+    ``order[k]`` is the axis of the table that comes ``k``-th here; ``below[k]`` has a 1 where a
+    category of the table holds an inner one; ``places[k]`` says where the inner ones stand in the table.
+    """
+
+    axes: tuple[TableAxis, ...]
+    order: tuple[int, ...]
+    places: tuple[npt.NDArray[np.intp], ...]
+    below: tuple[Sparse, ...]
+
+    @classmethod
+    def of(cls, axes: Sequence[TableAxis], method: str, *, partial: bool = False) -> InnerTable:
+        """The inner cells of a table whose other cells are sums of them.
+
+        With ``partial`` a total may hold more than its inner cells; what is not shown of it has no place
+        here.
+        """
+        order = tuple(sorted(range(len(axes)), key=lambda a: axes[a].name))
+        places, below = [], []
+        for position in order:
+            axis = axes[position]
+            inner = sorted(np.flatnonzero(axis.inner).tolist(), key=axis.codes.__getitem__)
+            parts = AxisParts.of(axis, inner)
+            below.append(_holds(axis, parts, method, partial))
+            places.append(parts.inner)
+        return cls(tuple(axes), order, tuple(places), tuple(below))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Inner categories along each axis."""
+        return tuple(p.size for p in self.places)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in order."""
+        return tuple(self.axes[a].name for a in self.order)
+
+    def take(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """The inner cells of an array that has the shape of the table."""
+        return np.ascontiguousarray(values.transpose(self.order)[np.ix_(*self.places)])
+
+    @cached_property
+    def whole(self) -> tuple[Mask, ...]:
+        """Which categories along each axis hold all inner ones."""
+        return tuple(np.asarray(np.diff(m.indptr) == m.shape[1]) for m in self.below)
+
+    def counts(self, table: Table) -> Ints:
+        """The values of the inner cells."""
+        return self.take(table.values).astype(np.int64)
+
+    def possible(self, table: Table) -> Mask | None:
+        """Which inner cells can hold somebody, or None where all can."""
+        if table.structural is None:
+            return None
+        open_cells = ~self.take(table.structural).astype(np.bool_)
+        return None if bool(open_cells.all()) else open_cells
+
+    def added_up(self, inner: npt.NDArray[np.generic]) -> Ints:
+        """All cells of the table as the sums of the inner ones that they hold."""
+        return self._spread(inner.astype(np.int64), tuple(range(len(self.order))))
+
+    def cliques(self, keep: Keep) -> tuple[Axes, ...]:
+        """Margins to keep as axes; without any, all totals that the table shows.
+
+        A table that shows none keeps the sums over each of its axes.
+        """
+        count = len(self.order)
+        if keep:
+            sets = [tuple(sorted({self._axis(n) for n in margin})) for margin in keep]
+        else:
+            shown = [k for k, all_of in enumerate(self.whole) if self.shape[k] > 1 and all_of.any()]
+            over = shown or list(range(count))
+            sets = [tuple(a for a in range(count) if a != k) for k in over]
+        found = sorted(set(sets), key=lambda s: (-len(s), s))
+        return tuple(a for i, a in enumerate(found) if not any(set(a) <= set(b) for b in found[:i]))
+
+    def holders(self, cells: Mask) -> Ints:
+        """How many of the marked cells of the table hold each inner cell."""
+        out = cells.transpose(self.order).astype(np.int64)
+        for k, matrix in enumerate(self.below):
+            out = _along(matrix.T.tocsr(), out, k)
+        return out
+
+    def classes(self) -> tuple[tuple[Axes, Mask], ...]:
+        """The cells of the table by the axes along which they are not the total of everything."""
+        number = np.zeros((), dtype=np.int64)
+        for k, complete in enumerate(self.whole):
+            total = complete if complete.size > 1 else np.zeros_like(complete)
+            number = np.asarray(number[..., None] + np.where(total, 0, 1 << k))
+        number = number.transpose(np.argsort(self.order))
+        found = []
+        for value in sorted(np.unique(number).tolist(), reverse=True):
+            axes = tuple(k for k in range(len(self.order)) if value >> k & 1)
+            found.append((axes, np.asarray(number == value)))
+        return tuple(found)
+
+    def exact(self, cliques: Sequence[Axes]) -> Mask:
+        """Which cells of the table are sums of kept margins, so that they do not change."""
+        out = np.zeros(tuple(w.size for w in self.whole), dtype=np.bool_)
+        for clique in cliques:
+            kept = np.ones((), dtype=np.bool_)
+            for k, complete in enumerate(self.whole):
+                kept = kept[..., None] & (complete | (k in clique))
+            out |= kept
+        return out.transpose(np.argsort(self.order))
+
+    def ends(self, inner: Ints, cliques: Sequence[Axes]) -> tuple[Ints, Ints]:
+        """What kept margins alone tell of every cell of the table, at least and at most.
+
+        At most the least of its margins; at least what two margins that together hold all axes cannot
+        do without, and for margins that hang together in a tree the sum of all less what is counted
+        twice (Dobra and Fienberg 2000), which are the narrowest ends there. Others could be narrowed.
+        """
+        count = len(self.order)
+        sums = {c: self._margin(inner, c) for c in cliques}
+        high = np.stack(list(sums.values())).min(axis=0)
+        low = np.zeros_like(high)
+        for a, b in combinations(cliques, 2):
+            if len(set(a) | set(b)) == count:
+                shared = self._margin(inner, tuple(sorted(set(a) & set(b))))
+                low = np.maximum(low, sums[a] + sums[b] - shared)
+        tree = junction_tree(cliques, count)
+        if tree is not None:
+            twice = sum((self._margin(inner, e.separator) for e in tree), np.zeros_like(high))
+            low = np.maximum(low, np.stack(list(sums.values())).sum(axis=0) - twice)
+        exact, totals = self.exact(cliques), self.added_up(inner)
+        return np.where(exact, totals, low), np.where(exact, totals, high)
+
+    def generator(
+        self, table: Table, rng: np.random.Generator | None, purpose: str
+    ) -> np.random.Generator:
+        """The caller's generator, or one that follows from the keys of all records in the table.
+
+        The same records, classified alike, give the same chance, whether or not totals are shown and
+        however the table is turned.
+        """
+        if rng is not None:
+            return rng
+        if table.keys is None:
+            raise InputError("The table has no record keys; give a random generator ('rng').")
+        total = self.take(table.keys).astype(np.uint64).sum(dtype=np.uint64)
+        codes = [
+            [self.axes[a].name, *map(self.axes[a].codes.__getitem__, places.tolist())]
+            for a, places in zip(self.order, self.places, strict=True)
+        ]
+        words = cell_words(np.array([total, ~total], dtype=np.uint64), purpose + json.dumps(codes))
+        return np.random.Generator(np.random.Philox(key=words))
+
+    def _axis(self, name: str) -> int:
+        if name not in self.names:
+            raise InputError(
+                f"The margins to keep name {name!r}, which the table does not have; "
+                f"{choices(name, self.names)}."
+            )
+        return self.names.index(name)
+
+    def _margin(self, inner: Ints, axes: Axes) -> Ints:
+        rest = tuple(a for a in range(inner.ndim) if a not in axes)
+        return self._spread(inner.sum(axis=rest, keepdims=True), axes)
+
+    def _spread(self, values: Ints, axes: Axes) -> Ints:
+        """Add inner categories up along some axes, and repeat along the others."""
+        out = values
+        for k, matrix in enumerate(self.below):
+            if k in axes:
+                out = _along(matrix, out, k)
+        whole = np.broadcast_to(out, tuple(w.size for w in self.whole))
+        return np.ascontiguousarray(whole.transpose(np.argsort(self.order)))
+
+
+def _along(matrix: Sparse, values: Ints, axis: int) -> Ints:
+    """A matrix times an array along one of its axes."""
+    moved = np.moveaxis(values, axis, 0)
+    flat = matrix @ np.ascontiguousarray(moved.reshape(moved.shape[0], -1))
+    return np.moveaxis(np.asarray(flat).reshape(matrix.shape[0], *moved.shape[1:]), 0, axis)
+
+
+def _holds(axis: TableAxis, parts: AxisParts, method: str, partial: bool) -> Sparse:
+    """A row for each category, with a 1 for each inner one that it holds."""
+    if not parts.disjoint:
+        raise InputError(
+            f"{method} needs categories that do not overlap; those of {axis.name!r} do."
+        )
+    if not partial and not parts.whole.all():
+        code = axis.codes[int(np.argmin(parts.whole))]
+        raise InputError(
+            f"{method} needs totals that are sums of inner categories; {code!r} of {axis.name!r} is not."
+        )
+    indptr = np.concatenate(([0], np.cumsum([len(h) for h in parts.held]))).astype(np.int64)
+    items = np.array([p for h in parts.held for p in h], dtype=np.int64)
+    ones = np.ones(items.size, dtype=np.int64)
+    return sparse.csr_array((ones, items, indptr), shape=(len(axis), parts.inner.size))

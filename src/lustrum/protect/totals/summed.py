@@ -1,0 +1,78 @@
+"""Totals as the sums of published inner cells: the table is additive, and totals tell nothing new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, TableAxis
+from lustrum.model.table import inner_cells
+from lustrum.protect.totals.axis_parts import AxisParts
+
+__all__ = ["Published", "Totals", "added_totals"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Published values and, for each, the least and the most that the true value can be."""
+
+    values: Ints
+    low: Ints
+    high: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Which cells of a table are sums of its inner cells, and how, axis by axis.
+
+    ``covered`` marks the totals whose inner cells are all in the table. ``parts[k]`` says where, along
+    axis ``k``, the inner categories of each total stand.
+    """
+
+    covered: Mask
+    parts: tuple[dict[int, npt.NDArray[np.intp]], ...]
+
+    @classmethod
+    def of(cls, axes: Sequence[TableAxis]) -> Totals:
+        """Find the parts of every total along each axis."""
+        parts, covered = [], np.ones((), dtype=np.bool_)
+        for axis in axes:
+            own = AxisParts.of(axis)
+            rows = np.flatnonzero(~axis.inner).tolist()
+            parts.append({row: own.inner[list(own.held[row])] for row in rows})
+            covered = covered[..., None] & own.whole
+        return cls(np.asarray(covered) & ~inner_cells(axes), tuple(parts))
+
+    def need_parts(self, axes: Sequence[TableAxis]) -> None:
+        """Refuse a table with a total whose parts are not all in it, whatever its numbers are.
+
+        What such a total tells of the parts that are there cannot be undone by adding up.
+        """
+        if not bool((self.covered | inner_cells(axes)).all()):
+            raise InputError(
+                "A total can be protected only beside all of its parts; this table lacks some of them."
+            )
+
+    def added_up(self, array: Ints) -> Ints:
+        """Every covered total as the sum of its inner cells; all other cells as they are."""
+        out = array.copy()
+        for position, totals in enumerate(self.parts):
+            moved = np.moveaxis(out, position, 0)
+            for row, places in totals.items():
+                moved[row] = moved[places].sum(axis=0)
+        return np.where(self.covered, out, array)
+
+
+def added_totals(axes: Sequence[TableAxis], values: Ints, low: Ints, high: Ints) -> Published:
+    """Replace every total by the sum of its inner cells, and its bounds by the sums of theirs."""
+    totals = Totals.of(axes)
+    totals.need_parts(axes)
+    if not totals.covered.any():
+        return Published(values, low, high)
+    return Published(*(totals.added_up(a) for a in (values, low, high)))

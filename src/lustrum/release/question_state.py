@@ -1,0 +1,68 @@
+"""A case: one question on its way through the five steps, with everything known so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lustrum.model import Decision, Reason, Release, Table, TableQuery, TraceStep, Verdict
+from lustrum.model.text import say
+from lustrum.policy import Policy
+from lustrum.release.protected_input import ProtectedInput
+from lustrum.tabulate import Engine
+
+__all__ = ["QuestionState"]
+
+
+@dataclass(frozen=True)
+class QuestionState:
+    """Frozen; every step returns a new one.
+
+    ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
+    is made all the same.
+    """
+
+    query: TableQuery
+    engine: Engine
+    policy: Policy
+    source: ProtectedInput
+    table: Table | None = field(default=None, repr=False)
+    draft: Release | None = field(default=None, repr=False)
+    release: Release | None = None
+    risk_before: float | None = field(default=None, repr=False)
+    risk_after: float | None = field(default=None, repr=False)
+    utility: float | None = field(default=None, repr=False)
+    reasons: tuple[Reason, ...] = ()
+    remarks: tuple[Reason, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing has been said against a release yet."""
+        return not self.reasons
+
+    def noted(self, step: str, outcome: str, text: str, **known: Any) -> QuestionState:
+        """The case with a line in its trace and whatever else the step found out."""
+        return replace(self, trace=(*self.trace, TraceStep(step, outcome, text)), **known)
+
+    def refused(self, step: str, *reasons: Reason) -> QuestionState:
+        """The case closed with reasons."""
+        text = reasons[0].text
+        for reason in reasons[1:]:
+            text = say("{some} {more}", some=text, more=reason.text)
+        return self.noted(step, "refused", text, reasons=(*self.reasons, *reasons))
+
+    def decision(self) -> Decision:
+        """How the case ended. A refused case carries nothing that was counted."""
+        if not self.open or self.release is None:
+            return Decision(self.query, Verdict.REFUSAL, self.reasons, trace=self.trace)
+        return Decision(
+            query=self.query,
+            verdict=Verdict.PARTIAL if self.remarks else Verdict.ANSWER,
+            reasons=self.remarks,
+            release=self.release,
+            risk_before=self.risk_before,
+            risk_after=self.risk_after,
+            utility=self.utility,
+            trace=self.trace,
+        )

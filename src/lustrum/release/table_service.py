@@ -1,0 +1,127 @@
+"""The service: where questions come in, with the datasets and policies of one folder behind it.
+
+::
+
+    <root>/<dataset>/...             the data, see lustrum.tabulate.store
+    <root>/policies/<dataset>.toml   what the agency decided about it
+
+A dataset that was replaced, or a policy that was changed, is taken up at the next question. A dataset without
+a policy answers nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustrum._version import __version__
+from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuery
+from lustrum.model.errors import choices
+from lustrum.policy import Policy, read_policy
+from lustrum.release.pipeline import answer
+from lustrum.release.precheck import Precheck, precheck
+from lustrum.release.protected_input import ProtectedInput, prepared
+from lustrum.tabulate import EmbeddedEngine, Store
+
+__all__ = ["TableService"]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    stamp: tuple[int, int]
+    policy: Policy
+
+
+class TableService:
+    """Answers questions about the datasets of one folder; safe to share between threads."""
+
+    def __init__(self, root: Path, workers: int | None = None) -> None:
+        self.store = Store(root)
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._engines: dict[str, EmbeddedEngine] = {}
+        self._policies: dict[str, _Kept] = {}
+        self._preparing = threading.Lock()
+        self._sources: dict[str, tuple[tuple[str, str], ProtectedInput]] = {}
+
+    def policy_path(self, name: str) -> Path:
+        """Where the policy of a dataset stands."""
+        return self.store.root / "policies" / f"{name}.toml"
+
+    def names(self) -> list[str]:
+        """The datasets that have a policy and can be asked about."""
+        return [name for name in self.store.names() if self.policy_path(name).is_file()]
+
+    def datasets(self) -> list[Dataset]:
+        """Their descriptions."""
+        return [self.dataset(name) for name in self.names()]
+
+    def dataset(self, name: str) -> Dataset:
+        """The description of one; a clear error where there is none."""
+        return self.engine(name).dataset
+
+    def engine(self, name: str) -> EmbeddedEngine:
+        """The engine over the version in force."""
+        if name not in self.store.names():
+            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
+        version = self.store.version(name)
+        with self._lock:
+            kept = self._engines.get(name)
+            if kept is None or kept.version != version:
+                kept = self._engines[name] = self.store.open(name, self._workers)
+            return kept
+
+    def policy(self, name: str) -> Policy:
+        """The policy in force; read again when the file changed."""
+        path = self.policy_path(name)
+        try:
+            status = path.stat()
+        except OSError:
+            raise DatasetError(
+                f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
+            ) from None
+        stamp = (status.st_mtime_ns, status.st_size)
+        with self._lock:
+            kept = self._policies.get(name)
+        if kept is None or kept.stamp != stamp:
+            kept = _Kept(stamp, read_policy(path))
+            with self._lock:
+                self._policies[name] = kept
+        return kept.policy
+
+    def answer(self, query: TableQuery) -> Decision:
+        """An answer or a refusal, under the policy in force."""
+        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        return answer(query, engine, policy, self.source(engine, policy))
+
+    def mark(self, name: str) -> str:
+        """Names the data and the policy in force: while it is the same, a question has the same answer."""
+        policy = hashlib.sha256(self.policy(name).model_dump_json().encode()).hexdigest()[:16]
+        return f"{self.engine(name).version} {policy} {__version__}"
+
+    def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
+        """What the preliminary rules would say."""
+        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        source = self.source(engine, policy) if count else None
+        return precheck(query, engine, policy, source, count=count)
+
+    def source(self, engine: EmbeddedEngine, policy: Policy) -> ProtectedInput:
+        """What tables are counted from: the data, or what the policy made of them beforehand.
+
+        That is made once for each version of the data; whoever asks meanwhile waits for it.
+        """
+        if not policy.before:
+            return ProtectedInput(engine, secret=self.store.secret)
+        name = engine.dataset.name
+        mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
+        with self._preparing:
+            kept = self._sources.get(name)
+            if kept is None or kept[0] != mark:
+                kept = self._sources[name] = (
+                    mark,
+                    prepared(engine, policy.before, self.store.secret),
+                )
+            return kept[1]

@@ -1,0 +1,1 @@
+"""The HTTP API: the catalogue, tables and jobs."""

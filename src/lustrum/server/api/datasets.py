@@ -1,0 +1,157 @@
+"""The API's catalogue: datasets, their variables, their categories page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+
+from lustrum.model import Dataset, Hierarchy, Variable
+from lustrum.release import TableService
+from lustrum.server.http.problems import documented
+from lustrum.server.schemas import (
+    Categories,
+    CategoryOut,
+    DatasetOut,
+    Datasets,
+    DatasetSummary,
+)
+from lustrum.server.service.answers import only
+from lustrum.server.service.offer import Offer, catalogue, find
+
+__all__ = ["router"]
+
+Thing = TypeVar("Thing")
+Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
+Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Entries to skip.")]
+Search = Annotated[str, Query(max_length=200, description="Only what holds these letters.")]
+
+
+def router(service: TableService) -> APIRouter:
+    """The routes that describe."""
+    routes = APIRouter(prefix="/api/v1")
+
+    @routes.get("/datasets", summary="The catalogue", responses=documented(400, 422, 429, 500))
+    def datasets(
+        request: Request, q: Search = "", limit: Limit = 100, offset: Offset = 0
+    ) -> Datasets:
+        """Every dataset that can be asked about."""
+        found = [d for d in catalogue(service) if matches(q, d.name, d.title, d.description)]
+        page, following = _page(found, request, limit, offset, ("q", "limit", "offset"))
+        return Datasets(
+            datasets=[DatasetSummary(**_summary(d)) for d in page],
+            total=len(found),
+            next=following,
+        )
+
+    @routes.get(
+        "/datasets/{name}",
+        summary="One dataset",
+        responses=documented(400, 404, 422, 429, 500, 503),
+    )
+    def dataset(name: str, request: Request) -> DatasetOut:
+        """Its variables with codes, levels and what may be asked of them, and the policy."""
+        only(request)
+        return DatasetOut.model_validate(_described(find(service, name)))
+
+    @routes.get(
+        "/datasets/{name}/variables/{variable}/categories",
+        summary="Categories of a variable",
+        responses=documented(400, 404, 422, 429, 500, 503),
+    )
+    def categories(
+        name: str,
+        variable: str,
+        request: Request,
+        level: Annotated[str, Query(description="Name of a level; the finest if empty.")] = "",
+        q: Search = "",
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> Categories:
+        """The categories of a level, in order; with `q` those whose code or label holds it."""
+        described = find(service, name).dataset.variable(variable)
+        every = described.level(level).categories if level else described.finest
+        found = [c for c in every if matches(q, c.code, c.label)]
+        known = ("level", "q", "limit", "offset")
+        page, following = _page(found, request, limit, offset, known)
+        return Categories(
+            categories=[CategoryOut(code=c.code, label=c.label) for c in page],
+            total=len(found),
+            next=following,
+        )
+
+    return routes
+
+
+def matches(wanted: str, *texts: str) -> bool:
+    """Whether all words wanted are somewhere in the texts, in any case."""
+    whole = " ".join(texts).casefold()
+    return all(word in whole for word in wanted.casefold().split())
+
+
+def _page(
+    found: Sequence[Thing], request: Request, limit: int, offset: int, known: tuple[str, ...]
+) -> tuple[Sequence[Thing], str | None]:
+    """The entries of a page, and the address of the next one."""
+    only(request, *known)
+    if offset + limit >= len(found):
+        return found[offset:], None
+    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in ("limit", "offset")]
+    pairs = [*kept, ("limit", str(limit)), ("offset", str(offset + limit))]
+    base = str(request.base_url).rstrip("/")
+    return found[offset : offset + limit], f"{base}{request.scope['path']}?{urlencode(pairs)}"
+
+
+def _summary(dataset: Dataset) -> dict[str, Any]:
+    return {key: getattr(dataset, key) for key in DatasetSummary.model_fields}
+
+
+def _described(offer: Offer) -> dict[str, Any]:
+    policy = offer.policy
+    return _summary(offer.dataset) | {
+        "variables": [_variable(v, offer) for v in offer.dataset.variables],
+        "policy": {
+            "title": policy.title,
+            "notes": policy.notes,
+            "rules": policy.rules.model_dump(),
+            "risk": policy.risk.model_dump(),
+            # The method's own words, not the file's: what a method keeps to itself stays so.
+            "protection": policy.protect.spec().to_mapping(),
+            "report": policy.report.model_dump(),
+        },
+    }
+
+
+def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "label": variable.label,
+        "description": variable.description,
+        "categories": [{"code": c.code, "label": c.label} for c in variable.finest],
+        "hierarchies": [_hierarchy(h, variable, offer) for h in variable.hierarchies],
+    }
+
+
+def _hierarchy(hierarchy: Hierarchy, variable: Variable, offer: Offer) -> dict[str, Any]:
+    return {
+        "name": hierarchy.name,
+        "label": hierarchy.label,
+        "levels": [
+            {
+                "name": level.name,
+                "label": level.label,
+                "offered": level in offer.levels(variable),
+                "categories": [
+                    {
+                        "code": c.code,
+                        "label": c.label,
+                        "members": [variable.codes[p] for p in c.members],
+                    }
+                    for c in level.categories
+                ],
+            }
+            for level in hierarchy.levels
+        ],
+    }

@@ -1,0 +1,180 @@
+"""Jobs for programs and for people: how far a table is that is made in the background."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import SkipValidation
+
+from lustrum.model.text import say
+from lustrum.server.http.languages import current
+from lustrum.server.http.problems import Problem, ProblemError, documented, not_found
+from lustrum.server.http.templating import Pages
+from lustrum.server.schemas import AnswerOut, JobOut, TableQueryIn
+from lustrum.server.service.answers import INCLUDE, included, only, question
+from lustrum.server.service.jobs import Job
+from lustrum.server.service.offer import find
+from lustrum.server.service.questions import Questions
+from lustrum.server.table_view import titles as words
+from lustrum.server.urls import display, forms
+
+__all__ = ["accepted", "api_router", "router"]
+
+STEPS = {
+    "": say("It waits for its turn."),
+    "preliminary": say("The table is counted and the rules are tried."),
+    "measure_before": say("Its risk is measured."),
+    "protect": say("It is protected."),
+    "measure_after": say("Its risk is measured again."),
+    "finish": say("Its utility is measured."),
+}
+
+
+def api_router(questions: Questions) -> APIRouter:
+    """The routes under ``/api/v1/jobs``."""
+    routes = APIRouter(prefix="/api/v1")
+
+    @routes.post(
+        "/jobs",
+        status_code=202,
+        summary="Ask for a table in the background",
+        responses={
+            202: {"model": JobOut, "description": "The job, waiting, running or already done."},
+            **documented(400, 413, 415, 422, 429, 500, 503),
+        },
+    )
+    def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
+        """The job of a question; whoever asks the same while it is there gets the same job."""
+        raw: Any = body
+        if isinstance(raw, bytes):
+            sentence = (
+                "Send a table query as JSON, with the header 'Content-Type: application/json'."
+            )
+            raise ProblemError(Problem.of_status(415, sentence))
+        only(request)
+        query = question(raw)
+        return accepted(questions.submit(query), request)
+
+    @routes.get(
+        "/jobs/{name}",
+        summary="How far a job is",
+        responses={200: {"model": JobOut}, **documented(400, 404, 422, 429, 500, 503)},
+    )
+    def get(name: str, request: Request) -> Response:
+        """Its state, its step and the share that is done; kept for a day after its end."""
+        only(request)
+        return JSONResponse(_body(_found(questions, name), request))
+
+    @routes.get(
+        "/jobs/{name}/result",
+        summary="What a job has found",
+        responses={200: {"model": AnswerOut}, **documented(400, 404, 409, 422, 429, 500, 503)},
+        openapi_extra={
+            "parameters": [
+                {
+                    "name": "include",
+                    "in": "query",
+                    "description": INCLUDE,
+                    "required": False,
+                    "schema": {"type": "string"},
+                }
+            ]
+        },
+    )
+    def result(name: str, request: Request) -> Response:
+        """The answer, or a problem with status 409 while there is none."""
+        include = included(request)
+        only(request, "include")
+        job = _found(questions, name)
+        answer = questions.answer_of(job)
+        if answer is None:
+            sentence = job.sentence or f"The job is {job.state}; ask again when it is done."
+            if job.state == "done":
+                sentence = "The data or the policy have changed since; ask for the table again."
+            raise ProblemError(Problem("job", "No result", 409, sentence))
+        return JSONResponse(answer.body(str(request.base_url).rstrip("/"), include))
+
+    @routes.delete(
+        "/jobs/{name}",
+        status_code=204,
+        summary="Cancel a job",
+        responses=documented(400, 404, 422, 429, 500, 503),
+    )
+    def delete(name: str, request: Request) -> Response:
+        """The job is stopped unless somebody else waits for it too."""
+        only(request)
+        questions.jobs.cancel(_found(questions, name).id)
+        return Response(status_code=204)
+
+    return routes
+
+
+def router(questions: Questions, pages: Pages) -> APIRouter:
+    """The page of a job, which comes again by itself until there is a table."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/jobs/{name}")
+    def page(name: str, request: Request) -> Response:
+        job = _found(questions, name)
+        view, rest = display.read(request.query_params.multi_items())
+        if rest:
+            raise not_found(say("There is nothing at this address."))
+        answer = questions.answer_of(job)
+        if answer is not None:
+            return RedirectResponse(current().at(view.address(answer.page)), status_code=303)
+        offer = find(questions.service, job.query.dataset)
+        if job.state == "done":
+            # The data or the policy have changed since: the table has to be made again.
+            link = f"/datasets/{job.query.dataset}/table?{forms.write(job.query)}"
+            return RedirectResponse(current().at(view.address(link)), status_code=303)
+        made = pages.render(
+            "job.html",
+            job=job,
+            sentence=current().gettext(job.sentence),
+            step=STEPS.get(job.step, STEPS[""]),
+            dataset=offer.dataset,
+            heading=words.heading(job.query, offer.dataset),
+            title=words.title(job.query, offer.dataset),
+        )
+        if not job.ended:
+            made.headers["Refresh"] = "2"
+        return made
+
+    @routes.post("/jobs/{name}/cancel")
+    def cancel(name: str) -> Response:
+        job = _found(questions, name)
+        questions.jobs.cancel(job.id)
+        return RedirectResponse(current().at(f"/jobs/{job.id}"), status_code=303)
+
+    return routes
+
+
+def accepted(job: Job, request: Request) -> Response:
+    """A job as the answer to whoever asked for its table."""
+    body = _body(job, request)
+    headers = {"Location": body["links"]["self"], "Retry-After": "1"}
+    return JSONResponse(body, status_code=202, headers=headers)
+
+
+def _found(questions: Questions, name: str) -> Job:
+    job = questions.jobs.find(name)
+    if job is None:
+        raise not_found(say("There is no such job; it may be too old. Ask for the table again."))
+    return job
+
+
+def _body(job: Job, request: Request) -> dict[str, Any]:
+    host = str(request.base_url).rstrip("/")
+    own = f"{host}/api/v1/jobs/{job.id}"
+    links = {"self": own, "page": f"{host}/jobs/{job.id}"}
+    return {
+        "id": job.id,
+        "state": job.state,
+        "step": job.step,
+        "share": job.share,
+        "sentence": job.sentence,
+        "query": job.query.to_mapping(),
+        "links": links | ({"result": f"{own}/result"} if job.state == "done" else {}),
+    }

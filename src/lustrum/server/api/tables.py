@@ -1,0 +1,224 @@
+"""The API's tables, and hints of what would become of a question.
+
+A refusal is an answer with status 200: the question was understood, dealt with and decided. Only a
+format that has no words for a refusal, such as CSV, turns it into a problem, lest a program take the
+refusal for data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import SkipValidation
+
+from lustrum.model import QueryError, TableQuery
+from lustrum.model.errors import choices
+from lustrum.model.plugins import load, names
+from lustrum.server.api.jobs import accepted
+from lustrum.server.http.accept import preferred
+from lustrum.server.http.problems import Problem, ProblemError, documented
+from lustrum.server.schemas import AnswerOut, HintOut, JobOut, ReasonOut, TableQueryIn
+from lustrum.server.service.answers import (
+    INCLUDE,
+    Answer,
+    included,
+    only,
+    question,
+    require_dataset,
+)
+from lustrum.server.service.jobs import Job
+from lustrum.server.service.questions import Questions
+from lustrum.server.table_view import titles as words
+from lustrum.server.urls import forms
+
+__all__ = ["router"]
+
+_FORMATS = "lustrum.formats"
+_JOB = {"model": JobOut, "description": "A large table, which is made in the background."}
+_PARAMETERS = {
+    "dataset": "Name of the dataset.",
+    "by": "A variable, or variable:level; once for each variable of the table, rows first.",
+    "where": "Who is counted, as variable:code; repeated for one variable, any of its codes counts.",
+    "codes": "Only these categories of a variable in the table, as variable:1,2,7..12.",
+    "group": "An own group of a variable in the table, as variable:label=1,2,7..12.",
+    "among": "The same as 'where' for many codes, as variable:1,2,7..12.",
+    "place": "Moves a variable of the table, as variable:rows, variable:columns or variable:wafers.",
+    "totals": "'on' adds a total to every variable.",
+    "measure": "A numeric column to sum instead of counting.",
+    "weight": "A column of weights.",
+    "query": "The JSON form of the whole question, instead of the parameters above.",
+    "include": INCLUDE,
+    "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
+}
+
+
+def router(questions: Questions) -> APIRouter:
+    """The routes under ``/api/v1``."""
+    routes = APIRouter(prefix="/api/v1")
+
+    @routes.post(
+        "/tables",
+        summary="Ask for a table",
+        responses={
+            200: {"model": AnswerOut},
+            202: _JOB,
+            **documented(400, 413, 415, 422, 429, 500, 503),
+        },
+        openapi_extra={"parameters": list(_parameters("include"))},
+    )
+    def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
+        """The answer, or a refusal with reasons and a way forward; both come with status 200."""
+        raw: Any = body
+        if isinstance(raw, bytes):
+            sentence = (
+                "Send a table query as JSON, with the header 'Content-Type: application/json'."
+            )
+            raise ProblemError(Problem.of_status(415, sentence))
+        include = included(request)
+        only(request, "include")
+        answer = questions.ask_or_job(question(raw))
+        if isinstance(answer, Job):
+            return accepted(answer, request)
+        return _enveloped(answer, request, include)
+
+    @routes.get(
+        "/tables",
+        summary="Ask for a table by a link",
+        responses={
+            200: {"content": dict(_contents()), "description": "The answer, or the table alone."},
+            202: _JOB,
+            **documented(400, 406, 414, 429, 500, 503),
+        },
+        openapi_extra={"parameters": list(_parameters(*_PARAMETERS))},
+    )
+    def get(request: Request) -> Response:
+        """The same question as on the page, in the same words; `format=csv` gives the table as CSV."""
+        wanted, include = _format(request), included(request)
+        answer = questions.ask_or_job(_asked(request, "format", "include"))
+        if isinstance(answer, Job):
+            return accepted(answer, request)
+        if wanted is None:
+            return _enveloped(answer, request, include)
+        return _alone(answer, wanted)
+
+    @routes.get(
+        "/hints",
+        summary="What would likely become of a question",
+        responses={**documented(400, 414, 429, 500, 503)},
+        openapi_extra={
+            "parameters": list(_parameters("dataset", *forms.PARAMETERS, *forms.CHOICES))
+        },
+    )
+    def hints(request: Request) -> HintOut:
+        """The preliminary rules alone, quick enough to be asked while a question is being made."""
+        query = _asked(request)
+        offer = require_dataset(questions.service, query.dataset)
+        seen = questions.precheck(query)
+        return HintOut(
+            cells=seen.cells,
+            most=offer.rules.max_cells,
+            passes=seen.passes,
+            reasons=[
+                ReasonOut(rule=r.rule, text=r.text, way_forward=r.way_forward) for r in seen.reasons
+            ],
+        )
+
+    return routes
+
+
+def _asked(request: Request, *others: str) -> TableQuery:
+    """The question in the parameters of an address."""
+    pairs = request.query_params.multi_items()
+    own = [(k, v) for k, v in pairs if k not in ("dataset", *others)]
+    named = [v for k, v in pairs if k == "dataset" and v]
+    if len(named) != 1:
+        raise QueryError("Name one dataset, such as dataset=demo.")
+    return forms.read(own, named[0])
+
+
+def _enveloped(answer: Answer, request: Request, include: tuple[str, ...]) -> Response:
+    return JSONResponse(answer.body(str(request.base_url).rstrip("/"), include))
+
+
+def _alone(answer: Answer, wanted: str) -> Response:
+    release = answer.release
+    if release is None:
+        problem = Problem(
+            "refusal",
+            "The table is not released",
+            406,
+            " ".join(reason.text for reason in answer.decision.reasons),
+            {"reasons": [vars(reason) for reason in answer.decision.reasons]},
+        )
+        raise ProblemError(problem)
+    writer = load(_FORMATS, wanted)()
+    name = words.file_name(answer.query, writer.ending)
+    about = {"about": _about(answer)} if getattr(writer, "tells_about", False) else {}
+    return Response(
+        writer.write(release, answer.title, **about),
+        media_type=writer.media_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _about(answer: Answer) -> dict[str, str | float]:
+    """What a file with room for it says of the answer; nothing that depends on when it was asked for."""
+    decision, policy = answer.decision, answer.offer.policy
+    figures = {
+        "Risk before protection": decision.risk_before,
+        "Risk after protection": decision.risk_after,
+        "Utility": decision.utility,
+    }
+    told: dict[str, str | float] = {k: v for k, v in figures.items() if v is not None}
+    publisher = policy.title or answer.offer.dataset.title
+    return told | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
+
+
+def _format(request: Request) -> str | None:
+    """The format wanted, by parameter or else by the ``Accept`` header; none is the answer as JSON."""
+    said = [value for value in request.query_params.getlist("format") if value]
+    if len(said) > 1:
+        raise QueryError("The parameter 'format' stands twice; once is right.")
+    if said:
+        known = ("json", *names(_FORMATS))
+        if said[0] not in known:
+            raise QueryError(f"There is no format {said[0]!r}; {choices(said[0], known)}.")
+        return None if said[0] == "json" else said[0]
+    kinds = {load(_FORMATS, name).media_type: name for name in names(_FORMATS)}
+    for kind in preferred(request.headers.get("accept", "")):
+        if kind in ("application/json", "application/*", "*/*"):
+            return None
+        if kind in kinds:
+            return kinds[kind]
+    return None
+
+
+def _contents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a link to a table can bring: the answer as JSON, or the table alone in a format."""
+    for name in names(_FORMATS):
+        kind = load(_FORMATS, name).media_type
+        if kind != "application/json":
+            yield kind, {"schema": {"type": "string"}}
+    alone = {
+        "type": "object",
+        "required": ["version", "class", "value"],
+        "description": "A JSON-stat 2.0 dataset, for format=json-stat.",
+    }
+    answer = {"$ref": "#/components/schemas/AnswerOut"}
+    yield "application/json", {"schema": {"anyOf": [answer, alone]}}
+
+
+def _parameters(*wanted: str) -> Iterator[dict[str, Any]]:
+    for name in wanted:
+        several = name in ("by", "where", *forms.CHOICES)
+        text = {"type": "string"}
+        yield {
+            "name": name,
+            "in": "query",
+            "description": _PARAMETERS[name],
+            "required": name == "dataset",
+            "schema": {"type": "array", "items": text} if several else text,
+        }

@@ -1,0 +1,1 @@
+"""What every request passes through: languages, limits, errors, headers and templates."""

@@ -1,0 +1,134 @@
+"""From exceptions to problems: JSON for the API, a page for people, the same sentence in both.
+
+Only a :class:`~lustrum.model.QueryError` is the asker's own mistake and is told word for word. Whatever
+else goes wrong lies with the agency's files or with us: its text may hold a path or a number and stays inside.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
+from lustrum.model.text import say
+from lustrum.server.http.problems import MEDIA_TYPE, Problem, ProblemError
+from lustrum.server.http.templating import Pages
+
+__all__ = ["incident", "install", "is_machine", "where_it_happened"]
+
+log = logging.getLogger("lustrum.server")
+
+UNAVAILABLE = say("This dataset cannot be asked about at the moment; please try again later.")
+_SENTENCES = {
+    400: say("The request could not be read."),
+    404: say("There is nothing at this address."),
+    405: say("This address does not take that kind of request."),
+}
+
+
+def install(app: FastAPI, pages: Pages) -> None:
+    """Answer every exception of a route with a problem."""
+
+    def respond(request: Request, problem: Problem) -> Response:
+        return response(request, problem, pages)
+
+    @app.exception_handler(ProblemError)
+    def _problem(request: Request, error: ProblemError) -> Response:
+        return respond(request, error.problem)
+
+    @app.exception_handler(QueryError)
+    def _query(request: Request, error: QueryError) -> Response:
+        title = say("The question has a mistake")
+        return respond(request, Problem("query", title, 400, error.args[0]))
+
+    @app.exception_handler(DatasetError)
+    @app.exception_handler(PolicyError)
+    @app.exception_handler(DescriptionError)
+    def _agency(request: Request, error: Exception) -> Response:
+        log.error("unavailable: %s", where_it_happened(error))
+        return respond(request, Problem.of_status(503, UNAVAILABLE))
+
+    @app.exception_handler(RequestValidationError)
+    def _validation(request: Request, error: RequestValidationError) -> Response:
+        return respond(request, Problem("request", "Unreadable request", 422, _mistake(error)))
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> Response:
+        sentence = _SENTENCES.get(error.status_code, say("The request was not answered."))
+        answer = respond(request, Problem.of_status(error.status_code, sentence))
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def response(request: Request, problem: Problem, pages: Pages) -> Response:
+    """A problem as JSON or as a page, whichever the address is for."""
+    # Not `request.url`: that is built from the Host header, which may be nonsense.
+    path: str = request.scope["path"]
+    if is_machine(path):
+        body = problem.body(path)
+        answer: Response = JSONResponse(body, status_code=problem.status, media_type=MEDIA_TYPE)
+        return _with_retry(answer, problem)
+    # A mistake in a question is mended where questions are made.
+    name = path.split("/")[2] if problem.status == 400 and path.startswith("/datasets/") else None
+    page = pages.render("error.html", status=problem.status, problem=problem, name=name)
+    return _with_retry(page, problem)
+
+
+def _with_retry(answer: Response, problem: Problem) -> Response:
+    if problem.retry is not None:
+        answer.headers["Retry-After"] = str(problem.retry)
+    return answer
+
+
+def is_machine(path: str) -> bool:
+    """Whether an address is for programs rather than people."""
+    return path == "/api" or path.startswith(("/api/", "/health"))
+
+
+def incident(error: BaseException) -> Problem:
+    """A bug of our own: a fixed sentence and a number to ask about; the log has the place."""
+    number = secrets.token_hex(4)
+    log.error("incident %s: %s", number, where_it_happened(error))
+    return Problem(
+        "internal",
+        say("Something went wrong here"),
+        500,
+        say(
+            "This is a mistake of ours, not of yours. Please try again later, or ask the agency about "
+            "incident {incident}.",
+            incident=number,
+        ),
+        {"incident": number},
+    )
+
+
+def where_it_happened(error: BaseException) -> str:
+    """The kind of an exception and the lines it came through, without its text or any value."""
+    parts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        lines = []
+        trace = seen.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            lines.append(f"{code.co_filename}:{trace.tb_lineno}")
+            trace = trace.tb_next
+        parts.append(f"{type(seen).__name__} at {' > '.join(lines) or 'an unknown line'}")
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return "; after ".join(parts)
+
+
+def _mistake(error: RequestValidationError) -> str:
+    """The first mistake in a sentence. What was sent is not repeated."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"The body is not valid JSON, from character {first['loc'][-1]} on."
+    if first["type"] == "missing" and tuple(first["loc"]) == ("body",):
+        return "The body is missing; send a table query as JSON."
+    place = " ".join(str(part) for part in first["loc"])
+    return f"The {place} is wrong: {first['msg'][:1].lower()}{first['msg'][1:]}."

@@ -1,0 +1,171 @@
+"""What holds for every request: headers, sizes, and that no exception text gets out."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lustrum.model.text import say
+from lustrum.server.http.errors import incident, response
+from lustrum.server.http.problems import Problem
+from lustrum.server.http.templating import Pages
+
+__all__ = ["HEADERS", "MAX_BODY", "MAX_QUERY", "HeadAsGet", "Incidents", "SizeLimits", "Strict"]
+
+MAX_BODY = 64 * 1024
+MAX_QUERY = 8 * 1024
+
+HEADERS = {
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'none'",
+            "style-src 'self'",
+            "script-src 'self'",
+            "img-src 'self' data:",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+            "connect-src 'self'",
+        )
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Strict:
+    """Adds the security headers. Only files that never change may be kept: a saved link asks again."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and complete its response."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        kept = scope["path"].startswith("/static/")
+        tagged = scope["path"].startswith("/api/")
+
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                good = message["status"] in (200, 304)
+                headers["Cache-Control"] = (
+                    "public, max-age=86400"
+                    if kept and good
+                    # What has a tag may be kept, but a saved link asks again before it is used.
+                    else "private, no-cache"
+                    if tagged and good and "etag" in headers
+                    else "no-store"
+                )
+            await send(message)
+
+        await self.app(scope, receive, complete)
+
+
+class HeadAsGet:
+    """Answers HEAD as GET; the server in front leaves the body out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self.app(scope, receive, send)
+
+
+class Incidents:
+    """Ends an unforeseen exception here: its text may hold data, and a server further out would log it."""
+
+    def __init__(self, app: ASGIApp, pages: Pages) -> None:
+        self.app = app
+        self.pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; whatever it raises becomes an incident."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception as error:
+            problem = incident(error)
+            if not started:
+                await response(Request(scope), problem, self.pages)(scope, receive, send)
+
+
+class SizeLimits:
+    """Turns away what is longer than any question can be, before it is kept in memory."""
+
+    def __init__(self, app: ASGIApp, pages: Pages) -> None:
+        self.app = app
+        self.pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on if it is small enough."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if len(scope["query_string"]) > MAX_QUERY:
+            sentence = say(
+                "The address is too long; {most} kB after the '?' is the most.",
+                most=MAX_QUERY // 1024,
+            )
+            await self._refuse(Problem.of_status(414, sentence), scope, receive, send)
+            return
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self.app(scope, receive, send)
+            return
+        body = await _body(scope, receive)
+        if body is None:
+            sentence = say("The body is too large; {most} kB is the most.", most=MAX_BODY // 1024)
+            await self._refuse(Problem.of_status(413, sentence), scope, receive, send)
+            return
+        replayed = False
+
+        async def replay() -> Message:
+            nonlocal replayed
+            if replayed:
+                return await receive()
+            replayed = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.app(scope, replay, send)
+
+    async def _refuse(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = response(Request(scope), problem, self.pages)
+        answer.headers["Connection"] = "close"
+        await answer(scope, receive, send)
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes | None:
+    """The body, or nothing if it is too large; what it says of its length is checked, not trusted."""
+    said = Headers(scope=scope).get("content-length", "")
+    if said.isdigit() and int(said) > MAX_BODY:
+        return None
+    chunks = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(chunks)
+        chunks += message.get("body", b"")
+        if len(chunks) > MAX_BODY:
+            return None
+        if not message.get("more_body", False):
+            return bytes(chunks)

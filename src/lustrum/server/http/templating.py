@@ -1,0 +1,62 @@
+"""Pages from templates: everything is escaped, and a name that is missing is an error.
+
+In a template ``_("...")`` is a sentence to translate, ``text | said`` a message of another room in the language
+of the request, ``at("/...")`` an address in that language, ``value | number`` a number with grouped digits and
+``value | figure(".2f")`` one in a format of Python with the decimal sign of the language. Every page knows its
+own address, ``here``, so that it can link to itself in the other languages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lustrum._version import __version__
+from lustrum.server.http.languages import current, here, languages
+
+__all__ = ["STATIC", "Pages"]
+
+_HERE = Path(__file__).parent.parent
+STATIC = _HERE / "static"
+
+
+class Pages:
+    """Renders the templates of this package."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
+        )
+        # The language belongs to the request, so these ask for it each time they are called.
+        self._environment.install_gettext_callables(  # type: ignore[attr-defined]
+            lambda message: current().gettext(message),
+            lambda one, many, n: current().ngettext(one, many, n),
+            newstyle=True,
+        )
+        self._environment.filters["said"] = lambda text: current().say(text)
+        self._environment.filters["number"] = lambda value: current().number(value)
+        self._environment.filters["figure"] = lambda value, spec: current().formatted(value, spec)
+        self._environment.globals["at"] = lambda path: current().at(path)
+        # An address that changes with the file lets a browser keep the file for long.
+        self._environment.globals["asset"] = {
+            path.name: f"/static/{path.name}?v={_digest(path)}" for path in sorted(STATIC.iterdir())
+        }
+
+    def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page."""
+        known = {"language": current(), "languages": languages(), "version": __version__}
+        text = self._environment.get_template(template).render({**known, "here": here(), **values})
+        return HTMLResponse(text, status_code=status)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""Running the server: turns, logs, metrics, health and warm-up."""

@@ -1,0 +1,98 @@
+"""How many questions are answered at once, and for how long: the others wait, or are asked to come again.
+
+A question whose asker has left, or that takes too long, is stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lustrum.model.stop import Stopped, stop_asked, stopping
+from lustrum.model.text import say
+from lustrum.server.http.problems import Problem, ProblemError
+from lustrum.server.settings import Settings
+
+__all__ = ["MOST_WAITING", "Gate"]
+
+MOST_WAITING = 200
+"""Each waits in a thread of its own; the others are asked to come again at once."""
+
+
+class Gate:
+    """Lets so many through at a time, and the others in the order in which they came."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._waiting: deque[threading.Event] = deque()
+
+    @property
+    def inside(self) -> int:
+        """How many are being answered now."""
+        return self._inside
+
+    @contextmanager
+    def pass_through(
+        self, seconds: float | None = None, patience: float | None = None
+    ) -> Iterator[None]:
+        """Wait for a turn; then the work inside has so long, and ends sooner if its asker leaves."""
+        gone = stop_asked()
+        self._wait(gone, patience or self._settings.patience)
+        try:
+            end = time.monotonic() + (seconds or self._settings.seconds)
+            try:
+                with stopping(lambda: gone() or time.monotonic() > end):
+                    yield
+            except Stopped:
+                if gone():
+                    raise
+                sentence = say(
+                    "The table took longer than {seconds:g} seconds; ask for a smaller one.",
+                    seconds=self._settings.seconds,
+                )
+                raise ProblemError(Problem.of_status(503, sentence)) from None
+        finally:
+            with self._lock:
+                self._leave()
+
+    def _wait(self, gone: Callable[[], bool], patience: float) -> None:
+        with self._lock:
+            if self._inside < self._settings.at_once:
+                self._inside += 1
+                return
+            if len(self._waiting) >= MOST_WAITING and patience < math.inf:
+                raise _busy()
+            turn = threading.Event()
+            self._waiting.append(turn)
+        end = time.monotonic() + patience
+        while not turn.wait(0.25):
+            left = gone()
+            if not left and time.monotonic() <= end:
+                continue
+            with self._lock:
+                # The turn may have come just now; then it goes to the next one.
+                if turn.is_set():
+                    self._leave()
+                else:
+                    self._waiting.remove(turn)
+            if left:
+                raise Stopped
+            raise _busy()
+
+    def _leave(self) -> None:
+        """Hand the turn to whoever has waited longest."""
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._inside -= 1
+
+
+def _busy() -> ProblemError:
+    sentence = say("Too many tables are being made at the moment; please try again soon.")
+    return ProblemError(Problem.of_status(503, sentence, retry=5))

@@ -1,0 +1,30 @@
+"""One small question per dataset before the first visitor comes: compiles and caches what counts."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from lustrum.model import Axis, Dataset, TableQuery
+from lustrum.release import TableService
+from lustrum.server.http.errors import where_it_happened
+
+__all__ = ["warm_up"]
+
+log = logging.getLogger("lustrum.server")
+
+
+def warm_up(service: TableService) -> None:
+    """Ask every dataset something small. A dataset that fails is left for its visitors to hear about."""
+    for name in service.names():
+        try:
+            query = _small(service.dataset(name))
+            service.answer(query)
+            service.answer(replace(query, by=query.by[:1]))
+        except Exception as error:
+            log.error("warm-up failed: %s", where_it_happened(error))
+
+
+def _small(dataset: Dataset) -> TableQuery:
+    shortest = sorted(dataset.variables, key=lambda variable: len(variable.codes))[:2]
+    return TableQuery(dataset.name, tuple(Axis(v.name, total=True) for v in shortest))

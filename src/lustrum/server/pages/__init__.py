@@ -1,0 +1,1 @@
+"""The pages: catalogue, builder, variables and answers."""

@@ -1,0 +1,192 @@
+"""The builder: what its form shows for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lustrum.model import Axis, TableQuery, Variable
+from lustrum.model.text import say, say_many
+from lustrum.release.preliminary import inner_count
+from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
+from lustrum.server.service.offer import Offer
+from lustrum.server.table_view import titles as words
+from lustrum.server.urls.forms import PLACES
+
+__all__ = ["Arranged", "Form", "Option", "Slot", "form"]
+
+SLOTS = 3
+_PLACES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Wafers")}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A way to put a variable into a table; ``why`` says why not, beside what is chosen already."""
+
+    value: str
+    text: str
+    selected: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for a variable of the table, with a list of its categories once it is chosen."""
+
+    number: int
+    label: str
+    groups: tuple[tuple[str, tuple[Option, ...]], ...]
+    picker: Picker | None
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A variable of the table, and the places it can take."""
+
+    variable: Variable
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The builder with choices filled in."""
+
+    filters: tuple[Picker, ...]
+    population: str
+    area: Slot | None
+    slots: tuple[Slot, ...]
+    places: tuple[Arranged, ...]
+    totals: bool
+    sums: tuple[tuple[str, str, str], ...]
+    count: str
+    over: bool
+
+
+def form(offer: Offer, query: TableQuery | None) -> Form:
+    """The form of a dataset, empty or with a question filled in.
+
+    It has as many places for variables as the policy allows, up to a few more than are in use.
+    """
+    dataset, rules = offer.dataset, offer.rules
+    asked = TableQuery(dataset.name, ()) if query is None else query
+    for item in asked.where:
+        item.members(dataset.variable(item.variable))
+    area = offer.area
+    areas = [axis for axis in asked.by if area is not None and axis.variable == area.name]
+    others = [axis for axis in asked.by if axis not in areas]
+    spare = rules.max_dimensions - len(areas) - len(others)
+    places = len(others) + max(0, min(spare, max(SLOTS - len(others), 1)))
+    slots = tuple(
+        _slot(offer, asked, others[i] if i < len(others) else None, i + 1) for i in range(places)
+    )
+    cells = inner_count(asked, dataset) if asked.by else 0
+    return Form(
+        filters=filter_pickers(offer, asked) if rules.max_filters else (),
+        population=words.population(asked, dataset),
+        area=None if area is None else _slot(offer, asked, areas[0] if areas else None, 0, (area,)),
+        slots=slots,
+        places=tuple(_arranged(offer, axis, i, len(asked.by)) for i, axis in enumerate(asked.by))
+        if len(asked.by) > 1
+        else (),
+        totals=True if not asked.by else any(axis.total for axis in asked.by),
+        sums=_sums(offer, asked),
+        count=_count(asked, offer, cells),
+        over=cells > rules.max_cells,
+    )
+
+
+def _count(query: TableQuery, offer: Offer, cells: int) -> str:
+    most = offer.rules.max_cells
+    if not query.by:
+        return say("At most {most:,} cells.", most=most)
+    sizes = [
+        len(axis.categories(offer.dataset.variable(axis.variable))) - axis.total
+        for axis in query.by
+    ]
+    counted = say_many(
+        "{number:,} cell of at most {most:,}.",
+        "{number:,} cells of at most {most:,}.",
+        cells,
+        most=most,
+    )
+    if len(sizes) == 1:
+        return counted
+    product: str = say("{size:,}", size=sizes[0])
+    for size in sizes[1:]:
+        product = say("{product} × {size:,}", product=product, size=size)
+    return say("{product} = {counted}", product=product, counted=counted)
+
+
+def _slot(
+    offer: Offer,
+    query: TableQuery,
+    axis: Axis | None,
+    number: int,
+    variables: Sequence[Variable] | None = None,
+) -> Slot:
+    if variables is None:
+        variables = [v for v in offer.variables if v != offer.area]
+    if axis is not None and axis.variable not in {v.name for v in variables}:
+        # A variable that is not offered can still be named in an address; the form does not lose it.
+        variables = [*variables, offer.dataset.variable(axis.variable)]
+    beside = {other.variable for other in query.by if other is not axis}
+    chosen = beside | {item.variable for item in query.where}
+    label = say("Variable {number}", number=number) if number else say("Type of area")
+    return Slot(
+        number,
+        label,
+        tuple((v.label, _options(offer, v, axis, beside, chosen)) for v in variables),
+        None if axis is None else axis_picker(offer, axis, number),
+    )
+
+
+def _options(
+    offer: Offer,
+    variable: Variable,
+    axis: Axis | None,
+    beside: Collection[str],
+    chosen: Collection[str],
+) -> tuple[Option, ...]:
+    if variable.name in beside:
+        why: str = say("already in the table")
+    else:
+        why = offer.conflict(variable.name, chosen)
+    now = ""
+    if axis is not None and axis.variable == variable.name:
+        now = axis.variable if axis.level is None else f"{axis.variable}:{axis.level}"
+    ways = list(offer.axes(variable))
+    found = tuple(Option(way.value, way.text, way.value == now, why) for way in ways)
+    if now and not any(option.selected for option in found):
+        level = variable.level(now.partition(":")[2])
+        text = say("{variable}: {level}", variable=variable.label, level=level.label)
+        found = (*found, Option(now, text, True, why))
+    return found
+
+
+def _arranged(offer: Offer, axis: Axis, place: int, many: int) -> Arranged:
+    named = [*PLACES, *(str(i) for i in range(len(PLACES) + 1, many + 1))][:many]
+    return Arranged(
+        offer.dataset.variable(axis.variable),
+        tuple(
+            Option(
+                f"{axis.variable}:{value}",
+                _PLACES.get(value) or say("Wafers within wafers ({place})", place=value),
+                i == place,
+            )
+            for i, value in enumerate(named)
+        ),
+    )
+
+
+def _sums(offer: Offer, query: TableQuery) -> tuple[tuple[str, str, str], ...]:
+    """A sum or a weight in the question: it stays unless it is unticked."""
+    out = []
+    if query.measure is not None:
+        label = offer.dataset.measure(query.measure).label
+        out.append(
+            ("measure", query.measure, say("Sum {measure} instead of counting", measure=label))
+        )
+    if query.weight is not None:
+        label = offer.dataset.weight(query.weight).label
+        out.append(("weight", query.weight, say("Weight by {weight}", weight=label)))
+    return tuple(out)

@@ -1,0 +1,61 @@
+"""A hint for the builder: what would likely become of the question, and a change that would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lustrum.model import QueryError, Reason, TableQuery
+from lustrum.model.text import say
+from lustrum.release import Precheck
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.service.offer import Offer
+from lustrum.server.service.suggestions import advice
+from lustrum.server.urls import forms
+
+__all__ = ["Hint", "hint", "mistaken"]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What would likely happen: ``likely``, ``part``, ``refused`` or ``mistake``; and the help there is.
+
+    ``change`` says what would help, ``address`` is the query string of the question so changed.
+    """
+
+    state: str
+    verdict: str
+    reasons: tuple[Reason, ...] = ()
+    change: str = ""
+    address: str = ""
+
+
+def hint(
+    offer: Offer, query: TableQuery, precheck: Callable[[TableQuery], Precheck]
+) -> Hint | None:
+    """The hint for a question; none while no variable is chosen, or while the server is too busy to tell."""
+    if not query.by:
+        return None
+    try:
+        seen = precheck(query)
+        if seen.passes and not seen.reasons:
+            return Hint(
+                "likely",
+                say("Likely answered. The risk is measured when the table is made."),
+            )
+        if seen.passes:
+            return Hint("part", say("Likely answered in part."), seen.reasons)
+        help_ = advice(query, seen.reasons, offer, precheck)
+    except QueryError as error:
+        return mistaken(error)
+    except ProblemError:
+        return None
+    verdict = say("Likely refused.")
+    if help_ is None:
+        return Hint("refused", verdict, seen.reasons)
+    return Hint("refused", verdict, seen.reasons, help_.text, forms.write(help_.query))
+
+
+def mistaken(error: QueryError) -> Hint:
+    """The hint for a question that cannot be read."""
+    return Hint("mistake", error.args[0])

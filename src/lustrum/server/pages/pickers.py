@@ -1,0 +1,162 @@
+"""Lists of categories to tick in the builder: for a variable of the table, and for who is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lustrum.model import Axis, Category, Filter, TableQuery, Variable
+from lustrum.model.text import say, say_many
+from lustrum.server.service.offer import Offer
+from lustrum.server.urls.code_lists import escaped, listed
+
+__all__ = ["LONG", "Picker", "Shelf", "Tick", "axis_picker", "filter_pickers"]
+
+LONG = 60
+"""Longer lists are filled in when they are opened, or chosen from on a page of their own."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A category that can be ticked."""
+
+    code: str
+    label: str
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Categories of one level; ``level`` is empty for the finest."""
+
+    level: str
+    label: str
+    ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True)
+class Picker:
+    """A list of categories to tick, of a variable in the table (``codes``) or for a selection (``where``)."""
+
+    id: str
+    kind: str
+    variable: Variable
+    shelves: tuple[Shelf, ...]
+    chosen: tuple[Category, ...]
+    level: str = ""
+    why: str = ""
+    full: bool = False
+    groups: tuple[str, ...] = ()
+    grouping: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many categories there are to tick."""
+        return sum(len(shelf.ticks) for shelf in self.shelves)
+
+    @property
+    def long(self) -> bool:
+        """Whether the list is too long to stand in the form."""
+        return self.size > LONG
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes chosen."""
+        return tuple(category.code for category in self.chosen)
+
+    @property
+    def listed(self) -> str:
+        """The codes chosen, as a list."""
+        return listed(self.codes)
+
+    @property
+    def name(self) -> str:
+        """The parameter that takes the list of codes."""
+        return "codes" if self.kind == "codes" else "among"
+
+    @property
+    def key(self) -> str:
+        """What the list is of; the same list need not be shown anew."""
+        return "|".join((self.kind, self.variable.name, self.level, self.why))
+
+    @property
+    def said(self) -> str:
+        """How many are chosen, in words."""
+        if not self.chosen:
+            return say("all") if self.kind == "codes" else ""
+        return say("{some:,} of {size:,} chosen", some=len(self.chosen), size=self.size)
+
+
+def axis_picker(offer: Offer, axis: Axis, number: int) -> Picker:
+    """The categories of a variable in the table, at its level; codes of other levels are not lost."""
+    variable = offer.dataset.variable(axis.variable)
+    level = axis.level
+    every = variable.finest if level is None else variable.level(level).categories
+    label = variable.label if level is None else variable.level(level).label
+    chosen = tuple(variable.category(code) for code in axis.codes or ())
+    shelves = [_shelf(level or "", label, every, set(axis.codes or ()))]
+    known = {category.code for category in every}
+    further = tuple(category for category in chosen if category.code not in known)
+    if further:
+        shelves.append(
+            _shelf("", say("Of other levels"), further, {category.code for category in further})
+        )
+    return Picker(
+        f"codes-{number}",
+        "codes",
+        variable,
+        tuple(shelves),
+        chosen,
+        level or "",
+        groups=tuple(
+            f"{variable.name}:{escaped(group.label, '%=')}={listed(group.members)}"
+            for group in axis.groups
+        ),
+        grouping=not offer.rules.nested_only or bool(axis.groups),
+    )
+
+
+def filter_pickers(offer: Offer, query: TableQuery) -> tuple[Picker, ...]:
+    """The categories by which a population can be selected, a list for each variable, coarse levels first."""
+    found = {item.variable: item for item in query.where}
+    variables = [v for v in offer.dataset.variables if v in offer.variables or v.name in found]
+    chosen = {axis.variable for axis in query.by} | set(found)
+    full = len(found) >= offer.rules.max_filters
+    return tuple(_filter(offer, v, found.get(v.name), chosen, full) for v in variables)
+
+
+def _filter(
+    offer: Offer, variable: Variable, item: Filter | None, chosen: Collection[str], full: bool
+) -> Picker:
+    codes = set(item.codes if item else ())
+    shelves = [
+        _shelf(level.name, level.label, level.groups, codes)
+        for level in reversed(offer.levels(variable))
+        if level.groups
+    ]
+    shelves.append(_shelf("", variable.label, variable.finest, codes))
+    known = {tick.code for shelf in shelves for tick in shelf.ticks}
+    further = tuple(variable.category(code) for code in sorted(codes - known))
+    if further:
+        shelves.append(_shelf("", say("Of other levels"), further, codes))
+    why = offer.conflict(variable.name, chosen) if item is None else ""
+    full = full and item is None and not why
+    if full:
+        why = say_many(
+            "Only {number} variable may select who is counted; untick the other first.",
+            "Only {number} variables may select who is counted; untick one first.",
+            offer.rules.max_filters,
+        )
+    return Picker(
+        f"where-{variable.name}",
+        "where",
+        variable,
+        tuple(shelves),
+        tuple(variable.category(code) for code in (item.codes if item else ())),
+        why=why,
+        full=full,
+    )
+
+
+def _shelf(level: str, label: str, categories: Sequence[Category], chosen: set[str]) -> Shelf:
+    return Shelf(level, label, tuple(Tick(c.code, c.label, c.code in chosen) for c in categories))

@@ -1,0 +1,211 @@
+"""A variable on a page of its own: its categories explained, searched, and chosen from without a script."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from lustrum.model import Category, Filter, QueryError, TableQuery, Variable
+from lustrum.model.errors import choices
+from lustrum.model.text import say
+from lustrum.release import TableService
+from lustrum.server.api.datasets import matches
+from lustrum.server.http.languages import current
+from lustrum.server.http.problems import not_found
+from lustrum.server.http.templating import Pages
+from lustrum.server.service.offer import Offer, find, fitted
+from lustrum.server.urls import forms
+from lustrum.server.urls.code_lists import list_of, listed
+
+__all__ = ["router", "typed"]
+
+PAGE = 100
+"""Categories on one page."""
+
+MANY = 40
+"""So many chosen categories are listed one by one beside those of the page; more are kept together."""
+
+_OWN = ("q", "level", "offset", "as", "add", "then")
+_KINDS = {"codes": "codes", "where": "among"}
+_RANGE = re.compile(r"(.+?)\s*(?:\.\.|–|-)\s*(.+)\Z", re.DOTALL)
+
+
+def router(service: TableService, pages: Pages) -> APIRouter:
+    """The routes of variables."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/datasets/{name}/variables/{variable}")
+    def page(name: str, variable: str, request: Request) -> Response:
+        offer = find(service, name)
+        names = [v.name for v in offer.dataset.variables]
+        if variable not in names:
+            raise not_found(
+                say(
+                    "Dataset {dataset!r} has no variable {name!r}; {choices}.",
+                    dataset=name,
+                    name=variable,
+                    choices=choices(variable, names),
+                )
+            )
+        described = offer.dataset.variable(variable)
+        own = _own(request)
+        kind = own.get("as", "")
+        if kind and kind not in _KINDS:
+            raise QueryError(say("'as' must be 'codes' or 'where', not {kind!r}.", kind=kind))
+        pairs = [(k, v) for k, v in request.query_params.multi_items() if k not in _OWN]
+        query = fitted(forms.read(forms.tidied(pairs), name))
+        chosen = _chosen(query, described, kind, own.get("add", ""))
+        query = _with(query, described, kind, chosen)
+        if own.get("then"):
+            target = f"/datasets/{name}?{forms.write(query)}"
+            return RedirectResponse(current().at(target), status_code=303)
+        level = own.get("level", "")
+        if not kind or kind == "where":
+            every = described.level(level).categories if level else described.finest
+        else:
+            axis = next(a for a in query.by if a.variable == variable)
+            level = axis.level or ""
+            every = described.level(level).categories if level else described.finest
+        wanted = own.get("q", "").strip()[:200]
+        found = [c for c in every if matches(wanted, c.code, c.label)]
+        offset = _offset(own.get("offset", ""), len(found))
+        shown = found[offset : offset + PAGE]
+        on_page = {c.code for c in shown}
+        others = [described.category(code) for code in chosen if code not in on_page]
+        return pages.render(
+            "variable.html",
+            offer=offer,
+            dataset=offer.dataset,
+            variable=described,
+            kind=kind,
+            level=level,
+            levels=_levels(offer, described, kind),
+            wanted=wanted,
+            shown=shown,
+            total=len(found),
+            offset=offset,
+            size=PAGE,
+            chosen=set(chosen),
+            others=others if len(others) <= MANY else [],
+            together=(len(others), listed([c.code for c in others]))
+            if len(others) > MANY
+            else None,
+            list_name=_KINDS.get(kind, ""),
+            members=lambda c: _members(c, described),
+            carried=_carried(query, described, kind),
+            question=forms.write(query),
+            link=lambda **changed: _link(changed, level, wanted),
+        )
+
+    return routes
+
+
+def typed(text: str, variable: Variable, every: tuple[Category, ...]) -> list[str]:
+    """Codes that somebody typed: ``1, 2, 5-12``; a range runs along the list of categories."""
+    order = [category.code for category in every]
+    codes: list[str] = []
+    for part in (piece.strip() for piece in text.split(",")):
+        if not part:
+            continue
+        ends = _RANGE.match(part)
+        if variable.holds(part):
+            codes.append(part)
+        elif ends is not None and ends[1] in order and ends[2] in order:
+            first, last = sorted((order.index(ends[1]), order.index(ends[2])))
+            codes += order[first : last + 1]
+        elif ".." in part:
+            codes += list_of(part, say("The codes of {variable!r}", variable=variable.label))
+        else:
+            variable.category(part)
+    for code in codes:
+        variable.category(code)
+    return codes
+
+
+def _own(request: Request) -> dict[str, str]:
+    own: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in _OWN:
+            if name in own:
+                raise QueryError(
+                    say("The parameter {name!r} stands twice; once is right.", name=name)
+                )
+            own[name] = value
+    return own
+
+
+def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> list[str]:
+    """The codes chosen so far, with those that were typed, each once and in order."""
+    codes: list[str] = []
+    every = variable.finest
+    if kind == "codes":
+        axis = next((a for a in query.by if a.variable == variable.name), None)
+        if axis is None:
+            raise QueryError(
+                say(
+                    "The variable {variable!r} is not in the table; add by={variable}.",
+                    variable=variable.name,
+                )
+            )
+        codes = list(axis.codes or ())
+        every = variable.level(axis.level).categories if axis.level else every
+    elif kind == "where":
+        codes = [c for item in query.where if item.variable == variable.name for c in item.codes]
+    for code in codes:
+        variable.category(code)
+    rank = {category.code: i for i, category in enumerate(every)}
+    found = dict.fromkeys([*codes, *typed(added, variable, every)])
+    return sorted(found, key=lambda code: rank.get(code, len(rank)))
+
+
+def _with(query: TableQuery, variable: Variable, kind: str, codes: list[str]) -> TableQuery:
+    if kind == "codes":
+        return replace(
+            query,
+            by=tuple(
+                replace(axis, codes=tuple(codes) or None, groups=())
+                if axis.variable == variable.name
+                else axis
+                for axis in query.by
+            ),
+        )
+    if kind == "where":
+        rest = tuple(item for item in query.where if item.variable != variable.name)
+        own = (Filter(variable.name, tuple(codes)),) if codes else ()
+        return replace(query, where=(*rest, *own))
+    return query
+
+
+def _carried(query: TableQuery, variable: Variable, kind: str) -> list[tuple[str, str]]:
+    """The rest of the question, as it goes along with the form."""
+    return parse_qsl(forms.write(_with(query, variable, kind, [])))
+
+
+def _levels(offer: Offer, variable: Variable, kind: str) -> list[tuple[str, str, int, bool]]:
+    """Name, label, size, and whether it may be asked for; a selection is made among those that may."""
+    offered = offer.levels(variable)
+    finest = ("", say("Every category"), len(variable.codes), True)
+    coarser = [(x.name, x.label, len(x.categories), x in offered) for x in variable.levels]
+    return [finest, *(entry for entry in coarser if entry[3] or not kind)]
+
+
+def _members(category: Category, variable: Variable) -> list[str]:
+    return [variable.labels[place] for place in category.members]
+
+
+def _offset(text: str, total: int) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
+        raise QueryError(say("'offset' must be a whole number, not {text!r}.", text=text))
+    return min(int(text), max(total - 1, 0)) // PAGE * PAGE
+
+
+def _link(changed: dict[str, Any], level: str, wanted: str) -> str:
+    pairs = {"level": level, "q": wanted} | changed
+    return "?" + urlencode({k: v for k, v in pairs.items() if v})

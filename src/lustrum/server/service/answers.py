@@ -1,0 +1,184 @@
+"""A decision as the doors show it: notes that travel along, and links that ask again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from starlette.requests import Request
+
+from lustrum.formats.jsonstat import dataset as jsonstat
+from lustrum.model import Decision, QueryError, Release, TableQuery
+from lustrum.model.errors import choices
+from lustrum.model.plugins import names
+from lustrum.model.text import say
+from lustrum.release import TableService
+from lustrum.server.service.offer import Offer, find
+from lustrum.server.table_view import titles as words
+from lustrum.server.urls import forms
+from lustrum.structure import UNBOUNDED
+
+__all__ = [
+    "DEFAULT",
+    "INCLUDABLE",
+    "INCLUDE",
+    "MOST_NAMES",
+    "Answer",
+    "included",
+    "only",
+    "question",
+    "require_dataset",
+]
+
+INCLUDABLE = ("bounds", "risk", "trace", "utility")
+DEFAULT = ("risk", "trace", "utility")
+"""The parts of an answer that can be asked for, and those that come unasked."""
+
+INCLUDE = "Parts beside the table, with commas: risk, utility, trace (all unasked) and bounds."
+
+MOST_NAMES = 100
+"""Far more variables than any table has. Checking names takes the square of their number."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision with the dataset and the policy it was made under."""
+
+    decision: Decision
+    offer: Offer
+
+    @property
+    def query(self) -> TableQuery:
+        """The question."""
+        return self.decision.query
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        return words.title(self.query, self.offer.dataset)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whatever a reader of the table should know: of the method and of the agency."""
+        own = self.decision.release.notes if self.decision.release else ()
+        return (*own, *self.offer.policy.notes)
+
+    @property
+    def release(self) -> Release | None:
+        """The published table, with the agency's notes beside the method's own."""
+        release = self.decision.release
+        return None if release is None else replace(release, notes=self.notes)
+
+    @property
+    def page(self) -> str:
+        """The address of the answer for people."""
+        return f"/datasets/{self.query.dataset}/table?{forms.write(self.query)}"
+
+    @property
+    def builder(self) -> str:
+        """The address of the form with these choices filled in."""
+        return f"/datasets/{self.query.dataset}?{forms.write(self.query)}"
+
+    def api(self, format_: str | None = None) -> str:
+        """The address of the answer for programs."""
+        wanted = f"&format={format_}" if format_ else ""
+        return f"/api/v1/tables?dataset={self.query.dataset}&{forms.write(self.query)}{wanted}"
+
+    @property
+    def id(self) -> str:
+        """A name for the question that never changes: the same question has it on every server."""
+        text = json.dumps(self.query.to_mapping(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, Any]:
+        """The JSON form; the same for whoever asks, and for a refusal the same for any data."""
+        decision, release = self.decision, self.release
+        whole = {
+            "id": self.id,
+            "decision": decision.verdict.value,
+            "reasons": [
+                {"rule": r.rule, "text": r.text, "way_forward": r.way_forward}
+                for r in decision.reasons
+            ],
+            "table": None if release is None else jsonstat(release, self.title),
+            "risk": {"before": decision.risk_before, "after": decision.risk_after},
+            "utility": decision.utility,
+            "bounds": None if release is None or "bounds" not in include else _bounds(release),
+            "trace": [
+                {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
+            ],
+            "query": self.query.to_mapping(),
+            "notes": list(self.notes),
+            "links": {"page": host + self.page, "self": host + self.api()}
+            | (
+                {}
+                if release is None
+                else {name: host + self.api(name) for name in names("lustrum.formats")}
+            ),
+        }
+        return {k: v for k, v in whole.items() if k not in INCLUDABLE or k in include}
+
+
+def _bounds(release: Release) -> dict[str, Any] | None:
+    """What anybody can know of each true value from its cell alone, in the order of the table's values."""
+    if release.low is None or release.high is None:
+        return None
+    scale = 10**release.decimals
+
+    def plain(values: npt.NDArray[np.int64]) -> list[Any]:
+        shown = zip(values.ravel().tolist(), release.shown.ravel().tolist(), strict=True)
+        return [
+            None if not seen or abs(v) >= UNBOUNDED else v if scale == 1 else v / scale
+            for v, seen in shown
+        ]
+
+    return {"low": plain(release.low), "high": plain(release.high)}
+
+
+def question(raw: object) -> TableQuery:
+    """The question in a JSON body; every mistake is one clear sentence."""
+    if not isinstance(raw, dict):
+        raise QueryError(
+            'A table query is a JSON object, such as {"dataset": "demo", "by": ["sex"]}.'
+        )
+    for key in ("by", "where"):
+        named = raw.get(key)
+        if isinstance(named, (list, dict)) and len(named) > MOST_NAMES:
+            raise QueryError(f"{key!r} names more than {MOST_NAMES} variables; name fewer.")
+    return TableQuery.from_mapping(raw)
+
+
+def included(request: Request) -> tuple[str, ...]:
+    """The parts of an answer that are wanted beside the table."""
+    said = [part for text in request.query_params.getlist("include") for part in text.split(",")]
+    wanted = [part.strip() for part in said if part.strip()]
+    for part in wanted:
+        if part not in INCLUDABLE:
+            raise QueryError(f"There is no part {part!r}; {choices(part, INCLUDABLE)}.")
+    return tuple(wanted) if "include" in request.query_params else DEFAULT
+
+
+def only(request: Request, *known: str) -> None:
+    """No other parameters than these: to ignore one would answer another question."""
+    there = f"there are: {', '.join(known)}" if known else "this address takes none"
+    for name in request.query_params:
+        if name not in known:
+            raise QueryError(f"There is no parameter {name!r} here; {there}.")
+
+
+def require_dataset(service: TableService, name: str) -> Offer:
+    """The dataset that a question names; a name that is not there is a mistake in the question.
+
+    A dataset without a policy looks like one that does not exist.
+    """
+    there = service.names()
+    if name not in there:
+        raise QueryError(
+            say("There is no dataset {name!r}; {choices}.", name=name, choices=choices(name, there))
+        )
+    return find(service, name)

@@ -1,0 +1,273 @@
+"""Other questions where one was refused: coarser, with fewer variables, or about more people.
+
+Those that are shown were tried. Each was decided under the policy like any other question, so that to know
+it would pass tells nothing that asking it would not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
+from lustrum.model.stop import Stopped, stop_asked, stopping
+from lustrum.model.text import say
+from lustrum.release import Precheck, TableService
+from lustrum.release.preliminary import question_rules
+from lustrum.server.service.offer import Offer, offered_levels
+from lustrum.server.table_view import titles as words
+
+__all__ = ["Suggestion", "advice", "passing", "suggestions"]
+
+TRIES = 8
+ENOUGH = 3
+SECONDS = 1.5
+"""How many questions are tried, how many good ones are enough, and how long it may take in all."""
+
+_turns = threading.BoundedSemaphore(2)
+
+_COARSER = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
+_FEWER = _COARSER | {"dimensions", "population", "too-little"}
+_WIDER = _FEWER | {"filters", "nested"}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A changed question, and what was changed."""
+
+    text: str
+    query: TableQuery
+
+
+def passing(
+    decision: Decision,
+    offer: Offer,
+    *,
+    tries: int = TRIES,
+    enough: int = ENOUGH,
+    seconds: float = SECONDS,
+) -> tuple[Suggestion, ...]:
+    """Other questions that are answered, least loss first; each was asked and found good.
+
+    What a rule about the question alone speaks against is passed over without being counted as a try.
+    Where too many look for suggestions already, there are none.
+    """
+    if offer.service is None or not _turns.acquire(timeout=seconds):
+        return ()
+
+    def left(changed: TableQuery, service: TableService = offer.service) -> tuple[Reason, ...]:
+        answer = service.answer(changed)
+        return answer.reasons if answer.release is None else ()
+
+    try:
+        return _found(decision.query, decision.reasons, offer, left, (tries, enough, seconds))
+    finally:
+        _turns.release()
+
+
+def advice(
+    query: TableQuery,
+    reasons: tuple[Reason, ...],
+    offer: Offer,
+    precheck: Callable[[TableQuery], Precheck],
+) -> Suggestion | None:
+    """The first other question that passes the preliminary rules, for a hint while a question is made."""
+
+    def left(changed: TableQuery) -> tuple[Reason, ...]:
+        seen = precheck(changed)
+        return () if seen.passes else seen.reasons
+
+    return next(iter(_found(query, reasons, offer, left, (4, 1, 0.8))), None)
+
+
+def suggestions(
+    query: TableQuery, reasons: Iterable[Reason], offer: Offer
+) -> tuple[Suggestion, ...]:
+    """What might be tried instead, one change each, the least loss first."""
+    rules = {reason.rule for reason in reasons}
+    found: dict[TableQuery, Suggestion] = {}
+    for suggestion in _changed(query, rules, offer):
+        if suggestion.query.by and suggestion.query != query:
+            found.setdefault(suggestion.query, suggestion)
+    return tuple(found.values())
+
+
+def _found(
+    query: TableQuery,
+    reasons: tuple[Reason, ...],
+    offer: Offer,
+    left: Callable[[TableQuery], tuple[Reason, ...]],
+    limits: tuple[int, int, float],
+) -> tuple[Suggestion, ...]:
+    """Try one change, then two and three, until enough is found or the time is over.
+
+    ``left`` says what speaks against a question; nothing means that it is good.
+    """
+    tries, enough, seconds = limits
+    end = time.monotonic() + seconds
+    asked_before = stop_asked()
+    good: list[Suggestion] = []
+    seen = {query}
+    front = [(Suggestion("", query), reasons)]
+    with stopping(lambda: asked_before() or time.monotonic() > end):
+        for _ in range(3):
+            following: list[tuple[Suggestion, tuple[Reason, ...]]] = []
+            for base, against in front:
+                for change in suggestions(base.query, against, offer):
+                    if change.query in seen:
+                        continue
+                    seen.add(change.query)
+                    if time.monotonic() > end or tries <= 0 or len(good) >= enough:
+                        return tuple(good)
+                    both = change if not base.text else _joined(base, change)
+                    try:
+                        barred = tuple(question_rules(change.query, offer.dataset, offer.rules))
+                        if barred:
+                            following.append((both, barred))
+                            continue
+                        tries -= 1
+                        still = left(change.query)
+                    except Stopped:
+                        if asked_before():
+                            raise
+                        return tuple(good)
+                    except LustrumError:
+                        continue
+                    if still:
+                        following.append((both, still))
+                    else:
+                        good.append(both)
+            if good:
+                break
+            front = following
+    return tuple(good)
+
+
+def _joined(first: Suggestion, second: Suggestion) -> Suggestion:
+    return Suggestion(say("{first}; {second}", first=first.text, second=second.text), second.query)
+
+
+def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Suggestion]:
+    if "method" in rules and (query.measure is not None or query.weight is not None):
+        yield Suggestion(
+            say("Count {units} instead", units=offer.dataset.units),
+            replace(query, measure=None, weight=None),
+        )
+    if "nested" in rules:
+        yield from _published(query, offer)
+    if rules & _COARSER:
+        yield from _coarser(query, offer)
+    if rules & {"combination", "one-of"}:
+        yield from _apart(query, offer)
+    if rules & _WIDER:
+        yield from _wider(query, offer)
+    if "too-little" in rules:
+        yield from _complete(query, offer)
+    if len(query.by) > 1 and rules & _FEWER:
+        for axis in reversed(query.by):
+            yield _without(query, axis, offer)
+
+
+def _without(query: TableQuery, axis: Axis, offer: Offer) -> Suggestion:
+    label = offer.dataset.variable(axis.variable).label
+    rest = tuple(other for other in query.by if other is not axis)
+    return Suggestion(say("Leave out {name}", name=label), replace(query, by=rest))
+
+
+def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+    """Each axis at its next coarser level, the longest axis first."""
+    sized = [(len(_plain(axis, offer)), axis) for axis in query.by]
+    for size, axis in sorted(sized, key=lambda pair: -pair[0]):
+        variable = offer.dataset.variable(axis.variable)
+        for level in offered_levels(variable, offer.rules):
+            if len(level.categories) < size:
+                changed = replace(axis, level=level.name, codes=None, groups=())
+                yield Suggestion(
+                    say(
+                        "{variable} in {number} categories: {level}",
+                        variable=variable.label,
+                        number=len(level.categories),
+                        level=level.label,
+                    ),
+                    _with(query, axis, changed),
+                )
+                break
+
+
+def _published(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+    """Each axis with own or overlapping groups, in the published classification instead."""
+    for axis in query.by:
+        variable = offer.dataset.variable(axis.variable)
+        offered = {level.name for level in offered_levels(variable, offer.rules)}
+        if axis.complete and (axis.level is None or axis.level in offered):
+            continue
+        for level in reversed(offered_levels(variable, offer.rules)):
+            changed = replace(axis, level=level.name, codes=None, groups=())
+            yield Suggestion(
+                say("{variable}: {level}", variable=variable.label, level=level.label),
+                _with(query, axis, changed),
+            )
+        changed = replace(axis, level=None, codes=None, groups=())
+        yield Suggestion(
+            say("{variable}: every category", variable=variable.label), _with(query, axis, changed)
+        )
+
+
+def _apart(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+    """Without one of the variables that may not stand together."""
+    sets = [set(group) for group in (*offer.rules.disallowed, *offer.rules.at_most_one)]
+    bound = set().union(*sets) if sets else set[str]()
+    for axis in reversed(query.by):
+        if axis.variable in bound:
+            yield _without(query, axis, offer)
+    for item in query.where:
+        if item.variable in bound:
+            yield _unfiltered(query, item, offer)
+
+
+def _wider(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+    """Each selection one level up, or left out."""
+    for item in query.where:
+        variable = offer.dataset.variable(item.variable)
+        members = item.members(variable)
+        for level in offered_levels(variable, offer.rules):
+            above = next((c for c in level.groups if c.member_set > members), None)
+            if above is not None:
+                new = replace(item, codes=(above.code,))
+                where = tuple(new if other is item else other for other in query.where)
+                yield _counting(replace(query, where=where), offer)
+                break
+    for item in query.where:
+        yield _unfiltered(query, item, offer)
+
+
+def _unfiltered(query: TableQuery, item: Filter, offer: Offer) -> Suggestion:
+    rest = tuple(other for other in query.where if other is not item)
+    return _counting(replace(query, where=rest), offer)
+
+
+def _counting(query: TableQuery, offer: Offer) -> Suggestion:
+    population = words.population(query, offer.dataset)
+    return Suggestion(say("Count {population}", population=population), query)
+
+
+def _complete(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+    """Each axis with all its categories instead of some."""
+    for axis in query.by:
+        if not axis.complete:
+            variable = offer.dataset.variable(axis.variable)
+            yield Suggestion(
+                say("{variable}: every category", variable=variable.label),
+                _with(query, axis, replace(axis, codes=None, groups=())),
+            )
+
+
+def _with(query: TableQuery, old: Axis, new: Axis) -> TableQuery:
+    return replace(query, by=tuple(new if axis is old else axis for axis in query.by))
+
+
+def _plain(axis: Axis, offer: Offer) -> tuple[object, ...]:
+    variable: Variable = offer.dataset.variable(axis.variable)
+    return replace(axis, total=False).categories(variable)

@@ -1,0 +1,344 @@
+"""A release turned and put in order: which variable runs down, across or through it, which rows, in what order.
+
+Outer variables of the rows, and the wafers, cut the table into blocks of rows under a header of their own;
+outer variables of the columns stand above the inner ones. Everything is judged by published values only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.formats.placing import Placing, usual_placing
+from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
+from lustrum.model.errors import choices
+from lustrum.model.table import Mask
+from lustrum.model.text import say
+from lustrum.server.table_view.figures import NO_PERCENTAGE, Figures, figures, number
+from lustrum.server.urls.display import View, column_key, column_of
+
+__all__ = ["Arrangement", "Line", "arrange", "meaning", "sort_key"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table: in which block it stands, and which category of the inner variable it is."""
+
+    block: int
+    row: int
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """A release turned as the view says.
+
+    ``values``, ``units`` and so on run over blocks, rows and columns. ``lines`` are the rows that are left, in
+    their order.
+    """
+
+    release: Release
+    view: View
+    placing: Placing
+    figures: Figures
+    picks: tuple[npt.NDArray[np.intp], ...]
+    lines: tuple[Line, ...]
+    empty_rows: int
+
+    @property
+    def axes(self) -> tuple[TableAxis, ...]:
+        """The variables of the table."""
+        return self.release.axes
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """The axes whose categories head blocks of rows: wafers, then all but the last of the rows."""
+        return (*self.placing.wafers, *self.placing.rows[:-1])
+
+    @property
+    def inner(self) -> int | None:
+        """The axis that runs down."""
+        return self.placing.rows[-1] if self.placing.rows else None
+
+    @cached_property
+    def blocks(self) -> list[tuple[tuple[TableAxis, Category], ...]]:
+        """The variables and categories above each block."""
+        return list(self._combinations(self.outer))
+
+    @cached_property
+    def columns(self) -> list[tuple[tuple[TableAxis, Category], ...]]:
+        """The variables and categories above each column, the outer ones first."""
+        return list(self._combinations(self.placing.columns))
+
+    @cached_property
+    def rows(self) -> tuple[Category | None, ...]:
+        """The categories that run down; a single one without a category where no variable does."""
+        if self.inner is None:
+            return (None,)
+        return tuple(self.axes[self.inner].categories[i] for i in self.picks[self.inner])
+
+    @cached_property
+    def total_rows(self) -> Mask:
+        """Which rows hold others of them."""
+        return np.zeros(1, dtype=np.bool_) if self.inner is None else self._totals(self.inner)
+
+    @cached_property
+    def total_columns(self) -> Mask:
+        """Which columns hold others of them."""
+        return _crossed([self._totals(i) for i in self.placing.columns])
+
+    @cached_property
+    def total_blocks(self) -> Mask:
+        """Which blocks hold others of them."""
+        return _crossed([self._totals(i) for i in self.outer])
+
+    def turned(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Something of the release's shape over blocks, rows and columns."""
+        order = (*self.outer, *self.placing.rows[-1:], *self.placing.columns)
+        part = array[np.ix_(*self.picks)] if self.picks else array
+        height = 1 if self.inner is None else len(self.picks[self.inner])
+        width = prod(len(self.picks[i]) for i in self.placing.columns)
+        return part.transpose(order).reshape(-1, height, width)
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.float64]:
+        """The figures as numbers over blocks, rows and columns; NaN where there is none."""
+        return self.turned(self.figures.values)
+
+    def text(self, units: int, point: str = ".") -> str:
+        """A figure as it is written."""
+        return number(units, self.figures.decimals, point)
+
+    def span(self, low: float, high: float, point: str = ".") -> str:
+        """What is known of a true value, in words."""
+        ends = [self.text(int(v), point) if isfinite(v) else "" for v in (low, high)]
+        if all(ends):
+            return ends[0] if ends[0] == ends[1] else f"{ends[0]}\u2013{ends[1]}"
+        if ends[0]:
+            return say("{least} or more", least=ends[0])
+        return say("{most} or less", most=ends[1]) if ends[1] else say("not known")
+
+    def _totals(self, axis: int) -> Mask:
+        return np.asarray(~self.axes[axis].inner[self.picks[axis]])
+
+    def _combinations(
+        self, axes: Sequence[int]
+    ) -> Iterator[tuple[tuple[TableAxis, Category], ...]]:
+        for places in product(*(self.picks[i] for i in axes)):
+            yield tuple(
+                (self.axes[i], self.axes[i].categories[p])
+                for i, p in zip(axes, places, strict=True)
+            )
+
+
+def arrange(release: Release, view: View) -> Arrangement:
+    """Turn, pick, sort and thin out as the view says; what it cannot say of this table is a mistake."""
+    placing = _placed(release, view)
+    over = {
+        "counts": (),
+        "row-percent": placing.columns,
+        "column-percent": placing.rows,
+        "whole-percent": tuple(range(len(release.axes))),
+    }[view.show]
+    made = figures(release, view.show, over, view.decimals)
+    picks = _picked(release, view, placing)
+    bare = Arrangement(release, view, placing, made, picks, (), 0)
+    view = _tidied(bare)
+    bare = replace(bare, view=view)
+    empty = _empty_rows(bare)
+    if view.empty == "hide" and not empty.all():
+        hidden = int(empty.sum()) // max(1, _wafers(bare))
+    else:
+        empty, hidden = np.zeros_like(empty), 0
+    lines = tuple(
+        Line(block, int(row))
+        for block, order in enumerate(_orders(bare))
+        for row in order
+        if not empty[block, row]
+    )
+    return Arrangement(release, view, placing, made, picks, lines, hidden)
+
+
+def meaning(letter: str) -> str:
+    """What a symbol that stands for a figure means."""
+    if letter == NO_PERCENTAGE:
+        return say("no percentage, since the number it would be of is 0 or not shown")
+    return CellStatus(letter).meaning
+
+
+def _placed(release: Release, view: View) -> Placing:
+    """Where each axis stands: as the view says, the others as usual."""
+    names = [axis.name for axis in release.axes]
+    usual = usual_placing(release.shape)
+    if not view.pivot:
+        return usual
+    for variable, _ in view.pivot:
+        if variable not in names:
+            raise QueryError(
+                say(
+                    "'pivot' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, names),
+                )
+            )
+    said = {names.index(variable): place for variable, place in view.pivot}
+    places: dict[str, list[int]] = {"rows": [], "columns": [], "wafers": []}
+    for place, there in places.items():
+        there += [i for i in getattr(usual, place) if i not in said]
+        there += [i for i, wanted in said.items() if wanted == place]
+    return Placing(*(tuple(there) for there in places.values()))
+
+
+def _picked(release: Release, view: View, placing: Placing) -> tuple[npt.NDArray[np.intp], ...]:
+    names = [axis.name for axis in release.axes]
+    picks = []
+    wafers = dict(view.wafer)
+    for variable in wafers:
+        if variable not in names:
+            raise QueryError(
+                say(
+                    "'wafer' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, names),
+                )
+            )
+    for position, axis in enumerate(release.axes):
+        wanted = wafers.get(axis.name)
+        if wanted is not None:
+            if wanted not in axis.codes:
+                raise QueryError(
+                    say(
+                        "{variable!r} has no code {code!r} here; {choices}.",
+                        variable=axis.name,
+                        code=wanted,
+                        choices=choices(wanted, axis.codes),
+                    )
+                )
+            if position in placing.wafers:
+                picks.append(np.array([axis.codes.index(wanted)], dtype=np.intp))
+                continue
+        keep = axis.inner if view.margins == "off" else np.ones(len(axis), dtype=np.bool_)
+        picks.append(np.flatnonzero(keep))
+    return tuple(picks)
+
+
+def _tidied(bare: Arrangement) -> View:
+    """The view without what changes nothing here, so that the same table has the same address."""
+    view, placing = bare.view, bare.placing
+    here = {bare.axes[i].name for i in placing.wafers}
+    key = view.sort.removeprefix("-")
+    idle = key not in ("", "label") and _column(bare, key) is None
+    return replace(
+        view,
+        pivot=() if placing == usual_placing(bare.release.shape) else view.pivot,
+        wafer=tuple(pair for pair in view.wafer if pair[0] in here),
+        sort="" if idle else view.sort,
+        decimals=view.decimals if view.percent else View.decimals,
+        bars=view.bars if view.form == "chart" else View.bars,
+    )
+
+
+def _wafers(bare: Arrangement) -> int:
+    return prod(len(bare.picks[i]) for i in bare.placing.wafers)
+
+
+def _empty_rows(bare: Arrangement) -> Mask:
+    """Which rows hold nothing but published zeros in all columns of all wafers, totals excepted."""
+    release, placing = bare.release, bare.placing
+    zero = release.shown & (release.published == 0)
+    others = tuple(i for i in range(len(release.axes)) if i not in placing.rows)
+    empty = zero.all(axis=others, keepdims=True) & np.ones(release.shape, dtype=np.bool_)
+    flags: Mask = bare.turned(empty)[:, :, 0] & ~bare.total_rows
+    return flags
+
+
+def _orders(bare: Arrangement) -> Iterator[npt.NDArray[np.intp]]:
+    """The order of the rows of each block; totals come last, and what is not shown just before them."""
+    sort = bare.view.sort
+    height = len(bare.rows)
+    blocks = len(bare.blocks)
+    key = sort.removeprefix("-")
+    sign = -1 if sort.startswith("-") else 1
+    if key == "label":
+        ranks = _ranks([_folded(row, bare.view.names) for row in bare.rows])
+        for _ in range(blocks):
+            yield np.lexsort((sign * ranks, bare.total_rows))
+        return
+    column = _column(bare, key) if key else None
+    if column is None:
+        for _ in range(blocks):
+            yield np.arange(height)
+        return
+    for block in range(blocks):
+        values = bare.values[block, :, column]
+        unknown = np.isnan(values)
+        yield np.lexsort((sign * np.where(unknown, 0, values), unknown, bare.total_rows))
+
+
+def _column(bare: Arrangement, key: str) -> int | None:
+    """The column that a sorting names; nothing where its variables do not run across now."""
+    if key == "value":
+        return None if bare.placing.columns else 0
+    wanted = column_of(key)
+    by_name = {axis.name: axis for axis in bare.axes}
+    for variable, code in wanted.items():
+        if variable not in by_name:
+            raise QueryError(
+                say(
+                    "'sort' names {variable!r}; {choices}.",
+                    variable=variable,
+                    choices=choices(variable, by_name),
+                )
+            )
+        if code not in by_name[variable].codes:
+            codes = by_name[variable].codes
+            raise QueryError(
+                say(
+                    "{variable!r} has no code {code!r} here; {choices}.",
+                    variable=variable,
+                    code=code,
+                    choices=choices(code, codes),
+                )
+            )
+    keys = [
+        frozenset((axis.name, category.code) for axis, category in column)
+        for column in bare.columns
+    ]
+    found = frozenset(wanted.items())
+    return keys.index(found) if found in keys else None
+
+
+def sort_key(column: Sequence[tuple[TableAxis, Category]]) -> str:
+    """The name of a column for the parameter ``sort``."""
+    return column_key((axis.name, category.code) for axis, category in column)
+
+
+def _folded(row: Category | None, names: str) -> str:
+    if row is None:
+        return ""
+    text = row.label if names == "labels" else row.code
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    bare = "".join(c for c in plain if not unicodedata.combining(c))
+    # Numbers go by their size: 5 to 9 before 10 to 14.
+    return re.sub(r"\d+", lambda digits: digits.group().zfill(12), bare)
+
+
+def _ranks(texts: list[str]) -> npt.NDArray[np.int64]:
+    places = {text: i for i, text in enumerate(sorted(set(texts)))}
+    return np.array([places[text] for text in texts], dtype=np.int64)
+
+
+def _crossed(masks: Sequence[Mask]) -> Mask:
+    """Whether any of the categories of each combination is marked."""
+    found = np.zeros(1, dtype=np.bool_)
+    for mask in masks:
+        found = (found[:, None] | mask[None, :]).ravel()
+    return found

@@ -1,0 +1,272 @@
+"""The table on a page: headers, figures and symbols, page by page where it is long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from lustrum.formats.placing import WIDEST
+from lustrum.model import Category, CellStatus, Release, TableAxis
+from lustrum.model.text import say
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.server.table_view.arrange import Arrangement, arrange, meaning, sort_key
+from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE, number
+from lustrum.server.table_view.titles import lowered
+from lustrum.server.urls.display import View
+
+__all__ = ["THIN_SPACE", "WIDEST", "Block", "Cell", "Grid", "Head", "Row", "lay_out", "number"]
+
+CELLS = 4000
+"""About so many cells stand on a page; more would make a browser slow."""
+
+FEWEST_ROWS = 25
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column header over one or several columns; totals are told apart, so are first columns of a group.
+
+    ``sort`` is what the parameter says to sort by this column.
+    """
+
+    label: str
+    span: int = 1
+    total: bool = False
+    starts: bool = False
+    sort: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure, or the symbol that stands for one that is not shown. Suppressed is never 0."""
+
+    text: str
+    hidden: str = ""
+    total: bool = False
+    starts: bool = False
+    span: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of figures."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows under a common header: pairs of a variable and its category; none if the table is not cut."""
+
+    labels: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    continued: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A laid-out table, or the page of it that is shown."""
+
+    corner: str
+    across: str
+    cut_by: tuple[str, ...]
+    cuts: int
+    levels: tuple[tuple[Head, ...], ...]
+    blocks: tuple[Block, ...]
+    legend: tuple[tuple[str, str], ...]
+    rows: int
+    first: int
+    page: int
+    pages: int
+    empty_rows: int
+    percentages: frozenset[str]
+
+    @property
+    def columns(self) -> tuple[Head, ...]:
+        """The headers right above the figures."""
+        return self.levels[-1]
+
+    @property
+    def groups(self) -> tuple[Head, ...]:
+        """The outermost headers where there are several levels."""
+        return self.levels[0] if len(self.levels) > 1 else ()
+
+    @property
+    def width(self) -> int:
+        """Columns of figures."""
+        return len(self.columns)
+
+    @property
+    def last(self) -> int:
+        """The number of the last row that is shown."""
+        return self.first - 1 + sum(len(block.rows) for block in self.blocks)
+
+
+def lay_out(release: Release, view: View | None = None, point: str = ".") -> Grid:
+    """The page of a table that the view asks for."""
+    return grid(arrange(release, view or View()), point)
+
+
+def grid(table: Arrangement, point: str = ".") -> Grid:
+    """A table that was turned and sorted, written out."""
+    view, lines = table.view, table.lines
+    height = max(FEWEST_ROWS, CELLS // max(1, len(table.columns)))
+    pages = max(1, ceil(len(lines) / height))
+    page = min(view.page or 1, pages)
+    first = (page - 1) * height
+    shown = lines[first : first + height] if view.page is not None else lines
+    levels = _levels(table)
+    writer = _Writer(table, levels[-1], point)
+    blocks: list[Block] = []
+    start = 0
+    for end in range(1, len(shown) + 1):
+        block = shown[start].block
+        if end < len(shown) and shown[end].block == block:
+            continue
+        labels = tuple(
+            (axis.label, named(category, view.names)) for axis, category in table.blocks[block]
+        )
+        rows = tuple(writer.row(block, line.row) for line in shown[start:end])
+        continued = start == 0 and first > 0 and lines[first - 1].block == block
+        blocks.append(Block(labels, rows, continued))
+        start = end
+    return Grid(
+        corner=_corner(table),
+        across=_within([table.axes[i] for i in table.placing.columns]),
+        cut_by=tuple(lowered(table.axes[i].label) for i in table.outer),
+        cuts=len({line.block for line in lines}),
+        levels=levels,
+        blocks=tuple(blocks),
+        legend=_legend(table),
+        rows=len(lines),
+        first=first + 1,
+        page=page,
+        pages=pages,
+        empty_rows=table.empty_rows,
+        percentages=table.figures.based_on,
+    )
+
+
+def named(category: Category, names: str) -> str:
+    """A category by its label, its code or both."""
+    if names == "codes":
+        return category.code
+    label = say("Total") if category.code == TOTAL_CODE else category.label
+    if names == "both" and category.code != label:
+        return say("{code} {label}", code=category.code, label=label)
+    return label
+
+
+class _Writer:
+    """Writes rows. Large tables repeat the same few figures, so each is put into words once."""
+
+    def __init__(self, table: Arrangement, heads: Sequence[Head], point: str) -> None:
+        self._table = table
+        self._heads = heads
+        self._point = point
+        release, made = table.release, table.figures
+        self._units = table.turned(made.units)
+        self._known = table.turned(made.known)
+        self._status = table.turned(release.status)
+        self._shown = table.turned(release.shown)
+        self._texts: dict[int, str] = {}
+        self._spans: dict[tuple[float, float], str] = {}
+        self._ends = None
+        if table.view.bounds == "on" and made.low is not None and made.high is not None:
+            self._ends = table.turned(made.low), table.turned(made.high)
+
+    def row(self, block: int, row: int) -> Row:
+        """One row of a block."""
+        table = self._table
+        category = table.rows[row]
+        total = bool(table.total_rows[row])
+        outer = total or bool(table.total_blocks[block])
+        cells = []
+        known, shown = self._known[block, row].tolist(), self._shown[block, row].tolist()
+        for column, (head, units) in enumerate(
+            zip(self._heads, self._units[block, row].tolist(), strict=True)
+        ):
+            heavy = outer or head.total
+            if known[column]:
+                text = self._texts.get(units) or self._text(units)
+                span = "" if self._ends is None else self._span((block, row, column))
+                cells.append(Cell(text, "", heavy, head.starts, span))
+            else:
+                letter = NO_PERCENTAGE
+                if not shown[column]:
+                    letter = str(self._status[block, row, column])
+                cells.append(Cell(letter, meaning(letter), heavy, head.starts))
+        label = _counted(table) if category is None else named(category, table.view.names)
+        return Row(label, tuple(cells), total)
+
+    def _text(self, units: int) -> str:
+        text = self._texts[units] = self._table.text(units, self._point)
+        return text
+
+    def _span(self, at: tuple[int, int, int]) -> str:
+        assert self._ends is not None
+        ends = float(self._ends[0][at]), float(self._ends[1][at])
+        if ends not in self._spans:
+            self._spans[ends] = self._table.span(*ends, self._point)
+        return self._spans[ends]
+
+
+def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:
+    """Headers above the columns, one row for each variable that runs across."""
+    columns, depth = table.columns, len(table.placing.columns)
+    if not depth:
+        return ((Head(_counted(table), sort="value"),),)
+    names = table.view.names
+    levels: list[tuple[Head, ...]] = []
+    below = len(columns)
+    flags = [~axis.inner for axis in table.axes]
+    for level, position in enumerate(table.placing.columns):
+        below //= len(table.picks[position])
+        heads = []
+        for start in range(0, len(columns), below):
+            category = columns[start][level][1]
+            total = any(
+                flags[axis][table.axes[axis].categories.index(columns[start][above][1])]
+                for above, axis in enumerate(table.placing.columns[: level + 1])
+            )
+            inner = level == depth - 1
+            first = depth > 1 and (not inner or start % len(table.picks[position]) == 0)
+            key = sort_key(columns[start]) if inner else ""
+            heads.append(Head(named(category, names), below, total, first, key))
+        levels.append(tuple(heads))
+    return tuple(levels)
+
+
+def _counted(table: Arrangement) -> str:
+    """What the figures are, where no variable says more."""
+    if table.view.percent:
+        return say("Per cent")
+    unit = table.release.unit
+    return unit[:1].upper() + unit[1:]
+
+
+def _corner(table: Arrangement) -> str:
+    return "" if table.inner is None else table.axes[table.inner].label
+
+
+def _within(axes: Sequence[TableAxis]) -> str:
+    """Variables that run across, the inner ones first: ``Sex within age``."""
+    if not axes:
+        return ""
+    said: str = axes[-1].label
+    for axis in reversed(axes[:-1]):
+        said = say("{inner} within {outer}", inner=said, outer=lowered(axis.label))
+    return said
+
+
+def _legend(table: Arrangement) -> tuple[tuple[str, str], ...]:
+    status = table.release.status
+    letters = sorted({str(s) for s in np.unique(status)} - {CellStatus.FREE.value})
+    if np.any(table.release.shown & ~table.figures.known):
+        letters.append(NO_PERCENTAGE)
+    return tuple((letter, meaning(letter)) for letter in letters)

@@ -1,0 +1,52 @@
+"""Whether the totals of a table are the sums of their parts, as any reader can check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lustrum.model import Release, TableAxis
+from lustrum.server.table_view.figures import whole
+
+__all__ = ["Sums", "sums"]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """How many totals were compared with the sums of their parts, how many differ, and by how much at most.
+
+    ``wider`` names the variables whose total holds more than the categories that are shown.
+    """
+
+    compared: int
+    differing: int
+    largest: int
+    wider: tuple[str, ...]
+
+
+def sums(release: Release) -> Sums:
+    """Add the published parts up and compare them with the published totals."""
+    compared = differing = largest = 0
+    wider = []
+    for position, axis in enumerate(release.axes):
+        total = whole(axis)
+        if total is None:
+            continue
+        inner = np.flatnonzero(axis.inner)
+        held = [m for i in inner for m in axis.categories[i].members]
+        if set(held) < axis.categories[total].member_set:
+            wider.append(axis.label)
+        if not _partitions(axis, held, total):
+            continue
+        shown = np.take(release.shown, [*inner, total], axis=position).all(axis=position)
+        parts = np.take(release.published, inner, axis=position).sum(axis=position)
+        gaps = np.abs(np.take(release.published, total, axis=position) - parts)[shown]
+        compared += gaps.size
+        differing += int(np.count_nonzero(gaps))
+        largest = max(largest, int(gaps.max(initial=0)))
+    return Sums(compared, differing, largest, tuple(wider))
+
+
+def _partitions(axis: TableAxis, held: list[int], total: int) -> bool:
+    return sorted(held) == sorted(axis.categories[total].members)

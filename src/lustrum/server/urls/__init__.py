@@ -1,0 +1,1 @@
+"""Questions and view options as addresses, and back."""

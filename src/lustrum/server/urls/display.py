@@ -1,0 +1,218 @@
+"""How a table is shown, as parameters of its address beside those of the question.
+
+They change nothing of the question and nothing of what is protected: whatever is shown is worked out from the
+published values::
+
+    show=row-percent&pivot=sex:rows&pivot=age:columns&sort=-age:3&empty=hide
+
+============  ===================================================================================
+``as``        ``table`` or ``chart``
+``show``      ``counts``, ``row-percent``, ``column-percent`` or ``whole-percent``
+``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:wafers``; once for a variable, the outer
+              ones first
+``wafer``     ``variable:code``: only this category of a variable that stands in the wafers
+``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
+``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
+``names``     ``labels``, ``codes`` or ``both``
+``margins``   ``off`` leaves out the totals
+``bounds``    ``on`` shows beside each figure what anybody can know of the true one
+``decimals``  of percentages, 0 to 3
+``bars``      ``grouped`` or ``stacked``, in a chart
+``page``      a page of a long table, or ``all``
+============  ===================================================================================
+
+A parameter without a value counts as absent. A variable or a value that is not known is a mistake; a wafer or a
+sorting of a variable that has meanwhile been moved elsewhere is passed over, since a form goes on sending it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote, urlencode
+
+from lustrum.model import QueryError
+from lustrum.model.errors import choices
+from lustrum.model.text import say
+from lustrum.server.urls import forms
+
+__all__ = ["PARAMETERS", "PLACES", "View", "column_key", "read"]
+
+PLACES = ("rows", "columns", "wafers")
+_WORDS = {
+    "as": ("table", "chart"),
+    "show": ("counts", "row-percent", "column-percent", "whole-percent"),
+    "empty": ("show", "hide"),
+    "names": ("labels", "codes", "both"),
+    "margins": ("on", "off"),
+    "bounds": ("off", "on"),
+    "decimals": ("1", "0", "2", "3"),
+    "bars": ("grouped", "stacked"),
+}
+"""What each parameter may say; the first stands if it is absent."""
+
+PARAMETERS = (*_WORDS, "pivot", "wafer", "sort", "page")
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to show a table."""
+
+    form: str = "table"
+    show: str = "counts"
+    pivot: Pairs = ()
+    wafer: Pairs = ()
+    sort: str = ""
+    empty: str = "show"
+    names: str = "labels"
+    margins: str = "on"
+    bounds: str = "off"
+    decimals: int = 1
+    bars: str = "grouped"
+    page: int | None = 1
+
+    @property
+    def percent(self) -> bool:
+        """Whether percentages are shown."""
+        return self.show != "counts"
+
+    def but(self, **changes: Any) -> View:
+        """The same with changes, from its first page."""
+        return replace(self, **({"page": 1} | changes))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The parameters that say so; what goes without saying is left out."""
+        said = [(name, str(getattr(self, _field(name)))) for name in _WORDS]
+        pairs = [(name, value) for name, value in said if value != _WORDS[name][0]]
+        pairs += [("pivot", f"{variable}:{place}") for variable, place in self.pivot]
+        pairs += [("wafer", f"{variable}:{code}") for variable, code in self.wafer]
+        if self.sort:
+            pairs.append(("sort", self.sort))
+        if self.page != 1:
+            pairs.append(("page", "all" if self.page is None else str(self.page)))
+        return pairs
+
+    def address(self, page: str) -> str:
+        """An address of an answer with this view of it."""
+        pairs = self.pairs()
+        joint = "&" if "?" in page else "?"
+        return f"{page}{joint}{urlencode(pairs, safe=':,')}" if pairs else page
+
+
+def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]:
+    """The view in the parameters of an address, and the parameters that are left for the question.
+
+    >>> view, rest = read([("by", "sex"), ("show", "row-percent"), ("by", "age")])
+    >>> view.show, rest
+    ('row-percent', [('by', 'sex'), ('by', 'age')])
+    """
+    rest: list[tuple[str, str]] = []
+    said: dict[str, str] = {}
+    several: dict[str, list[tuple[str, str]]] = {"pivot": [], "wafer": []}
+    asked = (*forms.PARAMETERS, *forms.CHOICES)
+    for name, value in pairs:
+        if name in asked:
+            rest.append((name, value))
+        elif name not in PARAMETERS:
+            known = (*asked, *PARAMETERS)
+            raise QueryError(
+                say(
+                    "There is no parameter {name!r}; {choices}.",
+                    name=name,
+                    choices=choices(name, known, len(known)),
+                )
+            )
+        elif value == "":
+            continue
+        elif name in several:
+            several[name].append(_named(name, value))
+        elif name in said:
+            raise QueryError(say("The parameter {name!r} stands twice; once is right.", name=name))
+        else:
+            said[name] = value
+    for name, value in said.items():
+        if name in _WORDS and value not in _WORDS[name]:
+            raise QueryError(
+                say(
+                    "{name!r} cannot be {value!r}; {choices}.",
+                    name=name,
+                    value=value,
+                    choices=choices(value, _WORDS[name]),
+                )
+            )
+    for name, found in several.items():
+        variables = [variable for variable, _ in found]
+        for variable in variables:
+            if variables.count(variable) > 1:
+                raise QueryError(
+                    say(
+                        "{name!r} names {variable!r} twice; once is right.",
+                        name=name,
+                        variable=variable,
+                    )
+                )
+    words: dict[str, Any] = {_field(n): v for n, v in said.items() if n not in ("page", "decimals")}
+    if "decimals" in said:
+        words["decimals"] = int(said["decimals"])
+    if "page" in said:
+        words["page"] = _page(said["page"])
+    return View(**words, pivot=tuple(several["pivot"]), wafer=tuple(several["wafer"])), rest
+
+
+def column_key(categories: Iterable[tuple[str, str]]) -> str:
+    """The name of a column for ``sort``: the code of each variable that runs across.
+
+    >>> column_key([("sex", "2"), ("size", "1,5")])
+    'sex:2,size:1%2C5'
+    """
+    parts = [f"{v}:{c.replace('%', '%25').replace(',', '%2C')}" for v, c in categories]
+    return ",".join(parts) or "value"
+
+
+def column_of(key: str) -> dict[str, str]:
+    """The codes in the name of a column; :func:`column_key` read back."""
+    found = {}
+    for part in key.split(","):
+        variable, colon, code = part.partition(":")
+        if not colon or not variable or not code:
+            raise QueryError(
+                say(
+                    "'sort' must be label, value or a column such as sex:2, not {given!r}.",
+                    given=unquote(key),
+                )
+            )
+        found[variable] = unquote(code)
+    return found
+
+
+def _field(name: str) -> str:
+    return "form" if name == "as" else name
+
+
+def _named(name: str, value: str) -> tuple[str, str]:
+    variable, colon, rest = value.partition(":")
+    such_as = "age:rows" if name == "pivot" else "region:1"
+    if not colon or not variable or not rest:
+        raise QueryError(
+            say(
+                "{name!r} must be such as {such_as}, not {value!r}.",
+                name=name,
+                such_as=such_as,
+                value=value,
+            )
+        )
+    if name == "pivot" and rest not in PLACES:
+        raise QueryError(
+            say("There is no place {text!r}; {choices}.", text=rest, choices=choices(rest, PLACES))
+        )
+    return variable, rest
+
+
+def _page(text: str) -> int | None:
+    if text == "all":
+        return None
+    if len(text) < 8 and text.isascii() and text.isdecimal() and int(text):
+        return int(text)
+    raise QueryError(say("'page' must be a number from 1 on, or 'all', not {text!r}.", text=text))
