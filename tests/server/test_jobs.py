@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import Decision, QueryError, Release, TableAxis, TableQuery, Verdict
-from lustrum.model.stop import check_stop, tell
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service import jobs as jobs_module
@@ -74,7 +74,7 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
     begun = threading.Event()
 
     def slow(query: TableQuery) -> Decision:
-        tell("protect", 0.4)
+        report_progress("protect", 0.4)
         begun.set()
         while True:
             check_stop()

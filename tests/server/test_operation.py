@@ -21,7 +21,7 @@ from lustrum.model import InputError
 from lustrum.model.stop import Stopped, check_stop
 from lustrum.release import TableService
 from lustrum.server import Settings, create_app
-from lustrum.server.http.disconnects import Leaving
+from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.gate import Gate
 from lustrum.server.operation.logs import JsonLines
@@ -143,7 +143,7 @@ def test_work_stops_when_its_asker_leaves() -> None:
         async def send(message: Any) -> None:
             raise AssertionError("nobody is there to hear it")
 
-        await Leaving(application)({"type": "http"}, receive, send)
+        await DisconnectWatcher(application)({"type": "http"}, receive, send)
 
     # In a thread of its own: a browser of other tests may have a loop running in this one.
     thread = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(go(), 10)))

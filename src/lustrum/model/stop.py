@@ -1,6 +1,7 @@
-"""Long work: how it is told to stop, and how it tells how far it is.
+"""Stopping long work, and following its progress.
 
-Whoever starts it says how to ask and who listens; whoever does it asks and tells now and then.
+The caller says how to ask whether to stop and who listens to progress; the code that does the work asks and
+reports now and then.
 """
 
 from __future__ import annotations
@@ -9,13 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["Stopped", "check_stop", "stop_asked", "stopping", "tell", "telling"]
+__all__ = [
+    "Stopped",
+    "check_stop",
+    "report_progress",
+    "reporting_progress",
+    "stop_asked",
+    "stopping",
+]
 
 _asked: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_stop", default=None)
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """Somebody asked to stop."""
+class Stopped(Exception):  # noqa: N818 - not an error: the caller asked for it
+    """The caller asked to stop."""
 
 
 @contextmanager
@@ -38,31 +46,33 @@ def stop_asked() -> Callable[[], bool]:
 
 
 def check_stop() -> None:
-    """Raise :class:`Stopped` if somebody asked for it."""
+    """Raise :class:`Stopped` if the caller asked for it."""
     if stop_asked()():
         raise Stopped
 
 
-_told: ContextVar[Callable[[str, float], None] | None] = ContextVar("lustrum_told", default=None)
+_listener: ContextVar[Callable[[str, float], None] | None] = ContextVar(
+    "lustrum_progress", default=None
+)
 
 
 @contextmanager
-def telling(told: Callable[[str, float], None]) -> Iterator[None]:
-    """Whatever runs inside tells how far it is: a word for the step, and the share that is done.
+def reporting_progress(listener: Callable[[str, float], None]) -> Iterator[None]:
+    """Whatever runs inside reports its progress: the name of the step, and the share that is done.
 
-    >>> with telling(lambda step, share: print(step, share)):
-    ...     tell("risk", 0.4)
+    >>> with reporting_progress(lambda step, share: print(step, share)):
+    ...     report_progress("risk", 0.4)
     risk 0.4
     """
-    token = _told.set(told)
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _told.reset(token)
+        _listener.reset(token)
 
 
-def tell(step: str, share: float) -> None:
-    """Say how far the work is, if anybody listens."""
-    told = _told.get()
-    if told is not None:
-        told(step, share)
+def report_progress(step: str, share: float) -> None:
+    """Report how far the work is, if anybody listens."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(step, share)

@@ -17,7 +17,7 @@ import numpy as np
 
 from lustrum.model import Decision, InputError, QueryError, Reason, Release, Table, TableQuery
 from lustrum.model.plugins import load
-from lustrum.model.stop import check_stop, tell
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.model.text import Message, say
 from lustrum.policy import Fallback, Policy
 from lustrum.release.coarsen import advice, coarser
@@ -68,7 +68,7 @@ def run_steps(case: QuestionState) -> QuestionState:
         check_stop()
         if not case.open:
             break
-        tell(step.__name__, number / len(STEPS))
+        report_progress(step.__name__, number / len(STEPS))
         case = step(case)
     return case
 

@@ -17,16 +17,16 @@ from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import tables as api
 from lustrum.server.http import errors
-from lustrum.server.http.disconnects import Leaving
-from lustrum.server.http.etags import Tagged
+from lustrum.server.http.disconnects import DisconnectWatcher
+from lustrum.server.http.etags import ETags
 from lustrum.server.http.languages import LanguagePrefix
-from lustrum.server.http.middleware import HeadAsGet, Incidents, SizeLimits, Strict
+from lustrum.server.http.middleware import HeadAsGet, SecurityHeaders, SizeLimits, UnexpectedErrors
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import STATIC, Pages
 from lustrum.server.operation import health
 from lustrum.server.operation.gate import MOST_WAITING
 from lustrum.server.operation.logs import log_request
-from lustrum.server.operation.metrics import Measured, Metrics, Routed
+from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel
 from lustrum.server.operation.warmup import warm_up
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
@@ -66,17 +66,17 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         lifespan=lifespan,
         middleware=[
-            Middleware(Measured, metrics=metrics, log=log_request),
-            Middleware(Strict),
+            Middleware(RequestMetrics, metrics=metrics, log=log_request),
+            Middleware(SecurityHeaders),
             Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
             Middleware(LanguagePrefix),
-            Middleware(Tagged),
-            Middleware(Incidents, pages=templates),
-            Middleware(Leaving),
+            Middleware(ETags),
+            Middleware(UnexpectedErrors, pages=templates),
+            Middleware(DisconnectWatcher),
             Middleware(Rates, rate=settings.rate, pages=templates),
             Middleware(SizeLimits, pages=templates),
-            Middleware(Routed),
+            Middleware(RouteLabel),
         ],
     )
     app.state.ready = False

@@ -25,7 +25,7 @@ from lustrum.server.app import create_app
 from lustrum.server.operation.logs import set_up
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.settings import Settings
-from lustrum.server.worker import told
+from lustrum.server.worker import worker_environment
 
 __all__ = ["serve"]
 
@@ -101,7 +101,7 @@ def serve(
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
             open_.enter_context(_metrics(metrics_port, registry))
-        open_.enter_context(told(service.store.root, settings, logs))
+        open_.enter_context(worker_environment(service.store.root, settings, logs))
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )

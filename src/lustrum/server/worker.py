@@ -17,13 +17,13 @@ from lustrum.server.operation.logs import set_up
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.settings import Settings
 
-__all__ = ["application", "told"]
+__all__ = ["application", "worker_environment"]
 
 _TOLD = "LUSTRUM_WORKER"
 
 
 @contextmanager
-def told(root: Path, settings: Settings, logs: str | None) -> Iterator[None]:
+def worker_environment(root: Path, settings: Settings, logs: str | None) -> Iterator[None]:
     """Processes that are started inside know what to serve."""
     os.environ[_TOLD] = json.dumps(
         {"root": str(root), "settings": settings.to_text(), "logs": logs}

@@ -150,7 +150,7 @@ def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> 
                 pass
             _ask(pool, sweeps, partial(_answer, hard=False), hard=False)
             if integer:
-                for _ in pool.map(Sweep.meet_wanderer, sweeps):
+                for _ in pool.map(Sweep.meet_walker, sweeps):
                     pass
                 _ask(pool, [s for s in sweeps if s.wanderer is not None], _sought, hard=True)
                 _ask(pool, sweeps, partial(_answer, hard=True), hard=True)

@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 from lustrum.audit.bounds.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 
-__all__ = ["Wanderer", "central_table", "stream"]
+__all__ = ["LatticeWalker", "central_table", "stream"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ LEAST, MOST = 200, 4000
 _INCREMENT = 0x9E3779B97F4A7C15
 
 
-class Wanderer:
+class LatticeWalker:
     """A whole table of a piece, the steps that lead to others, and what was reached so far.
 
     ``low`` and ``high`` are bounds that hold; ``least`` and ``most`` are reached.
@@ -45,7 +45,7 @@ class Wanderer:
         self._rows, self._columns = piece.matrix.tocsr(), piece.matrix.tocsc()
 
     @classmethod
-    def of(cls, piece: Piece, low: Floats, high: Floats) -> Wanderer | None:
+    def of(cls, piece: Piece, low: Floats, high: Floats) -> LatticeWalker | None:
         """One for a piece of equations with bounds, or None where no basis or no table is found."""
         if not LEAST <= piece.cells.size <= MOST or not np.isfinite(high - low).all():
             return None
@@ -59,9 +59,9 @@ class Wanderer:
         table = central_table(replace(piece, low=ends[0], high=ends[1]), basis)
         return None if table is None or not basis.size else cls(piece, basis, table, *ends)
 
-    def copy(self) -> Wanderer:
+    def copy(self) -> LatticeWalker:
         """Another one at the same table."""
-        twin = Wanderer(self.piece, self.basis, self.table.copy(), self.low, self.high)
+        twin = LatticeWalker(self.piece, self.basis, self.table.copy(), self.low, self.high)
         twin.least, twin.most = self.least.copy(), self.most.copy()
         return twin
 

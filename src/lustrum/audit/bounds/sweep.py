@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.lattice_walk import Wanderer, stream
+from lustrum.audit.bounds.lattice_walk import LatticeWalker, stream
 from lustrum.audit.bounds.network import Flows, Network
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
@@ -115,7 +115,7 @@ class Sweep:
         # Whoever wants a certain solver gets it; else flows come first.
         self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
         self.flows: Flows | None = None
-        self.wanderer: Wanderer | None = None
+        self.wanderer: LatticeWalker | None = None
         self.low, self.high = as_floats(piece.low), as_floats(piece.high)
         # The least and the most in any table seen on the way, and in any that counts: no bound that
         # some table reaches in fractions can be drawn in by another linear program.
@@ -207,10 +207,10 @@ class Sweep:
         own._in_turn(rest, whole=False)
         return own
 
-    def meet_wanderer(self) -> None:
+    def meet_walker(self) -> None:
         """Where many bounds of whole cells are open, find a table from which to lattice_walk towards them."""
         if self.whole and self.open().size >= _FEW and not self.watch.over:
-            self.wanderer = Wanderer.of(self.piece, self.low, self.high)
+            self.wanderer = LatticeWalker.of(self.piece, self.low, self.high)
             if self.wanderer is not None:
                 self._take_reached(self.wanderer)
 
@@ -234,7 +234,7 @@ class Sweep:
                 break
         return own
 
-    def _take_reached(self, wanderer: Wanderer) -> None:
+    def _take_reached(self, wanderer: LatticeWalker) -> None:
         np.minimum(self.least, wanderer.least, out=self.least)
         np.maximum(self.most, wanderer.most, out=self.most)
 

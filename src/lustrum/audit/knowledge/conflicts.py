@@ -104,20 +104,22 @@ def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
         if suspects is None or (whole and suspects.size > _MOST_SUSPECTS):
             continue
 
-        def torn(kept: Indices, whole: bool = whole) -> bool:
-            return items.torn(kept, whole, end)
+        def is_infeasible(kept: Indices, whole: bool = whole) -> bool:
+            return items.is_infeasible(kept, whole, end)
 
-        if not torn(suspects):
+        if not is_infeasible(suspects):
             suspects = everything
-            if not torn(suspects):
+            if not is_infeasible(suspects):
                 continue
-        kept, done = _shrunk(suspects, torn, end)
+        kept, done = _shrunk(suspects, is_infeasible, end)
         facts = tuple(items.fact(int(i)) for i in kept)
         return Conflict(facts, whole, done and not items.undecided)
     return None
 
 
-def _shrunk(suspects: Indices, torn: Callable[[Indices], bool], end: float) -> tuple[Indices, bool]:
+def _shrunk(
+    suspects: Indices, is_infeasible: Callable[[Indices], bool], end: float
+) -> tuple[Indices, bool]:
     """Leave out halves, quarters, and at last single ones; and whether the time was enough."""
     kept, size = suspects, max(suspects.size // 2, 1)
     while True:
@@ -126,7 +128,7 @@ def _shrunk(suspects: Indices, torn: Callable[[Indices], bool], end: float) -> t
             if time.monotonic() > end:
                 return kept, False
             fewer = np.delete(kept, np.s_[at : at + size])
-            if torn(fewer):
+            if is_infeasible(fewer):
                 kept = fewer
             else:
                 at += size
@@ -180,7 +182,7 @@ class _Items:
         )
         return problem, np.concatenate([columns, cells + rows])
 
-    def torn(self, kept: Indices, whole: bool, end: float) -> bool:
+    def is_infeasible(self, kept: Indices, whole: bool, end: float) -> bool:
         """Whether no table satisfies all these."""
         if kept.size == 0:
             return False

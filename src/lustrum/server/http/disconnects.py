@@ -10,10 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.model.stop import Stopped, stopping
 
-__all__ = ["Leaving"]
+__all__ = ["DisconnectWatcher"]
 
 
-class Leaving:
+class DisconnectWatcher:
     """Listens while a request is answered; what is done for it stops once its asker is gone."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -7,10 +7,10 @@ import hashlib
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Tagged"]
+__all__ = ["ETags"]
 
 
-class Tagged:
+class ETags:
     """Adds a weak ``ETag`` to what the API answers to GET, and answers 304 to whoever has it already."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -11,7 +11,15 @@ from lustrum.server.http.errors import incident, response
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
-__all__ = ["HEADERS", "MAX_BODY", "MAX_QUERY", "HeadAsGet", "Incidents", "SizeLimits", "Strict"]
+__all__ = [
+    "HEADERS",
+    "MAX_BODY",
+    "MAX_QUERY",
+    "HeadAsGet",
+    "SecurityHeaders",
+    "SizeLimits",
+    "UnexpectedErrors",
+]
 
 MAX_BODY = 64 * 1024
 MAX_QUERY = 8 * 1024
@@ -37,7 +45,7 @@ HEADERS = {
 }
 
 
-class Strict:
+class SecurityHeaders:
     """Adds the security headers. Only files that never change may be kept: a saved link asks again."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,7 +91,7 @@ class HeadAsGet:
         await self.app(scope, receive, send)
 
 
-class Incidents:
+class UnexpectedErrors:
     """Ends an unforeseen exception here: its text may hold data, and a server further out would log it."""
 
     def __init__(self, app: ASGIApp, pages: Pages) -> None:

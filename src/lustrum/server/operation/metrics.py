@@ -11,7 +11,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Measured", "Metrics", "Routed"]
+__all__ = ["Metrics", "RequestMetrics", "RouteLabel"]
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -54,7 +54,7 @@ class Metrics:
         )
 
 
-class Measured:
+class RequestMetrics:
     """Counts and times every request by its route, never by its address: that may hold a question."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Measured:
             self.log({**scope, "route_name": route}, status, taken)
 
 
-class Routed:
+class RouteLabel:
     """Stands just before the routes, and says which one was taken."""
 
     def __init__(self, app: ASGIApp) -> None:

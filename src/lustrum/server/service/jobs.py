@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lustrum.model import Decision, LustrumError, QueryError, TableQuery
-from lustrum.model.stop import Stopped, stopping, telling
+from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.model.text import say
 from lustrum.release.archive import read_decision, write_decision
 from lustrum.server.http.errors import UNAVAILABLE, where_it_happened
@@ -202,7 +202,7 @@ class Jobs:
         try:
             with (
                 stopping(lambda: lost.is_set() or self._over.is_set() or time.monotonic() > end),
-                telling(lambda step, share: far.__setitem__(0, (step, share))),
+                reporting_progress(lambda step, share: far.__setitem__(0, (step, share))),
             ):
                 before = self._mark and self._mark(job.query)
                 decision = self._work(job.query)

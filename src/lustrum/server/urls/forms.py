@@ -49,7 +49,7 @@ _FEW = 3
 
 
 @dataclass
-class _Said:
+class _Parameters:
     """What the parameters say, sorted."""
 
     by: list[tuple[str, str | None]] = field(default_factory=list)
@@ -126,7 +126,7 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
     >>> read([("by", "age:ten-year"), ("by", ""), ("where", "region:1")], "demo").to_mapping()["by"]
     [{'variable': 'age', 'level': 'ten-year'}]
     """
-    said = _Said()
+    said = _Parameters()
     known = (*PARAMETERS, *CHOICES)
     for name, value in pairs:
         if name not in known:

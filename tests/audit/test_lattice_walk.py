@@ -9,7 +9,7 @@ from scipy import sparse
 from audit.test_bounds_sweep import suppressed, two_way_margins
 from lustrum.audit import bounds
 from lustrum.audit.bounds.lattice import integer_kernel, integer_solution, reduced
-from lustrum.audit.bounds.lattice_walk import Wanderer, central_table, stream
+from lustrum.audit.bounds.lattice_walk import LatticeWalker, central_table, stream
 from lustrum.audit.bounds.lattice_walk_kernels import apart
 from lustrum.audit.bounds.sweep import Sweep
 from lustrum.audit.knowledge.reduce import narrowed, pieces
@@ -48,14 +48,14 @@ def test_every_table_on_the_way_fits_and_what_was_reached_was_met(seed):
     table = central_table(piece, basis)
     assert table is not None
     assert piece.holds(table)
-    wanderer = Wanderer(piece, basis, table.copy(), piece.low, piece.high)
+    wanderer = LatticeWalker(piece, basis, table.copy(), piece.low, piece.high)
     met, luck = [], stream(seed)
     for question in range(0, 2 * piece.cells.size, 7):
         wanderer.seek(question, luck, 1)
         assert piece.holds(wanderer.table)
         met.append(wanderer.table.copy())
     assert (np.min([table, *met], axis=0) >= wanderer.least).all()
-    again = Wanderer(piece, basis, table.copy(), piece.low, piece.high)
+    again = LatticeWalker(piece, basis, table.copy(), piece.low, piece.high)
     every, luck = [table], stream(seed)
     for question in range(0, 2 * piece.cells.size, 7):
         again.seek(question, luck, 1)
