@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.audit import Knowledge, PublishedTable, bounds, from_margins, from_tables
-from lustrum.audit.bounds.elimination import exactly_disclosed
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.reduce import as_floats
 from lustrum.model import Category, InputError, TableAxis
 

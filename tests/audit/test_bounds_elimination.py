@@ -11,7 +11,7 @@ from scipy import sparse
 from audit.fibres import QUICK
 from audit.test_bounds_sweep import CASES, suppressed
 from lustrum.audit import Knowledge, bounds
-from lustrum.audit.bounds.elimination import exactly_disclosed
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.model import InputError
 
 
@@ -85,8 +85,8 @@ def test_a_million_cells_take_no_time():
 
 
 def test_a_knot_that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.bounds.elimination._MOST_WORK", 10)
-    monkeypatch.setattr("lustrum.audit.bounds.elimination._MOST_STEPS", 0)
+    monkeypatch.setattr("lustrum.audit.bounding.elimination._MOST_WORK", 10)
+    monkeypatch.setattr("lustrum.audit.bounding.elimination._MOST_STEPS", 0)
     with pytest.raises(InputError, match="bounds"):
         exactly_disclosed(suppressed((6, 6, 6), 0.5, 1))
 
@@ -95,5 +95,5 @@ def test_a_knot_that_is_too_large_is_refused(monkeypatch):
 def test_few_entries_and_all_of_them_give_the_same(seed, monkeypatch):
     known = suppressed((6, 6, 6), 0.4 + 0.1 * seed, seed)
     few = exactly_disclosed(known)
-    monkeypatch.setattr("lustrum.audit.bounds.elimination._MOST_STEPS", -1)
+    monkeypatch.setattr("lustrum.audit.bounding.elimination._MOST_STEPS", -1)
     assert exactly_disclosed(known).tolist() == few.tolist()

@@ -110,8 +110,8 @@ def test_any_number_of_workers_gives_the_same(case, integer):
 
 
 def test_blocks_run_side_by_side_give_the_same_too(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.bounds.sweep._BLOCK", 3)
-    monkeypatch.setattr("lustrum.audit.bounds.sweep._HARD_BLOCK", 2)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._BLOCK", 3)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._HARD_BLOCK", 2)
     known = two_way_margins((3, 3, 3, 2), 5)
     one, two = (bounds(known, known.table(0), integer=True, workers=w) for w in (1, 3))
     assert one.sharp.all()

@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 from audit.fibres import QUICK
 from lustrum.audit import ContradictionError, Knowledge, from_margins
-from lustrum.audit.bounds.lattice import integer_kernel, reduced, short_moves
+from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre import (
     Margins,
     distribution,

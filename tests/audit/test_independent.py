@@ -51,7 +51,7 @@ def test_bounds_stay_what_they_are(monkeypatch):
     )
     assert without_repeats(found).matrix.shape[0] < found.matrix.shape[0]
     less = bounds(known.relaxed(), solver=Highs())
-    monkeypatch.setattr("lustrum.audit.bounds.sweep.without_repeats", lambda piece: piece)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep.without_repeats", lambda piece: piece)
     all_of_them = bounds(known.relaxed(), solver=Highs())
     np.testing.assert_allclose(less.low, all_of_them.low, atol=1e-6)
     np.testing.assert_allclose(less.high, all_of_them.high, atol=1e-6)
@@ -72,7 +72,7 @@ def test_an_equation_left_out_wrongly_is_noticed(monkeypatch):
             piece.high,
         )
 
-    monkeypatch.setattr("lustrum.audit.bounds.sweep.without_repeats", careless)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep.without_repeats", careless)
     found = bounds(known)
     assert (found.low <= wanted.low + 1e-6).all()
     assert (found.high >= wanted.high - 1e-6).all()

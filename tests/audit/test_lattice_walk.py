@@ -8,10 +8,10 @@ from scipy import sparse
 
 from audit.test_bounds_sweep import suppressed, two_way_margins
 from lustrum.audit import bounds
-from lustrum.audit.bounds.lattice import integer_kernel, integer_solution, reduced
-from lustrum.audit.bounds.lattice_walk import LatticeWalker, central_table, stream
-from lustrum.audit.bounds.lattice_walk_kernels import apart
-from lustrum.audit.bounds.sweep import Sweep
+from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
+from lustrum.audit.bounding.lattice_walk import LatticeWalker, central_table, stream
+from lustrum.audit.bounding.lattice_walk_kernels import apart
+from lustrum.audit.bounding.sweep import Sweep
 from lustrum.audit.knowledge.reduce import narrowed, pieces
 
 
@@ -69,8 +69,8 @@ def test_every_table_on_the_way_fits_and_what_was_reached_was_met(seed):
 def test_bounds_are_the_same_with_and_without_wandering(known, monkeypatch):
     cells = np.flatnonzero(known.low < known.high)[:60]
     wanted = bounds(known, cells, integer=True)
-    monkeypatch.setattr("lustrum.audit.bounds.lattice_walk.LEAST", 10)
-    monkeypatch.setattr("lustrum.audit.bounds.sweep._FEW", 1)
+    monkeypatch.setattr("lustrum.audit.bounding.lattice_walk.LEAST", 10)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._FEW", 1)
     found = [bounds(known, cells, integer=True, workers=w) for w in (1, 2)]
     for one in found:
         assert one.sharp.all()
@@ -80,7 +80,7 @@ def test_bounds_are_the_same_with_and_without_wandering(known, monkeypatch):
 
 
 def test_wandering_makes_bounds_sharp_that_linear_programs_leave_open(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.bounds.sweep.Sweep.answer", _no_searches)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep.Sweep.answer", _no_searches)
     known = suppressed((9, 9, 9), 0.35, 4)
     cells = np.flatnonzero(known.low < known.high)
     plain, walked = bounds(known, cells), bounds(known, cells, integer=True)

@@ -36,8 +36,8 @@ from lustrum.audit.belief.priors import (
     Uniform,
 )
 from lustrum.audit.best import best_bounds
-from lustrum.audit.bounds.compute import Bounds, bounds
-from lustrum.audit.bounds.elimination import exactly_disclosed
+from lustrum.audit.bounding.compute import Bounds, bounds
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import (

@@ -12,7 +12,7 @@ from lustrum.audit.attackers import Attacker, Outsider, Own
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Prior, Uniform
-from lustrum.audit.bounds.compute import Bounds, bounds
+from lustrum.audit.bounding.compute import Bounds, bounds
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release

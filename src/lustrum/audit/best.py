@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lustrum.audit.bounds.compute import Bounds, bounds
+from lustrum.audit.bounding.compute import Bounds, bounds
 from lustrum.audit.closed import knowledge_bounds
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
 
@@ -23,7 +23,7 @@ def best_bounds(
     """Sharp whole-number bounds of the given cells, or all, at the least cost.
 
     Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
-    :func:`~lustrum.audit.bounds.compute.bounds`: propagation, hot-started linear programs, and integer
+    :func:`~lustrum.audit.bounding.compute.bounds`: propagation, hot-started linear programs, and integer
     programs for what is still open. Where ``seconds`` cut that short, bounds are outer ones, not sharp.
 
     >>> from lustrum.audit import from_margins

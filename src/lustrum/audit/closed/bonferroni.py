@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.frechet import frechet_arrays
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Margins

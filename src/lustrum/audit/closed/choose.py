@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.bonferroni import bonferroni
 from lustrum.audit.closed.decomposable import decomposable
 from lustrum.audit.closed.dichotomous import is_dichotomous

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 from lustrum.model.errors import choices

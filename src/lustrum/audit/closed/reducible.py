@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
 from lustrum.audit.closed.graphs import Part, parts
 from lustrum.audit.closed.margins import Margins

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.decomposable import decomposable_arrays, sequence
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins

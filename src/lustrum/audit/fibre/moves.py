@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.lattice import integer_kernel, reduced, short_moves
+from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
 from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
 from lustrum.audit.fibre.system import Block

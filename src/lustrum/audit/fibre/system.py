@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.bounds.compute import bounds
+from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.belief.belief import Belief
-from lustrum.audit.bounds.compute import bounds
+from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError

@@ -133,7 +133,7 @@ def from_responses(
     ...     },
     ...     ["turnover = domestic + export"],
     ... )
-    >>> from lustrum.audit.bounds.compute import bounds
+    >>> from lustrum.audit.bounding.compute import bounds
     >>> found = bounds(known, ["export: act=a", "export: act=b"])
     >>> found.low.tolist(), found.high.tolist()
     ([3.0, 0.0], [3.0, 5.0])

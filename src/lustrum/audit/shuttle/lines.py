@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 

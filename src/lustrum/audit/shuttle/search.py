@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.bounds.compute import Bounds
+from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.knowledge.facts import ContradictionError

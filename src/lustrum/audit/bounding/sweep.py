@@ -5,7 +5,7 @@ one is done. So a few questions about random sums come first, each of which reac
 once; what is still open is asked cell by cell. The questions are cut into blocks by their number
 alone, each with a solver of its own, so the answers are the same however many blocks run at a time.
 
-A piece that is a network is asked by flows instead; see :mod:`lustrum.audit.bounds.network`.
+A piece that is a network is asked by flows instead; see :mod:`lustrum.audit.bounding.network`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.lattice_walk import LatticeWalker, stream
-from lustrum.audit.bounds.network import Flows, Network
+from lustrum.audit.bounding.lattice_walk import LatticeWalker, stream
+from lustrum.audit.bounding.network import Flows, Network
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
 from lustrum.audit.knowledge.reduce import Piece, as_floats

@@ -3,7 +3,7 @@
 A bound is sharp as soon as one whole table reaches it. Where equations tie many cells, vertices of linear
 programs are fractions through and through, and integer programs find no table at all in any useful
 time. But whole tables are close together: the changes that keep all equations have a basis of short
-vectors (:mod:`lustrum.audit.bounds.lattice`). So a table in the middle is rounded to a whole one
+vectors (:mod:`lustrum.audit.bounding.lattice`). So a table in the middle is rounded to a whole one
 (Babai 1986), and from there each bound is approached by steps along those vectors. For each bound they
 are combined anew, so that few of them change the cells of the equation that gives the bound, and all
 others leave these as they are. Every table on the way counts for all cells. What is not reached stays
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
-from lustrum.audit.bounds.lattice import integer_kernel, integer_solution, reduced
+from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 
 __all__ = ["LatticeWalker", "central_table", "stream"]
@@ -67,7 +67,7 @@ class LatticeWalker:
 
     def seek(self, question: int, state: npt.NDArray[np.uint64], tries: int) -> bool:
         """Go for a bound: twice the cell, and one more for its upper one; whether it is reached."""
-        from lustrum.audit.bounds.lattice_walk_kernels import apart, approach
+        from lustrum.audit.bounding.lattice_walk_kernels import apart, approach
 
         cell, upper = divmod(int(question), 2)
         vectors = self.basis.copy()

@@ -159,7 +159,7 @@ class Flows:
 
     def ask(self, questions: npt.NDArray[np.integer]) -> int:
         """Settle bounds: twice the cell, and one more for its upper one; gives how many flows it took."""
-        from lustrum.audit.bounds.network_kernels import settle
+        from lustrum.audit.bounding.network_kernels import settle
 
         graph = (self.tail, self.head, self.slot, self.indptr, self.to, self.mate, self.arc)
         ends = (self.low, self.high, self.least, self.most)
@@ -171,7 +171,7 @@ class Flows:
 
         Added up, their equations leave the cell itself and arcs that are all at their ends.
         """
-        from lustrum.audit.bounds.network_kernels import reachable
+        from lustrum.audit.bounding.network_kernels import reachable
 
         room = self.room.copy()
         room[self.slot[cell]] = room[self.mate[self.slot[cell]]] = 0
@@ -179,7 +179,7 @@ class Flows:
         return np.asarray(reachable(int(source), self.indptr, self.to, room)[:-2])
 
     def _push(self, source: int, sink: int, limit: int) -> int:
-        from lustrum.audit.bounds.network_kernels import push
+        from lustrum.audit.bounding.network_kernels import push
 
         graph = (self.indptr, self.to, self.mate, self.arc)
         return int(push(source, sink, limit, *graph, self.room, self.flow, self._work))
@@ -244,7 +244,7 @@ def _slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, 
 
 def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:
     """Nodes in the order of a search: each, the one before it, the arc between, and whether it is its head."""
-    from lustrum.audit.bounds.network_kernels import spanning
+    from lustrum.audit.bounding.network_kernels import spanning
 
     indptr, to, mate, arc, _ = _slots(tail, head, nodes)
     order, by = spanning(indptr, to)

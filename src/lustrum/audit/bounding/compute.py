@@ -3,9 +3,9 @@
 Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation
 by linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan,
 Padman and Roehrig 2001, section 4). What is a network, as a two-way table is, takes flows instead; see
-:mod:`lustrum.audit.bounds.network`. A table of whole numbers that a solver meets on its way settles
+:mod:`lustrum.audit.bounding.network`. A table of whole numbers that a solver meets on its way settles
 every cell that reaches its bound there, so most questions need not be asked; see
-:mod:`lustrum.audit.bounds.sweep`.
+:mod:`lustrum.audit.bounding.sweep`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
 from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats, narrowed, pieces

@@ -7,7 +7,7 @@ which can be put off until all the rest is known; both take time in proportion t
 Only what is left needs true elimination.
 
 Bounds can give away more: of two cells that add up to 0 and are not negative both are 0, which no
-equation says. See :func:`lustrum.audit.bounds.compute`.
+equation says. See :func:`lustrum.audit.bounding.compute`.
 """
 
 from __future__ import annotations
