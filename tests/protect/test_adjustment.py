@@ -201,6 +201,18 @@ def test_given_directions_are_followed() -> None:
         assert np.sign(found.values - values)[places].tolist() == signs
 
 
+def test_exact_directions_are_proven_the_best_where_some_are_ruled_out() -> None:
+    values, matrix, places, lower, upper = drawn(5, (4, 3), 4)
+    lower[0] = upper[1] = 0  # the first cell must not fall, the second must not rise
+    allowed = [
+        signs for signs in product((-1, 1), repeat=places.size) if signs[0] == 1 and signs[1] == -1
+    ]
+    given = [adjust(values, matrix, places, lower, upper, directions=s) for s in allowed]
+    found = adjust(values, matrix, places, lower, upper, directions="exact")
+    assert found.real_distance == pytest.approx(min(g.real_distance for g in given))
+    assert found.bound == pytest.approx(found.real_distance, rel=1e-4)
+
+
 def test_the_same_chance_gives_the_same_table() -> None:
     values, matrix, places, lower, upper = drawn(7, (5, 5), 8)
 

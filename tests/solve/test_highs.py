@@ -111,3 +111,11 @@ def test_when_time_is_up_a_bound_is_still_true():
     assert full.outcome is Outcome.OPTIMAL
     assert cut.bound <= full.bound + 1e-6
     assert loaded.minimise(cost, whole=True, seconds=0.05).bound <= float(cost @ inside)
+
+
+def test_a_program_that_the_solver_does_not_take_is_an_error_and_never_an_empty_answer() -> None:
+    from lustrum.solve.highs_model import highs_model
+
+    ends = np.zeros(1), np.ones(1)
+    with pytest.raises(RuntimeError, match="did not take the program"):
+        highs_model(sparse.csr_array([[1e30]]), ends, ends)

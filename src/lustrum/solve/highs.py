@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.solve.duality import Prover, drawn_back
+from lustrum.solve.highs_model import highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
 __all__ = ["Highs"]
@@ -24,7 +25,6 @@ Floats = npt.NDArray[np.float64]
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
 _LOOSE = 1e-6  # a proof that falls short of the point by more is tried again
 _PRIMAL, _DUAL = 4, 1
-_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
 # Small problems are asked by the hundred; these heuristics take longer than the search itself.
 _PLAIN = {
     "mip_rel_gap": 0.0,
@@ -95,7 +95,7 @@ class _Loaded:
 
     def _open(self) -> None:
         self._linear = _model(self.problem, self._scale)
-        _set(self._linear, presolve="off", solver="simplex")
+        set_options(self._linear, presolve="off", solver="simplex")
 
     def _slide(self, cost: Floats, seconds: float | None) -> Optimum:
         """From the last vertex to the best one; from scratch where that leads nowhere."""
@@ -121,7 +121,7 @@ class _Loaded:
         return found
 
     def _run(self, cost: Floats, strategy: int, seconds: float | None) -> Optimum:
-        _set(self._linear, simplex_strategy=strategy)
+        set_options(self._linear, simplex_strategy=strategy)
         _limit(self._linear, seconds)
         self._linear.run()
         return self._read(cost)
@@ -168,10 +168,10 @@ class _Loaded:
             every = np.arange(cost.size, dtype=np.int32)
             kinds = np.full(cost.size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
             self._integer.changeColsIntegrality(cost.size, every, kinds)
-            _set(self._integer, **_PLAIN)
+            set_options(self._integer, **_PLAIN)
         model = self._integer
         model.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
-        _set(model, objective_target=-highspy.kHighsInf if target is None else target + 1e-6)
+        set_options(model, objective_target=-highspy.kHighsInf if target is None else target + 1e-6)
         _limit(model, seconds)
         model.run()
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
@@ -202,25 +202,8 @@ def _scale(problem: LinearProblem) -> float:
 
 
 def _model(problem: LinearProblem, scale: float) -> Any:
-    columns = problem.matrix.tocsc().astype(np.float64)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = columns.shape
-    lp.col_cost_ = np.zeros(columns.shape[1])
-    lp.col_lower_, lp.col_upper_ = problem.low / scale, problem.high / scale
-    lp.row_lower_, lp.row_upper_ = problem.row_low / scale, problem.row_high / scale
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = columns.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = columns.indices.astype(np.int32)
-    lp.a_matrix_.value_ = columns.data
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    _set(model, **_QUIET)
-    model.passModel(lp)
-    return model
-
-
-def _set(model: Any, **options: object) -> None:
-    for name, value in options.items():
-        model.setOptionValue(name, value)
+    rows = problem.row_low / scale, problem.row_high / scale
+    return highs_model(problem.matrix, rows, (problem.low / scale, problem.high / scale))
 
 
 def _limit(model: Any, seconds: float | None) -> None:

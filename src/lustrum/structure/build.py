@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
+from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer, pointers
 
-if TYPE_CHECKING:
-    from lustrum.structure.incidence import Structure
-
-__all__ = ["entries", "full_matrix", "kept_matrix", "rolled_up"]
+__all__ = ["entries", "full_matrix", "incidence_matrix", "kept_matrix", "published_values"]
 
 Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -39,7 +37,7 @@ class _Run:
     start: int
 
 
-def entries(structure: Structure) -> list[int]:
+def entries(structure: StructureFields) -> list[int]:
     """How many entries the matrix over the whole cube has for each table."""
     return [
         int(np.prod([m.items.size for m in structure.memberships(table)], dtype=object))
@@ -47,7 +45,7 @@ def entries(structure: Structure) -> list[int]:
     ]
 
 
-def full_matrix(structure: Structure) -> Sparse:
+def full_matrix(structure: StructureFields) -> Sparse:
     """The incidence matrix over the whole cube, row by row."""
     counts = entries(structure)
     if sum(counts) > _MOST_ENTRIES:
@@ -69,14 +67,35 @@ def full_matrix(structure: Structure) -> Sparse:
     return sparse.csr_array((ones, items, indptr), shape=(structure.rows, structure.inner))
 
 
-def kept_matrix(structure: Structure) -> Sparse:
+def kept_matrix(structure: StructureFields) -> Sparse:
     """The incidence matrix over the kept inner cells, column by column, then turned."""
     tables = range(len(structure.tables))
     blocks = [_columns(structure, table).tocsr() for table in tables]
     return sparse.vstack(blocks, format="csr")
 
 
-def rolled_up(structure: Structure, values: npt.NDArray[Any], table: int) -> npt.NDArray[Any]:
+def incidence_matrix(structure: StructureFields) -> Sparse:
+    """The 0/1 matrix of published by inner cells, as 8-bit integers in sparse rows."""
+    return full_matrix(structure) if structure.columns is None else kept_matrix(structure)
+
+
+def published_values(
+    structure: StructureFields, values: npt.NDArray[Any]
+) -> list[npt.NDArray[Any]]:
+    """What every table shows when the inner cells hold these values, summed axis by axis."""
+    if values.size != structure.inner:
+        raise InputError(
+            f"There are {structure.inner} inner cells, but {values.size} values were given."
+        )
+    if values.dtype.kind in "bi" or (values.dtype.kind == "u" and values.dtype.itemsize < 8):
+        values = values.astype(np.int64)
+    values = values.reshape(-1 if structure.columns is not None else structure.shape)
+    return [_rolled_up(structure, values, table) for table in range(len(structure.tables))]
+
+
+def _rolled_up(
+    structure: StructureFields, values: npt.NDArray[Any], table: int
+) -> npt.NDArray[Any]:
     """One table from values of the inner cells, summed axis by axis."""
     layout = structure.tables[table]
     own = {axis.name for axis in layout.parts}
@@ -95,7 +114,7 @@ def rolled_up(structure: Structure, values: npt.NDArray[Any], table: int) -> npt
     return np.ascontiguousarray(turned).reshape(layout.shape)
 
 
-def _rows(structure: Structure, table: int, out: npt.NDArray[Any]) -> Ints:
+def _rows(structure: StructureFields, table: int, out: npt.NDArray[Any]) -> Ints:
     """Write the inner cells of each row of one table into ``out``; where each row begins."""
     steps = np.cumprod((1, *structure.shape[::-1]), dtype=np.int64)[-2::-1]
     members = structure.memberships(table)
@@ -115,7 +134,7 @@ def _rows(structure: Structure, table: int, out: npt.NDArray[Any]) -> Ints:
     return pointers(lengths.ravel())
 
 
-def _axis_order(structure: Structure, table: int) -> list[int]:
+def _axis_order(structure: StructureFields, table: int) -> list[int]:
     """The variables of the cube in the order of the table's axes, then those not shown."""
     places = {variable.name: i for i, variable in enumerate(structure.variables)}
     shown = [places[axis.name] for axis in structure.tables[table].axes]
@@ -165,7 +184,7 @@ def _write_block(
         total = np.add(total, own.reshape(spread), out=view if last else None)
 
 
-def _columns(structure: Structure, table: int) -> Sparse:
+def _columns(structure: StructureFields, table: int) -> Sparse:
     """One table over the kept inner cells: for each of them, the cells that hold it."""
     places = np.zeros(structure.inner, dtype=np.int64)
     column = np.arange(structure.inner, dtype=np.int64)

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
+from lustrum.structure.families import Family
+from lustrum.structure.incidence import Structure
 from lustrum.structure.ragged import Lists, pointers
 from lustrum.structure.rank import chain_rank, check_size, distinct_rows, reduced
 from lustrum.structure.relations import Relations, across_table, stacked, sums_along
-
-if TYPE_CHECKING:
-    from lustrum.structure.families import Family
-    from lustrum.structure.incidence import Structure
 
 __all__ = ["complete_relations"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,12 @@ from lustrum.model import (
     Variable,
 )
 from lustrum.model.errors import choices
-from lustrum.structure.build import full_matrix, kept_matrix, rolled_up
-from lustrum.structure.cube import CutVariable, cut
-from lustrum.structure.families import Family
+from lustrum.structure.build import incidence_matrix, published_values
+from lustrum.structure.cube import cut
+from lustrum.structure.fields import StructureFields
 from lustrum.structure.layout import TableLayout
-from lustrum.structure.ragged import Lists, pointers
-
-if TYPE_CHECKING:
-    from lustrum.structure.relations import Relations
+from lustrum.structure.rank import rank_of
+from lustrum.structure.relations import Relations, relations_of
 
 __all__ = ["Structure"]
 
@@ -44,8 +42,8 @@ Mask = npt.NDArray[np.bool_]
 Sparse: TypeAlias = Any
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(StructureFields):
     """Published tables over one population, and the hidden cube they are sums of.
 
     Rows are the published cells, table after table, each in the order of its array; columns are the
@@ -61,10 +59,6 @@ class Structure:
     >>> both.describe(0), both.rank
     ('area=n, sex=m', 6)
     """
-
-    tables: tuple[TableLayout, ...]
-    variables: tuple[CutVariable, ...]
-    columns: Ints | None = None
 
     def __repr__(self) -> str:
         tables = "1 table" if len(self.tables) == 1 else f"{len(self.tables)} tables"
@@ -116,73 +110,12 @@ class Structure:
         return cls.of_tables(tables, hidden=tuple(axes.values()))
 
     @cached_property
-    def offsets(self) -> Ints:
-        """Where the rows of each table begin, and where the last ends."""
-        return pointers([int(np.prod(t.shape, dtype=np.int64)) for t in self.tables])
-
-    @property
-    def rows(self) -> int:
-        """How many published cells there are."""
-        return int(self.offsets[-1])
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the whole hidden cube."""
-        return tuple(v.count for v in self.variables)
-
-    @property
-    def inner(self) -> int:
-        """How many inner cells there are: those of the cube, or those kept."""
-        if self.columns is not None:
-            return int(self.columns.size)
-        return int(np.prod(self.shape, dtype=object))
-
-    @property
-    def coordinates(self) -> tuple[Ints, ...]:
-        """For each variable, the atom of every inner cell."""
-        flat = np.arange(self.inner, dtype=np.int64) if self.columns is None else self.columns
-        found = np.unravel_index(flat, self.shape) if self.shape else ()
-        return tuple(c.astype(np.int64, copy=False) for c in found)
-
-    def memberships(self, table: int) -> tuple[Lists, ...]:
-        """For each variable of the cube, the atoms of each category that the table shows of it."""
-        return self._memberships[table]
-
-    @cached_property
-    def _memberships(self) -> tuple[tuple[Lists, ...], ...]:
-        made: dict[tuple[int, TableAxis | None], Lists] = {}
-        tables = []
-        for layout in self.tables:
-            parts = {axis.name: axis for axis in layout.parts}
-            own = []
-            for place, variable in enumerate(self.variables):
-                axis = parts.get(variable.name)
-                key = (place, axis)
-                if key not in made:
-                    made[key] = variable.lists(axis)
-                own.append(made[key])
-            tables.append(tuple(own))
-        return tuple(tables)
-
-    @cached_property
-    def families(self) -> tuple[tuple[Family, ...], ...]:
-        """For each table and each variable of the cube, the categories as a family of sets."""
-        made: dict[int, Family] = {}
-        tables = []
-        for own in self._memberships:
-            for lists, atoms in zip(own, self.shape, strict=True):
-                # Equal axes share their lists, so their forests are sorted once.
-                made.setdefault(id(lists), Family(lists, atoms))
-            tables.append(tuple(made[id(lists)] for lists in own))
-        return tuple(tables)
-
-    @cached_property
     def matrix(self) -> Sparse:
         """The 0/1 matrix of published by inner cells, as 8-bit integers in sparse rows.
 
         Multiply it with arrays of at least 64 bits: the product takes the larger of both types.
         """
-        return full_matrix(self) if self.columns is None else kept_matrix(self)
+        return incidence_matrix(self)
 
     def published(self, inner_values: npt.ArrayLike) -> list[npt.NDArray[Any]]:
         """What every table shows when the inner cells hold these values, each in its own shape.
@@ -190,15 +123,7 @@ class Structure:
         Equal to ``matrix @ inner_values``, but summed axis by axis. Whole numbers stay exact, and
         unsigned 64-bit ones wrap around as record keys do.
         """
-        values = np.asarray(inner_values)
-        if values.size != self.inner:
-            raise InputError(
-                f"There are {self.inner} inner cells, but {values.size} values were given."
-            )
-        if values.dtype.kind in "bi" or (values.dtype.kind == "u" and values.dtype.itemsize < 8):
-            values = values.astype(np.int64)
-        values = values.reshape(-1 if self.columns is not None else self.shape)
-        return [rolled_up(self, values, table) for table in range(len(self.tables))]
+        return published_values(self, np.asarray(inner_values))
 
     def cell(self, table: int, codes: Mapping[str, str] | Sequence[str]) -> int:
         """The row of the cell with these codes, by variable or in the order of the axes."""
@@ -281,29 +206,17 @@ class Structure:
     @cached_property
     def relations(self) -> Relations:
         """The relations between published cells; see :mod:`lustrum.structure.relations`."""
-        from lustrum.structure.relations import relations_of
-
         return relations_of(self)
 
     @cached_property
     def rank(self) -> int:
         """How many published cells are linearly independent; see :mod:`lustrum.structure.rank`."""
-        from lustrum.structure.rank import rank_of
-
         return rank_of(self)
 
     def _layout(self, table: int) -> TableLayout:
         if not 0 <= table < len(self.tables):
             raise InputError(f"There is no table {table}; there are {len(self.tables)}, from 0 on.")
         return self.tables[table]
-
-    def strides(self, table: int) -> tuple[int, ...]:
-        """For each variable of the cube, the step between rows of the table; 0 if not shown."""
-        layout, step, found = self.tables[table], 1, {}
-        for axis in reversed(layout.axes):
-            found[axis.name] = step
-            step *= len(axis)
-        return tuple(found.get(v.name, 0) for v in self.variables)
 
 
 def _cube_axes(

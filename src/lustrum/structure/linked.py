@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +10,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from lustrum.structure.families import Family, Forest
+from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer
-
-if TYPE_CHECKING:
-    from lustrum.structure.incidence import Structure
 
 __all__ = ["linked_relations"]
 
@@ -30,7 +27,7 @@ class _Common:
     other: Lists
 
 
-def linked_relations(structure: Structure, one: int, other: int) -> Lists:
+def linked_relations(structure: StructureFields, one: int, other: int) -> Lists:
     """Weighted cells of two tables that add up to 0: what one shows less what the other shows.
 
     What both can form is, variable by variable, what both can form of that variable; so the

@@ -7,19 +7,17 @@ are, there is a closed form. Elsewhere the rank comes from elimination modulo pr
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.structure.build import entries
+from lustrum.structure.build import entries, incidence_matrix
 from lustrum.structure.families import Family
+from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, pointers
-
-if TYPE_CHECKING:
-    from lustrum.structure.incidence import Structure
 
 __all__ = ["chain_rank", "elimination_rank", "family_rank", "matrix_rank", "rank_of"]
 
@@ -36,7 +34,7 @@ _MOST_LEVELS = 10**7
 _MOST_NONZEROS = 10**8
 
 
-def rank_of(structure: Structure) -> int:
+def rank_of(structure: StructureFields) -> int:
     """The rank of the incidence matrix: in closed form where there is one, else by elimination.
 
     >>> from lustrum.structure import Structure
@@ -47,7 +45,7 @@ def rank_of(structure: Structure) -> int:
     return elimination_rank(structure) if closed is None else closed
 
 
-def chain_rank(structure: Structure) -> int | None:
+def chain_rank(structure: StructureFields) -> int | None:
     """The rank in closed form, or None where there is no closed form.
 
     Each table shows, of each variable, a space of functions of its atoms; a variable that is absent
@@ -126,7 +124,7 @@ def _irreducible(family: Family) -> Ints:
     return np.setdiff1d(np.arange(family.lists.count, dtype=np.int64), sums)
 
 
-def elimination_rank(structure: Structure) -> int:
+def elimination_rank(structure: StructureFields) -> int:
     """The rank by elimination, whatever the shape of the tables; see :func:`matrix_rank`."""
     if structure.columns is None and sum(entries(structure)) > _MOST_NONZEROS:
         raise _too_long(structure.rows, structure.inner)
@@ -137,7 +135,7 @@ def elimination_rank(structure: Structure) -> int:
             kept = _irreducible(family)
             places = np.add.outer(places, kept * stride).ravel()
         rows.append(np.sort(places) + structure.offsets[table])
-    return matrix_rank(structure.matrix[np.concatenate(rows)])
+    return matrix_rank(incidence_matrix(structure)[np.concatenate(rows)])
 
 
 def matrix_rank(matrix: Sparse) -> int:

@@ -11,19 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
+from lustrum.structure.build import published_values
 from lustrum.structure.families import Family
+from lustrum.structure.fields import StructureFields
 from lustrum.structure.linked import linked_relations
 from lustrum.structure.ragged import Lists, pointers
-
-if TYPE_CHECKING:
-    from lustrum.structure.incidence import Structure
 
 __all__ = ["Additive", "Relations", "relations_of"]
 
@@ -141,7 +140,7 @@ class Relations:
         return cls(width, totals, lists.indptr, cells, coefficients)
 
 
-def relations_of(structure: Structure) -> Relations:
+def relations_of(structure: StructureFields) -> Relations:
     """All relations that the shape of the tables gives.
 
     They are complete (every linear relation follows from them) for a table whose categories nest
@@ -171,7 +170,7 @@ def sums_along(family: Family) -> Lists:
     )
 
 
-def across_table(structure: Structure, table: int, place: int, single: Lists) -> Lists:
+def across_table(structure: StructureFields, table: int, place: int, single: Lists) -> Lists:
     """Relations along one axis, crossed with all categories of the other axes of the table."""
     stride, offset = structure.strides(table)[place], int(structure.offsets[table])
     size = int(structure.offsets[table + 1]) - offset
@@ -186,8 +185,8 @@ def across_table(structure: Structure, table: int, place: int, single: Lists) ->
     )
 
 
-def _empty_cells(structure: Structure) -> Lists:
-    held = structure.published(np.ones(structure.inner, dtype=np.int64))
+def _empty_cells(structure: StructureFields) -> Lists:
+    held = published_values(structure, np.ones(structure.inner, dtype=np.int64))
     empty = np.flatnonzero(np.concatenate([h.ravel() for h in held]) == 0)
     return Lists(np.arange(empty.size + 1), empty, np.full(empty.size, -1, dtype=np.int64))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.certificate.exact import Boxes, Ends, System
-from lustrum.model import InternalError
+from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Found", "Linear", "elastic", "whole_table"]
 
@@ -184,21 +184,11 @@ def _model(system: System, boxes: Boxes | None = None) -> Any:
     starts = np.concatenate([[0], np.cumsum([len(f) for f in system.facts])]).astype(np.int64)
     places = np.array([c for f in system.facts for c, _ in f], dtype=np.int64)
     weights = np.array([w for f in system.facts for _, w in f], dtype=np.float64)
-    matrix = sparse.csr_array((weights, places, starts), shape=(facts, cells)).tocsc()
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = cells, facts
-    lp.col_cost_ = np.zeros(cells)
+    matrix = sparse.csr_array((weights, places, starts), shape=(facts, cells))
     columns = [_floats(changed.get(j, box)) for j, box in enumerate(system.boxes)]
     rows = [_floats(ends) for ends in system.ends]
-    lp.col_lower_, lp.col_upper_ = (np.array([c[k] for c in columns], float) for k in (0, 1))
-    lp.row_lower_, lp.row_upper_ = (np.array([r[k] for r in rows], float) for k in (0, 1))
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = matrix.data
-    model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    model.setOptionValue("output_flag", False)
-    model.setOptionValue("presolve", "off")
-    if model.passModel(lp) == highspy.HighsStatus.kError:
-        raise InternalError("The solver did not take the facts; please report this.")
-    return model
+    return highs_model(matrix, _pair(rows), _pair(columns), presolve="off")
+
+
+def _pair(ends: list[tuple[float, float]]) -> tuple[Floats, Floats]:
+    return np.array([low for low, _ in ends], float), np.array([high for _, high in ends], float)

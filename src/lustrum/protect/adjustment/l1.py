@@ -26,6 +26,7 @@ Places = npt.NDArray[np.intp]
 
 _TOP = 1e3  # the largest weight inside a solver; it tells 1e-7 from nothing
 _PENALTY = 100.0 * _TOP
+_RULED_OUT = 2**60  # a level as large as this says that a cell cannot move that way
 _LARGEST_LEVEL = 2.0**20
 
 
@@ -166,7 +167,12 @@ class Mixed:
         rows = relations.shape[0]
         low, high = split_bounds(problem, self.unit)
         reach = 1.001 * ceiling / problem.weights[problem.places] / self.unit + 1.0
-        up, down = problem.up / self.unit, problem.down / self.unit
+        # A direction that is ruled out has a level without end; the solver takes no such number, so the
+        # variable of the choice is fixed instead.
+        no_rise, no_fall = problem.up >= _RULED_OUT, problem.down >= _RULED_OUT
+        self._least, self._most = no_fall.astype(np.float64), 1.0 - no_rise.astype(np.float64)
+        up = np.where(no_rise, 0, problem.up) / self.unit
+        down = np.where(no_fall, 0, problem.down) / self.unit
         rise = np.maximum(up, np.minimum(high[problem.places], reach))
         fall = np.maximum(down, np.minimum(high[count + problem.places], reach))
         pick = sparse.csr_array(
@@ -189,7 +195,7 @@ class Mixed:
         self._program = Program(
             matrix,
             (row_low, row_high),
-            (np.concatenate([low, none]), np.concatenate([high, np.ones(choices)])),
+            (np.concatenate([low, self._least]), np.concatenate([high, self._most])),
             np.concatenate([np.tile(problem.weights * self.scale, 2), none]),
             whole=None if relaxed else np.arange(2 * count, 2 * count + choices),
             mip_rel_gap=1e-6,
@@ -208,9 +214,10 @@ class Mixed:
     ) -> tuple[Signs, float, Outcome]:
         """The best directions with the others as they are, and what no choice costs less than."""
         problem, count = self.problem, self.problem.low.size
-        chosen = (start.directions > 0).astype(np.float64)
+        chosen = np.clip((start.directions > 0).astype(np.float64), self._least, self._most)
         low, high = chosen.copy(), chosen.copy()
-        low[open_choices], high[open_choices] = 0.0, 1.0
+        low[open_choices] = self._least[open_choices]
+        high[open_choices] = self._most[open_choices]
         self._program.column_bounds(np.arange(problem.places.size) + 2 * count, low, high)
         if start.feasible:
             moved = start.moved / self.unit

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.solve import Outcome
+from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Answer", "Program"]
 
@@ -54,31 +55,8 @@ class Program:
         whole: npt.NDArray[np.intp] | None = None,
         **options: float | str | bool,
     ) -> None:
-        made = matrix.tocsc().astype(np.float64)
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = made.shape
-        lp.col_cost_ = cost
-        lp.col_lower_, lp.col_upper_ = columns
-        lp.row_lower_, lp.row_upper_ = rows
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_ = made.indptr.astype(np.int32)
-        lp.a_matrix_.index_ = made.indices.astype(np.int32)
-        lp.a_matrix_.value_ = made.data
-        if whole is not None:
-            kinds = np.full(made.shape[1], highspy.HighsVarType.kContinuous)
-            kinds[whole] = highspy.HighsVarType.kInteger
-            lp.integrality_ = kinds.tolist()
         self._whole = whole is not None
-        self._model = highspy.Highs()  # type: ignore[no-untyped-call]
-        quiet: dict[str, float | str | bool] = {
-            "output_flag": False,
-            "threads": 1,
-            "parallel": "off",
-            "random_seed": 0,
-        }
-        for name, value in (quiet | options).items():
-            self._model.setOptionValue(name, value)
-        self._model.passModel(lp)
+        self._model = highs_model(matrix, rows, columns, cost, whole, **options)
 
     def column_bounds(self, places: npt.NDArray[Any], low: Floats, high: Floats) -> None:
         """Other bounds for some columns."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,11 +10,9 @@ from lustrum.protect.microdata import combined
 from lustrum.protect.swapping.households import Households
 from lustrum.protect.swapping.pairing import Search, quotas
 from lustrum.protect.swapping.places import Places
+from lustrum.protect.swapping.plan import SwapPlan
 from lustrum.protect.swapping.report import Swapped, SwapReport
 from lustrum.protect.swapping.unsafe import rarest
-
-if TYPE_CHECKING:
-    from lustrum.protect.swapping.spec import RecordSwapping
 
 __all__ = ["swap"]
 
@@ -24,31 +20,31 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def swap(how: RecordSwapping, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:
-    """Swap records as a spec says; households whose ids are in ``keep`` do not move."""
-    units = Households.of(records, how.household)
+def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:
+    """Swap records as planned; households whose ids are in ``keep`` do not move."""
+    units = Households.of(records, plan.household)
     if not len(units):
         nobody = np.zeros((0, 2), dtype=np.int64)
         return Swapped(records, SwapReport(0, 0, nobody, nobody[:, 0]))
-    finest = records.dataset.variable(how.traded[0])
-    places = Places.of(finest, how.levels, how.within)
+    finest = records.dataset.variable(plan.traded[0])
+    places = Places.of(finest, plan.levels, plan.within)
     home = units.one_of(records.codes[finest.name], finest.name)
-    rates = _rates(how, records)
-    free = (rates[home] > 0) & ~np.isin(units.ids, keep) & ~_flagged(how, records, units)
-    search = Search.begin(_alike(how, records, units), home, free)
+    rates = _rates(plan, records)
+    free = (rates[home] > 0) & ~np.isin(units.ids, keep) & ~_flagged(plan, records, units)
+    search = Search.begin(_alike(plan, records, units), home, free)
     quota = quotas(np.bincount(home, minlength=rates.size) * rates / 2, rng)
     wanted = int(quota.sum())
     turns = rng.permutation(len(units))
     first = np.zeros(0, dtype=np.int64)
     unsafe = np.zeros(len(units), dtype=np.bool_)
-    if how.target == "risk":
+    if plan.target == "risk":
         for place, scopes in zip(places.levels, places.scopes, strict=True):
-            rare = _rare(how, records, units, place[records.codes[finest.name]])
-            at_risk = rare < how.k * _one(how, records)
+            rare = _rare(plan, records, units, place[records.codes[finest.name]])
+            at_risk = rare < plan.k * _one(plan, records)
             unsafe |= at_risk
             order = turns[at_risk[turns]]
             order = order[np.argsort(rare[order], kind="stable")]
-            limit = len(units) if how.all_unsafe else wanted - first.size
+            limit = len(units) if plan.all_unsafe else wanted - first.size
             found = search.pair(order, place[home], [s[home] for s in scopes], rng, limit)
             first = np.concatenate((first, found))
     left = np.maximum(quota - np.bincount(home[first], minlength=quota.size), 0)
@@ -63,54 +59,54 @@ def swap(how: RecordSwapping, records: Records, rng: np.random.Generator, keep: 
         unsafe=int(unsafe.sum()),
         unsafe_left=int((unsafe & (search.partner < 0)).sum()),
     )
-    return Swapped(_traded(how, records, units, search.partner), report)
+    return Swapped(_traded(plan, records, units, search.partner), report)
 
 
-def _alike(how: RecordSwapping, records: Records, units: Households) -> list[Ints]:
+def _alike(plan: SwapPlan, records: Records, units: Households) -> list[Ints]:
     """For each profile, a number per household: equal for those who are alike."""
     out = []
-    for profile in how.similar or ((),):
-        wanted = tuple(dict.fromkeys((*how.control, *profile)))
-        if wanted or how.same_size:
-            out.append(units.profile(combined(records, wanted), how.same_size))
+    for profile in plan.similar or ((),):
+        wanted = tuple(dict.fromkeys((*plan.control, *profile)))
+        if wanted or plan.same_size:
+            out.append(units.profile(combined(records, wanted), plan.same_size))
         else:
             out.append(np.zeros(len(units), dtype=np.int64))
     return out
 
 
-def _rates(how: RecordSwapping, records: Records) -> npt.NDArray[np.float64]:
+def _rates(plan: SwapPlan, records: Records) -> npt.NDArray[np.float64]:
     """The rate of every finest area."""
-    variable = records.dataset.variable(how.traded[0])
-    out = np.full(len(variable.codes), float(how.rate))
-    for code, rate in how.own_rates.items():
+    variable = records.dataset.variable(plan.traded[0])
+    out = np.full(len(variable.codes), float(plan.rate))
+    for code, rate in plan.area_rates.items():
         out[list(variable.category(code).members)] = rate
     return out
 
 
-def _flagged(how: RecordSwapping, records: Records, units: Households) -> Mask:
+def _flagged(plan: SwapPlan, records: Records, units: Households) -> Mask:
     """Households of which a member has a code that must not move."""
-    if how.no_swap_variable is None:
+    if plan.no_swap_variable is None:
         return np.zeros(len(units), dtype=np.bool_)
-    variable = records.dataset.variable(how.no_swap_variable)
+    variable = records.dataset.variable(plan.no_swap_variable)
     may_move = np.ones(len(variable.codes), dtype=np.int64)
-    for code in how.no_swap:
+    for code in plan.no_swap:
         may_move[list(variable.category(code).members)] = 0
     least = units.least(may_move[records.codes[variable.name]])
     return np.asarray(least == 0, dtype=np.bool_)
 
 
-def _rare(how: RecordSwapping, records: Records, units: Households, place: Ints) -> Ints:
-    return units.least(rarest(records, how.risk_on, place, how.weight))
+def _rare(plan: SwapPlan, records: Records, units: Households, place: Ints) -> Ints:
+    return units.least(rarest(records, plan.risk_on, place, plan.weight))
 
 
-def _one(how: RecordSwapping, records: Records) -> int:
+def _one(plan: SwapPlan, records: Records) -> int:
     """One person, in the units that people are counted in."""
-    return 1 if how.weight is None else int(10 ** records.dataset.weight(how.weight).decimals)
+    return 1 if plan.weight is None else int(10 ** records.dataset.weight(plan.weight).decimals)
 
 
-def _traded(how: RecordSwapping, records: Records, units: Households, partner: Ints) -> Records:
+def _traded(plan: SwapPlan, records: Records, units: Households, partner: Ints) -> Records:
     now = np.where(partner >= 0, partner, np.arange(len(units)))
     columns = {
-        name: units.spread(units.one_of(records.codes[name], name)[now]) for name in how.traded
+        name: units.spread(units.one_of(records.codes[name], name)[now]) for name in plan.traded
     }
     return records.with_codes(**columns)

@@ -20,6 +20,7 @@ from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, exact_cells, names, variables_of
+from lustrum.protect.swapping.plan import SwapPlan
 from lustrum.protect.swapping.report import Swapped
 from lustrum.protect.swapping.run import swap
 
@@ -137,6 +138,12 @@ class RecordSwapping:
         """Whether every area keeps its number of people, not that of households alone."""
         return self.same_size or self.household is None
 
+    @property
+    def plan(self) -> SwapPlan:
+        """What the run of a swap needs of these parameters."""
+        shared = {f.name: getattr(self, f.name) for f in fields(SwapPlan) if hasattr(self, f.name)}
+        return SwapPlan(**shared, area_rates=self.own_rates)
+
     def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
         """The records after swapping."""
         return self.swap(records, rng).records
@@ -147,7 +154,7 @@ class RecordSwapping:
         The result does not depend on the order of the records: chance goes by household ids or, for
         people, by record keys or record ids. People without either are taken as they lie.
         """
-        return swap(self, records, rng, np.asarray(keep, dtype=np.int64))
+        return swap(self.plan, records, rng, np.asarray(keep, dtype=np.int64))
 
     def publish(self, table: Table) -> Release:
         """A table counted from swapped records, with what is known of it.
