@@ -1,4 +1,4 @@
-"""The cheapest method whose bounds are sharp: a formula where one fits, else programs, else a search."""
+"""The cheapest method whose bounds are sharp: a formula if one fits, otherwise programs or a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a reader must stay from a true value: protection intervals, for whoever audits their own tables.
+"""Protection intervals: how far from a true value a reader must stay, for agencies that audit their own tables.
 
 A suppressed value a with protection levels l and u is safe where what can be worked out about it reaches
 down to ``a - l`` and up to ``a + u`` (Fischetti and Salazar 2000). True values go in, and only a verdict

@@ -183,8 +183,7 @@ def _verdict(
 ) -> Verdict:
     if wanted.needed[position] and not wanted.fits(position, low, high):
         raise InputError(
-            "The true value of a cell cannot be, after what was published; the files do not belong "
-            "together."
+            "The published values rule out a true value; the files do not belong together."
         )
     return wanted.verdict(position, low, high, sharp=sharp)
 

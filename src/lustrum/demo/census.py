@@ -284,7 +284,7 @@ STRUCTURAL_ZEROS = (
         "Nobody has a master's degree before 20.", (("age", ("4",)), ("education", ("7",)))
     ),
     StructuralZero(
-        "Whoever is employed has an occupation.", (("employment", ("1",)), ("occupation", ("Z",)))
+        "Every employed person has an occupation.", (("employment", ("1",)), ("occupation", ("Z",)))
     ),
     StructuralZero(
         "Only the employed have an occupation.",

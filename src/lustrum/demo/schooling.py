@@ -78,7 +78,7 @@ def education(
 ) -> Positions:
     """Education of every person as a position in the code list.
 
-    Some partners share the draw of the first member: whoever finds a partner at school does.
+    Some partners share the draw of the first member: people who find a partner at school do.
     """
     uniform = rng.random(len(band))
     alike = members.partner & (rng.random(len(band)) < _LIKE_TO_LIKE)

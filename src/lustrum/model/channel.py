@@ -228,7 +228,7 @@ class ObservedChannel:
     """What became of the values of one table: ``P[i, j]`` is the share of cells of ``i`` that show ``j``.
 
     It stands in for the channel of a method whose outcome for a cell depends on the rest of the table. It
-    is made from confidential values and belongs to whoever holds them, never into a release.
+    is made from confidential values: it stays with the agency and never goes into a release.
 
     >>> ObservedChannel([1, 1, 2], [0, 3, 3]).stay(0, 2)
     0.0

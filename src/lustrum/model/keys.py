@@ -16,7 +16,7 @@ Words = npt.NDArray[np.uint64]
 def scramble(key: bytes, words: Words) -> Words:
     """Encrypt each 64-bit word as a block of its own and keep the first 64 bits.
 
-    To whoever does not hold the 16-byte key, distinct words become unrelated uniform ones.
+    Without the 16-byte key, the results look like unrelated uniform words.
     """
     blocks = np.zeros((words.size, 2), dtype="<u8")
     blocks[:, 0] = words.ravel()

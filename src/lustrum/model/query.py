@@ -98,7 +98,7 @@ class Axis:
     def widened(self, variable: Variable) -> tuple[Category, ...]:
         """The axis without the choice: all categories, so that no choice gets around a rule.
 
-        Own groups and codes of several levels keep their place; whoever they leave out stands
+        Own groups and codes of several levels keep their place; the people they leave out stand
         together in one further category.
         """
         if self.complete:

@@ -1,6 +1,6 @@
 """Sentences for people that can be said in another language later.
 
-A :class:`Message` is the English sentence, a plain ``str`` to whoever does not care. It remembers the
+A :class:`Message` is the English sentence, a plain ``str`` for code that does not translate. It remembers the
 template it was made from and what was filled in, so that a door can look the template up in a catalogue
 and say the same in the reader's language.
 """

@@ -1,7 +1,7 @@
 """Post-randomisation, PRAM (Gouweleeuw, Kooiman, Willenborg and De Wolf 1998).
 
 Every record's code of a variable is drawn anew from the row of a transition matrix: ``P[a, b]`` is the
-probability that code ``a`` becomes ``b``. Whoever knows the matrix can estimate true frequencies without bias
+probability that code ``a`` becomes ``b``. Its reader can estimate true frequencies without bias
 (:func:`estimate`); the invariant kind changes the matrix so that frequencies are right on average as they are.
 """
 

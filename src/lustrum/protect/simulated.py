@@ -1,7 +1,7 @@
 """Simulated tables: the table replaced by a draw from all tables with the same kept margins.
 
 Fienberg, Makov and Steele (1998) replace a table by a draw from its exact distribution given the margins
-that are sufficient for a log-linear model. Whoever knows the margins can repeat the draw, so the
+that are sufficient for a log-linear model. Anybody who knows the margins can repeat the draw, so the
 release tells nothing of an inner cell but what the margins tell.
 """
 

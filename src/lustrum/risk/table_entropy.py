@@ -206,7 +206,7 @@ def entropy_term(values: npt.ArrayLike) -> float:
     """``1 - H / log K`` of a part of a table (equation 2).
 
     A part without people carries no risk of this kind. A part of one cell has no scale, as
-    ``log 1 = 0``; whoever is in the part is certainly in that cell, hence 1.
+    ``log 1 = 0``; everybody in the part is certainly in that cell, hence 1.
 
     >>> entropy_term([5, 5, 5, 5]), entropy_term([7, 0, 0]), entropy_term([])
     (0.0, 1.0, 0.0)

@@ -1,6 +1,6 @@
 """How closely an insider can bound the largest contributor (Robertson and Ethier 2002).
 
-Whoever knows some contributions takes them away from the published total; what is left bounds every
+An insider who knows some contributions subtracts them from the published total; what is left bounds every
 other contribution from above. The closest bound of the largest comes from the largest others::
 
     x_1 <= X - (x_2 + ... + x_{m+1})

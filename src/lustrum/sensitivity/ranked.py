@@ -81,7 +81,7 @@ class Ranked:
         flat = own.value.reshape(-1, seen)
         held = own.holding.reshape(-1, seen)
         scale, unit, weight = _weights(own, seen)
-        # Whoever has weight 0 stands for nobody and adds nothing.
+        # A respondent of weight 0 stands for nobody and adds nothing.
         present = (held >= 0) & (weight > 0)
         heaviest = max(int(weight.max(initial=1)), unit)
         largest = int(np.abs(flat).max(initial=0)) * heaviest * (seen + ranks + 1)

@@ -39,7 +39,7 @@ class Sensitivity:
     """The outcome of a rule, cell by cell, in the shape of the table.
 
     ``lower``, ``upper`` and ``sliding`` are the protection levels in the integer units of the table
-    (Fischetti and Salazar 2000): whoever attacks must be left with an interval that reaches at least
+    (Fischetti and Salazar 2000): an attacker must be left with an interval that reaches at least
     from ``value - lower`` to ``value + upper`` and is at least ``sliding`` wide. They are 0 where a
     cell is not sensitive, and ``sliding`` is 0 where a rule implies no width of its own.
 

@@ -133,5 +133,5 @@ def _without_zeros(table: Table, count: Ints, minimum: int) -> Ints:
             "The rule 'threshold' with zeros ignored must see as many contributions as its minimum; ask "
             f"the engine for ranks={minimum}."
         )
-    # Ranked by size, so that whoever is below the ranks matters only if all in sight are above 0.
+    # Ranked by size, so that contributors below the ranks matter only if all ranked ones are above 0.
     return np.asarray(np.count_nonzero(own.present & (own.value != 0), axis=-1), dtype=np.int64)

@@ -202,7 +202,7 @@ class VariableOut(BaseModel):
 
 
 class PolicyOut(BaseModel):
-    """What the agency decided, as far as it matters to whoever asks."""
+    """What the agency decided, as far as it matters to a user."""
 
     title: str
     notes: list[str]

@@ -2,12 +2,12 @@
 
 =============================  ====================================================================
 :class:`LinearProblem`         rows and columns with their bounds
-:class:`Solver`                whoever can load a problem and minimise over it, again and again
+:class:`Solver`                loads a problem and minimises over it, again and again
 :class:`Highs`                 HiGHS kept warm from one question to the next
 :class:`ScipyHighs`            HiGHS as scipy ships it, from scratch each time
 :func:`cheapest_flow`          the cheapest flow through a network, in whole numbers
 :func:`minimise_quadratic`     the least of a separable convex quadratic under equations and bounds
-:func:`lower_bound`            what multipliers prove about a minimum, whoever found them
+:func:`lower_bound`            what multipliers prove about a minimum, however they were found
 :class:`Prover`                the same for one problem and many questions
 =============================  ====================================================================
 """

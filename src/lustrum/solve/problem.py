@@ -99,7 +99,7 @@ class Loaded(Protocol):
 
 
 class Solver(Protocol):
-    """Whoever can take in a linear problem."""
+    """Loads a linear problem."""
 
     def load(self, problem: LinearProblem) -> Loaded:
         """Take in a problem, to be asked about many times."""

@@ -1,6 +1,6 @@
 """Bounds of published cells, narrowed through the additive relations between them.
 
-Whoever knows an interval for each cell, from rounding or suppression or common sense, can narrow
+A reader who knows an interval for each cell, from rounding, suppression or common sense, can narrow
 every cell by the others in its relations. Doing so until nothing changes is quick and never wrong:
 the bounds that come out contain the true values if those that went in did. They need not be the
 narrowest there are; only linear or integer programming finds those.

@@ -64,7 +64,7 @@ class KernelEngine:
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """The encoded columns, for whoever reads them another way."""
+        """The encoded columns, for code that reads them directly."""
         return self._chunks
 
     def tabulate(self, query: TableQuery, *, ranks: int = 0) -> Table:

@@ -2,7 +2,7 @@
 
 A key depends on the agency's secret, the dataset and the record's own identity, so that the same
 record has the same key after a new ingest, in another order and on another engine. The sum over any
-set of records is uniform to whoever does not hold the secret, and the same set always gives the same sum.
+set of records is uniform to anybody without the secret, and the same set always gives the same sum.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class Belief:
         return self.expectation(lambda k: (k - about) ** 2)
 
     def shifted(self, by: npt.ArrayLike) -> Belief:
-        """The belief about each cell plus a number that whoever believes it knows."""
+        """The belief about each cell plus a number that the reader knows."""
         steps = np.broadcast_to(np.asarray(by, dtype=np.int64), self.low.shape)
         moved = self.values + np.repeat(steps, np.diff(self.indptr))
         return replace(self, low=self.low + steps, values=moved)

@@ -112,7 +112,7 @@ class Sweep:
         self, piece: Piece, known: Knowledge, asked: Indices, solver: Solver | None, watch: Watch
     ) -> None:
         self.piece, self.whole, self.asked = piece, known.whole, asked
-        # Whoever wants a certain solver gets it; else flows come first.
+        # A solver that the caller names is used; otherwise flows come first.
         self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
         self.flows: Flows | None = None
         self.wanderer: LatticeWalker | None = None

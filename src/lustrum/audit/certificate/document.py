@@ -117,7 +117,7 @@ class Certificate:
 def knowledge_digest(known: Knowledge) -> str:
     """The digest that a certificate about this knowledge must have.
 
-    Whoever builds the knowledge from the published tables themselves can so be sure that a certificate
+    A reader who builds the knowledge from the published tables can be sure in this way that a certificate
     speaks of these tables and no others.
 
     >>> knowledge_digest(Knowledge.of(["x"]))[:14]

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 def bonferroni(margins: Margins) -> Bounds:
     """Bounds of every cell from the one- and two-way margins that the released ones tell.
 
-    A cell holds whoever misses none of its k categories. With ``S1`` the sum over categories of how
+    A cell holds the people who miss none of its k categories. With ``S1`` the sum over categories of how
     many miss it, and ``S2`` the sum over pairs of how many miss both::
 
         n  <=  N - S1 + S2                                      (Bonferroni 1936)

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 PartSolver: TypeAlias = Callable[[Margins], Bounds]
-"""Whoever bounds the cells of a part for which there is no formula."""
+"""A function that bounds the cells of a part without a formula."""
 
 
 def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:

@@ -1,4 +1,4 @@
-"""The changes a chain may make: squares where a Markov basis is known, lines along lattice vectors else."""
+"""The changes a chain may make: squares where a Markov basis is known, otherwise lattice vectors."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class CellKey:
         if tuple(map(type, words)) != (str, int):
             raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
         if self.zero_keys is not None and not isinstance(self.zero_keys, ZeroKeys):
-            raise InputError("Words for empty cells are no words of a policy; use 'with_zeros'.")
+            raise InputError("A policy cannot set keys for empty cells; use 'with_zeros'.")
         _ = self._layout
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:

@@ -157,7 +157,7 @@ class CellKeyMagnitude:
         return released(table, self, published, low=low, high=high, notes=self._notes())
 
     def bounds(self, published: Ints) -> tuple[Ints, Ints]:
-        """The least and the most that the true value can be, for whoever knows the method.
+        """The least and the most that the true value can be, to a reader who knows the method.
 
         With ``|y - x| <= c |x| + 1/2`` the true ``|x|`` lies from ``(|y| - 1/2) / (1 + c)`` to
         ``(|y| + 1/2) / (1 - c)``.

@@ -31,7 +31,7 @@ class PoissonSampling:
     """Everybody is drawn independently, with probability ``fraction``.
 
     With ``size``, a measure above 0, the probabilities are in proportion to it and ``fraction`` is their
-    mean; whoever would have more than 1 is drawn for certain. What is published are the counts of the sample as
+    mean; a record that would have more than 1 is drawn for certain. The counts of the sample are published as
     they are; ``weight`` names the column of weights that drawn records get.
 
     Without ``size`` the method also works on tables. From record keys the same cell then has the same

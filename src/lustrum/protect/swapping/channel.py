@@ -14,7 +14,7 @@ def estimate_channel(before: Table, after: Table, cap: int = 10) -> MatrixChanne
     """``P(after | before)`` as the share of inner cells of each value that show each other one.
 
     The values are 0, 1, ..., ``cap``, where the last stands for itself and all above. A value that no cell has
-    stays. The result is made from confidential counts and belongs to whoever holds them, never into a release.
+    stays. The result is made from confidential counts and stays with the agency, never in a release.
 
     >>> true = Table.from_counts([1, 1, 1, 1, 2, 0])
     >>> estimate_channel(true, Table.from_counts([1, 1, 1, 2, 2, 0]), cap=2).matrix.tolist()

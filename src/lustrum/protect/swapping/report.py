@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 class SwapReport:
     """Who traded places with whom, and who should have but could not.
 
-    Whoever has this can undo the swap. It is never part of a release, and its ``repr`` shows nothing.
+    This undoes the swap. It is never part of a release, and its ``repr`` shows nothing.
 
     ``pairs`` holds the household ids of partners, or record ids (positions without any) where each record
     moves on its own. The household that looked for a partner is named first. ``profile`` is the position of

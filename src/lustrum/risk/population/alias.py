@@ -134,7 +134,7 @@ def _vose(weights: Any, entries: Any) -> None:  # pragma: no cover
             riches -= 1
             poor[poors] = high
             poors += 1
-    # Whoever is left has 1 up to rounding; an entry without weight is never left, it had 0.
+    # The entries left over have weight 1 up to rounding; one without weight is never left over.
     for i in range(riches):
         entries[rich[i]] = (_ALL ^ _LOW) | _U(rich[i])
     for i in range(poors):

@@ -46,7 +46,7 @@ def api_router(questions: Questions) -> APIRouter:
         },
     )
     def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
-        """The job of a question; whoever asks the same while it is there gets the same job."""
+        """The job of a question; the same question gets the same job while it exists."""
         raw: Any = body
         if isinstance(raw, bytes):
             sentence = (
@@ -152,7 +152,7 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 
 
 def accepted(job: Job, request: Request) -> Response:
-    """A job as the answer to whoever asked for its table."""
+    """A job as the answer to a request for its table."""
     body = _body(job, request)
     headers = {"Location": body["links"]["self"], "Retry-After": "1"}
     return JSONResponse(body, status_code=202, headers=headers)

@@ -1,4 +1,4 @@
-"""Notices when whoever asked has left, so that their question need not be finished."""
+"""Notices that a client has disconnected, so that its question need not be finished."""
 
 from __future__ import annotations
 

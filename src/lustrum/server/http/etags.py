@@ -11,7 +11,7 @@ __all__ = ["ETags"]
 
 
 class ETags:
-    """Adds a weak ``ETag`` to what the API answers to GET, and answers 304 to whoever has it already."""
+    """Adds a weak ``ETag`` to what the API answers to GET, and answers 304 to a client that has it already."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

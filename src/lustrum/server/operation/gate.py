@@ -86,7 +86,7 @@ class Gate:
             raise _busy()
 
     def _leave(self) -> None:
-        """Hand the turn to whoever has waited longest."""
+        """Give the turn to the request that has waited longest."""
         if self._waiting:
             self._waiting.popleft().set()
         else:

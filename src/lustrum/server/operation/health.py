@@ -1,4 +1,4 @@
-"""Whether the server is up, for whoever watches it."""
+"""Whether the server is up, for monitoring."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lustrum.server.urls.forms import PLACES
 __all__ = ["Arranged", "Form", "Option", "Slot", "form"]
 
 SLOTS = 3
-_PLACES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Wafers")}
+_PLACES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Separate tables")}
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _arranged(offer: Offer, axis: Axis, place: int, many: int) -> Arranged:
         tuple(
             Option(
                 f"{axis.variable}:{value}",
-                _PLACES.get(value) or say("Wafers within wafers ({place})", place=value),
+                _PLACES.get(value) or say("Separate tables within these ({place})", place=value),
                 i == place,
             )
             for i, value in enumerate(named)

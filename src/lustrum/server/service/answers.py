@@ -96,7 +96,7 @@ class Answer:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, Any]:
-        """The JSON form; the same for whoever asks, and for a refusal the same for any data."""
+        """The JSON form; the same for every asker, and for a refusal the same for any data."""
         decision, release = self.decision, self.release
         whole = {
             "id": self.id,

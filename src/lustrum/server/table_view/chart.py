@@ -305,7 +305,7 @@ def _step(about: float, decimals: int) -> float:
 
 
 def _words(table: Arrangement, values: npt.NDArray[np.float64], series: Sequence[str]) -> str:
-    """The chart in a sentence, for whoever does not see it."""
+    """The chart in a sentence, for screen readers."""
     inner = table.axes[table.inner].label if table.inner is not None else table.release.unit
     known = int(np.isfinite(values).sum())
     said: str = say_many(

@@ -3,7 +3,7 @@
 Every published number becomes an adjacent multiple of the base, multiples stay, and all relations hold
 (Cox and Ernst 1982). Where a table is a network, that is with one or two variables and subtotals along
 one of them at most, the nearest such table is found exactly, and one that is right on average can be
-drawn instead (Cox 1987). Other tables go to an integer program if they are small and to a search else; there
+drawn instead (Cox 1987). Small other tables are solved by integer program, large ones by search; there
 an adjacent rounding need not exist (Causey, Cox and Ernst 1985), and some numbers may have to go further.
 """
 

@@ -1,7 +1,7 @@
 """Unbiased controlled rounding of one-way and two-way tables (Cox 1987), in whole numbers throughout.
 
 The published numbers are the flows of a circulation (see ``two_way``). Where one
-of them at a node is no multiple of the base, another one is none either; so whoever walks along such
+of them at a node is no multiple of the base, another one is none either; so a walk along such
 numbers closes a cycle. Along it, all numbers can move up or down together and the table still adds up. The
 first multiple is reached after ``up`` steps the one way or ``down`` steps the other; going up has the
 probability ``down / (up + down)``, which leaves every mean as it was. Each move makes one more number a
@@ -69,7 +69,7 @@ def unbiased_rounding(
 
 
 def round_by_decisions(layout: Layout, values: Ints, base: int, decide: Decide) -> Ints:
-    """The same walk in plain steps, with the decisions made by whoever asks; all published numbers.
+    """The same walk in plain steps, with the decisions made by the caller; all published numbers.
 
     ``decide(up, down)`` says whether the cycle at hand goes up; in the method it does so with probability
     ``down / (up + down)``.
