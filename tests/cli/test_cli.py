@@ -200,10 +200,34 @@ def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path:
     assert good.returncode == 0
     assert "at most 3 variables" in good.stdout
     assert "protected by random-rounding (base 3)" in good.stdout
-    (tmp_path / "bad.toml").write_text("[rules]\nmax_dims = 3\n")
+    assert "names of variables were not checked" not in good.stdout
+    (tmp_path / "bad.toml").write_text("[rules]\nmax_dims = 3\nend = true\n")
     bad = run("policy", "check", str(tmp_path / "bad.toml"), data=data)
     assert bad.returncode == 1
     assert "no key 'rules.max_dims'" in bad.stderr
+    misspelt = (
+        (data / "policies" / "demo.toml")
+        .read_text()
+        .replace("[rules]", '[rules]\ndisallowed = [["sexx", "age"]]')
+    )
+    (tmp_path / "misspelt.toml").write_text(misspelt)
+    bad = run("policy", "check", str(tmp_path / "misspelt.toml"), data=data)
+    assert bad.returncode == 1
+    assert "names the variable 'sexx', which 'demo' does not have" in bad.stderr
+    elsewhere = run("policy", "check", str(tmp_path / "misspelt.toml"), data=tmp_path)
+    assert elsewhere.returncode == 0
+    assert "names of variables were not checked" in elsewhere.stdout.replace("\n", " ")
+
+
+def test_a_sealed_policy_refuses_every_change(run: Run, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "demo.toml"
+    path.write_bytes((data / "policies" / "demo.toml").read_bytes())
+    assert run("policy", "seal", str(path), data=data).returncode == 0
+    assert run("policy", "check", str(path), data=data).returncode == 0
+    path.write_text(path.read_text().replace("limit = 0.3", "limit = 0.8"))
+    changed = run("policy", "check", str(path), data=data)
+    assert changed.returncode == 1
+    assert "changed after it was sealed" in changed.stderr
 
 
 def test_policy_try_shows_what_a_new_policy_would_change(
@@ -216,7 +240,10 @@ def test_policy_try_shows_what_a_new_policy_would_change(
     same = run("policy", "try", in_force, str(questions), data=data)
     assert same.returncode == 0
     assert "2 same" in same.stdout
-    (tmp_path / "strict.toml").write_text('[rules]\ndisallowed = [["region"]]\n')
+    (tmp_path / "strict.toml").write_text(
+        'dataset = "demo"\n[rules]\ndisallowed = [["region"]]\n[risk]\nlimit = 1.0\n'
+        '[protect]\nmethod = "random-rounding"\nend = true\n'
+    )
     strict = run("policy", "try", str(tmp_path / "strict.toml"), str(questions), data=data)
     assert strict.returncode == 3
     assert "1 answer becomes refusal" in strict.stdout

@@ -30,10 +30,8 @@ def test_the_policies_of_the_demo_are_valid(name: str) -> None:
     assert policy.risk.spec() == EntropyRisk(parts="true", shared="expected")
 
 
-def test_an_empty_policy_is_the_documented_default(tmp_path: Path) -> None:
-    policy = read_policy(written(tmp_path, ""))
-    assert policy == Policy.model_validate({})
-    assert policy.rules.nested_only
+def test_a_policy_from_python_has_the_documented_defaults() -> None:
+    assert Policy.model_validate({}).rules.nested_only
 
 
 @pytest.mark.parametrize(
@@ -56,13 +54,16 @@ def test_an_empty_policy_is_the_documented_default(tmp_path: Path) -> None:
         ('[risk]\nmeasure = "uniques"', "is for unprotected tables only"),
         ("[report]\nrisk_step = 0", "greater than 0"),
         ("[rules\n", "is not valid TOML"),
+        ("[rules]\nmin_area_population = 9", "'min_area_population' needs 'per_area'"),
+        ("[rules]\ndisallowed = [[]]", "a list of 'disallowed' is empty"),
+        ('[rules]\nat_most_one = [["age"]]', "needs two variables or more"),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_the_key(
     tmp_path: Path, text: str, sentence: str
 ) -> None:
     with pytest.raises(PolicyError) as caught:
-        read_policy(written(tmp_path, text))
+        read_policy(written(tmp_path, f"{text}\nend = true\n"))
     assert sentence in str(caught.value)
     assert str(tmp_path / "policy.toml") in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -28,7 +28,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> TableService:
     root = tmp_path_factory.mktemp("service")
     ingest(FrameSource(people()), town(), Store(root), secret=SECRET)
     (root / "policies").mkdir()
-    (root / "policies" / "town.toml").write_text("[protect]\nbase = 3\n")
+    (root / "policies" / "town.toml").write_text(
+        'dataset = "town"\n[rules]\n[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\n'
+        "base = 3\nend = true\n"
+    )
     return TableService(root)
 
 

@@ -124,7 +124,9 @@ def _house(root: Path, counts: Ints, policy: str) -> House:
     root.mkdir()
     ingest(FrameSource(frame), DESCRIBED, Store(root), secret=Secret(SECRET))
     (root / "policies").mkdir()
-    (root / "policies" / "marked.toml").write_text('dataset = "marked"\n' + RULES + policy)
+    (root / "policies" / "marked.toml").write_text(
+        f'dataset = "marked"\n{RULES}{policy}\nend = true\n'
+    )
     service = TableService(root, workers=1)
     app = create_app(service, Settings(rate=""))
     return House(service, TestClient(app, base_url="http://house.test"), app)

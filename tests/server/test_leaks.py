@@ -22,8 +22,11 @@ dataset = "demo"
 min_population = 2500
 [risk]
 limit = 0.0
+[protect]
+method = "random-rounding"
 [report]
 risk_step = 0.01
+end = true
 """
 REFUSED = [
     "by=age&by=occupation",  # by its risk after protection

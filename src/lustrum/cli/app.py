@@ -306,11 +306,21 @@ def plugins() -> None:
 
 
 @policy_app.command("check")
-def policy_check(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
-    """Check a policy file and say in sentences what it decides."""
+def policy_check(
+    file: Annotated[Path, typer.Argument(help="A policy file (TOML).")], data: Data = HERE
+) -> None:
+    """Check a policy file, also against its dataset, and say in sentences what it decides."""
     from lustrum.cli.policies import check_policy
 
-    check_policy(file, Console())
+    check_policy(file, data, Console())
+
+
+@policy_app.command("seal")
+def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
+    """Write the digest of a policy file as its last line, so that no change goes unnoticed."""
+    from lustrum.cli.policies import seal_policy
+
+    seal_policy(file, Console())
 
 
 @policy_app.command("try")

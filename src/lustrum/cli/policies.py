@@ -10,31 +10,57 @@ from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.model import Decision, InputError, TableQuery
-from lustrum.policy import read_policy
+from lustrum.durable import write_whole
+from lustrum.model import Decision, InputError, PolicyError, TableQuery
+from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
+from lustrum.policy.read import sealed
 from lustrum.release import TableService
 from lustrum.release.replay import Change, read_questions, replay
 
-__all__ = ["check_policy", "try_policy"]
+__all__ = ["check_policy", "seal_policy", "try_policy"]
 
 _MOST = 50
 
 
-def check_policy(file: Path, console: Console) -> None:
-    """Say that the file is valid, what it decides and what deserves a second look."""
-    policy = read_policy(file)
+def check_policy(file: Path, data: Path, console: Console) -> None:
+    """Say that the file is valid, what it decides and what deserves a second look.
+
+    The names of variables are checked against the dataset where the folder holds it; a policy for any dataset
+    is checked against the one that the file is named after.
+    """
+    policy, service = read_policy(file), TableService(data)
+    name = file.stem if policy.dataset == "*" else policy.dataset
+    known = name in service.store.names()
+    if known:
+        check_names(policy, service.dataset(name), str(file))
     console.print(Text(f"{file} is valid."))
+    if not known:
+        sentence = f"{data} holds no dataset {name!r}: names of variables were not checked."
+        console.print(Text(f"Note well: {sentence}", style="yellow"))
     for sentence in explain(policy):
         console.print(Text(f"  {sentence}"))
     for sentence in warnings(policy):
         console.print(Text(f"Note well: {sentence}", style="yellow"))
 
 
+def seal_policy(file: Path, console: Console) -> None:
+    """Write the digest of a valid policy file as its last line."""
+    try:
+        raw = file.read_bytes()
+        write_whole(file, sealed(raw, str(file)), file.stat().st_mode & 0o777)
+    except OSError as error:
+        raise PolicyError(f"{file} cannot be sealed: {error.strerror}.") from None
+    console.print(Text(f"{file} is sealed: any change to it is refused until it is sealed again."))
+
+
 def try_policy(file: Path, questions: Path, data: Path, console: Console, progress: Console) -> int:
     """Replay questions under the policy in force and under the new one; how many would change."""
     policy, service = read_policy(file), TableService(data)
     asked = read_questions(questions)
+    for name in {query.dataset for query in asked} & set(service.store.names()):
+        if policy.dataset in ("*", name):
+            check_names(policy, service.dataset(name), str(file))
     if policy.dataset != "*":
         asked = [query for query in asked if query.dataset == policy.dataset]
         if not asked:

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from lustrum.durable import write_whole
 from lustrum.model import DatasetError, InputError
 from lustrum.release import TableService
 from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
@@ -46,6 +47,8 @@ limit = 0.3
 [protect]
 method = "random-rounding"
 base = 3
+
+end = true
 """
 
 
@@ -85,6 +88,7 @@ def ingest_source(
     if (file is None) == (query is None):
         raise InputError("Name either a file or a --query for DuckDB.")
     dataset = read_description(description)
+    TableService(data).check_replacement(dataset)
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     bar = Progress(
@@ -107,7 +111,7 @@ def ingest_source(
     path = TableService(data).policy_path(dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_STARTER.format(name=dataset.name), encoding="utf-8")
+        write_whole(path, _STARTER.format(name=dataset.name).encode())
         console.print(f"A cautious policy was written to {path}; read it before you serve.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from lustrum.demo.businesses import businesses
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.population import people
+from lustrum.durable import write_whole
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 __all__ = ["prepare"]
@@ -48,4 +48,4 @@ def _copy_policy(name: str, root: Path) -> None:
     target = root / "policies" / f"{name}.toml"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(__file__).with_name(f"{name}-policy.toml"), target)
+        write_whole(target, Path(__file__).with_name(f"{name}-policy.toml").read_bytes())

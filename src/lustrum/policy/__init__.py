@@ -1,5 +1,6 @@
 """What an agency decides: rules, risk, method, audit and how exactly figures are told."""
 
+from lustrum.policy.check import check_names
 from lustrum.policy.policy import (
     Audit,
     Before,
@@ -9,8 +10,8 @@ from lustrum.policy.policy import (
     Report,
     Risk,
     Rules,
-    read_policy,
 )
+from lustrum.policy.read import read_policy
 
 __all__ = [
     "Audit",
@@ -21,5 +22,6 @@ __all__ = [
     "Report",
     "Risk",
     "Rules",
+    "check_names",
     "read_policy",
 ]

@@ -5,14 +5,12 @@ Every key stands in ``docs/reference/policy.md``; a test holds the two together.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import fields
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from lustrum.model import InputError, PolicyError
+from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load
 
@@ -25,7 +23,6 @@ __all__ = [
     "Report",
     "Risk",
     "Rules",
-    "read_policy",
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -76,6 +73,19 @@ class Rules(_Part):
     min_area_population: int = Field(
         0, ge=0, description="Fewest records that a category of the variable `per_area` may hold."
     )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Rules:
+        """A rule that can never apply is a slip, and would leave open what it was meant to close."""
+        if self.min_area_population and not self.per_area:
+            raise ValueError(
+                "'min_area_population' needs 'per_area', the variable that it is about."
+            )
+        if not all(self.disallowed):
+            raise ValueError("a list of 'disallowed' is empty; name the variables.")
+        if any(len(set(group)) < 2 for group in self.at_most_one):
+            raise ValueError("a list of 'at_most_one' needs two variables or more.")
+        return self
 
 
 class Risk(_Part):
@@ -233,34 +243,3 @@ def _made(kind: Any, parameters: dict[str, Any], what: str) -> Any:
         if key not in known:
             raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
-
-
-def read_policy(path: Path) -> Policy:
-    """Read and check a policy file; the first mistake is one clear sentence."""
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PolicyError(f"{path} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path} is not valid TOML: {error}.") from None
-    try:
-        return Policy.model_validate(raw)
-    except ValidationError as error:
-        raise PolicyError(f"{path}: {_first_mistake(error)}") from None
-
-
-def _first_mistake(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        *parents, wrong = first["loc"]
-        model: Any = Policy
-        for parent in parents:
-            # A number is the place in a list of parts, which are all of one kind.
-            kind = model if isinstance(parent, int) else model.model_fields[parent].annotation
-            model = next(iter(get_args(kind)), kind)
-        return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
-    if first["type"] == "value_error":
-        return f"{place}: {first['ctx']['error']}"
-    said = first["msg"][0].lower() + first["msg"][1:]
-    return f"{place}: {said}, not {first['input']!r}."

@@ -83,6 +83,11 @@ class PostRandomisation:
         """The variables that are changed."""
         return names(self.variable, "The variables of post-randomisation")
 
+    @property
+    def needed_variables(self) -> tuple[str, ...]:
+        """The variables that a dataset must have."""
+        return (*self.variables, *self.strata)
+
     def matrix_of(self, dataset: Dataset, *variables: str) -> Floats:
         """The transition matrix of a variable, or of combinations of several, without any invariance."""
         sizes = [len(dataset.variable(name).codes) for name in variables]

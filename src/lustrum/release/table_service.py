@@ -18,9 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lustrum._version import __version__
-from lustrum.model import Dataset, DatasetError, Decision, QueryError, TableQuery
+from lustrum.model import (
+    Dataset,
+    DatasetError,
+    Decision,
+    InputError,
+    PolicyError,
+    QueryError,
+    TableQuery,
+)
 from lustrum.model.errors import choices
-from lustrum.policy import Policy, read_policy
+from lustrum.policy import Policy, check_names, read_policy
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
 from lustrum.release.protected_input import ProtectedInput, prepared
@@ -31,7 +39,7 @@ __all__ = ["TableService"]
 
 @dataclass(frozen=True)
 class _Kept:
-    stamp: tuple[int, int]
+    stamp: tuple[str, int, int, int]
     policy: Policy
 
 
@@ -75,36 +83,52 @@ class TableService:
             return kept
 
     def policy(self, name: str) -> Policy:
-        """The policy in force; read again when the file changed."""
-        path = self.policy_path(name)
+        """The policy in force; read again when the file or the dataset changed."""
+        engine, path = self.engine(name), self.policy_path(name)
         try:
             status = path.stat()
         except OSError:
             raise DatasetError(
                 f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
             ) from None
-        stamp = (status.st_mtime_ns, status.st_size)
+        stamp = (engine.version, status.st_mtime_ns, status.st_size, status.st_ino)
         with self._lock:
             kept = self._policies.get(name)
         if kept is None or kept.stamp != stamp:
             kept = _Kept(stamp, read_policy(path))
+            check_names(kept.policy, engine.dataset, str(path))
             with self._lock:
                 self._policies[name] = kept
         return kept.policy
 
+    def in_force(self, name: str) -> tuple[EmbeddedEngine, Policy]:
+        """The engine with the policy that was checked against the very same version of the data."""
+        while True:
+            engine = self.engine(name)
+            policy = self.policy(name)
+            if self.engine(name).version == engine.version:
+                return engine, policy
+
+    def check_replacement(self, dataset: Dataset) -> None:
+        """Refuse a new description of a dataset where the policy in force names what it does not have."""
+        path = self.policy_path(dataset.name)
+        if path.is_file():
+            check_names(read_policy(path), dataset, str(path))
+
     def answer(self, query: TableQuery) -> Decision:
         """An answer or a refusal, under the policy in force."""
-        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        engine, policy = self.in_force(query.dataset)
         return answer(query, engine, policy, self.source(engine, policy))
 
     def mark(self, name: str) -> str:
         """Names the data and the policy in force: while it is the same, a question has the same answer."""
-        policy = hashlib.sha256(self.policy(name).model_dump_json().encode()).hexdigest()[:16]
-        return f"{self.engine(name).version} {policy} {__version__}"
+        engine, policy = self.in_force(name)
+        digest = hashlib.sha256(policy.model_dump_json().encode()).hexdigest()[:16]
+        return f"{engine.version} {digest} {__version__}"
 
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
         """What the preliminary rules would say."""
-        engine, policy = self.engine(query.dataset), self.policy(query.dataset)
+        engine, policy = self.in_force(query.dataset)
         source = self.source(engine, policy) if count else None
         return precheck(query, engine, policy, source, count=count)
 
@@ -120,8 +144,11 @@ class TableService:
         with self._preparing:
             kept = self._sources.get(name)
             if kept is None or kept[0] != mark:
-                kept = self._sources[name] = (
-                    mark,
-                    prepared(engine, policy.before, self.store.secret),
-                )
+                try:
+                    made = prepared(engine, policy.before, self.store.secret)
+                except InputError as error:  # a mistake of the policy, not of the question
+                    raise PolicyError(
+                        f"The policy of {name!r} cannot protect the input: {error}"
+                    ) from None
+                kept = self._sources[name] = (mark, made)
             return kept[1]

@@ -69,6 +69,11 @@ class StratifiedSampling:
         """The variables that make the strata."""
         return names(self.by, "The strata of a sample")
 
+    @property
+    def needed_variables(self) -> tuple[str, ...]:
+        """The variables that a dataset must have."""
+        return self.strata
+
     def allocated(self, populations: Ints, codes: tuple[str, ...]) -> Ints:
         """How many are drawn of each stratum; ``codes`` are needed for sizes by code only."""
         if not self.sizes:

@@ -120,6 +120,13 @@ class RecordSwapping:
         return names(self.geography, "The geography of record swapping")
 
     @property
+    def needed_variables(self) -> tuple[str, ...]:
+        """The variables that a dataset must have."""
+        profiles = (name for profile in (*self.similar, *self.risk_on) for name in profile)
+        unmoved = () if self.no_swap_variable is None else (self.no_swap_variable,)
+        return (*self.traded, *self.control, *profiles, *unmoved)
+
+    @property
     def own_rates(self) -> dict[str, float]:
         """The rates of areas that have one of their own."""
         return dict(self.rates)

@@ -1,0 +1,47 @@
+"""A policy beside its dataset: every variable that it names must be there.
+
+A rule about a variable that does not exist forbids nothing. A misspelt name is therefore refused when a
+policy is checked, when it is read, and before a dataset is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lustrum.model import Dataset, PolicyError
+from lustrum.model.errors import choices
+from lustrum.policy.policy import Policy
+
+__all__ = ["check_names"]
+
+
+def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
+    """Refuse a policy that is for another dataset, or names a variable that this one does not have."""
+    if policy.dataset not in ("*", dataset.name):
+        raise PolicyError(
+            f"{where} is for the dataset {policy.dataset!r}, not for {dataset.name!r}; put the right "
+            "policy there, or mend 'dataset'."
+        )
+    there = [variable.name for variable in dataset.variables]
+    for key, name in _named(policy):
+        if name not in there:
+            raise PolicyError(
+                f"{where}: {key} names the variable {name!r}, which {dataset.name!r} does not have; "
+                f"{choices(name, there)}."
+            )
+
+
+def _named(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Where a policy names a variable, and which."""
+    for group in policy.rules.disallowed:
+        yield from (("rules.disallowed", name) for name in group)
+    for group in policy.rules.at_most_one:
+        yield from (("rules.at_most_one", name) for name in group)
+    if policy.rules.per_area:
+        yield "rules.per_area", policy.rules.per_area
+    for number, fallback in enumerate(policy.fallback, start=1):
+        yield from ((f"fallback.{number}.variables", name) for name in fallback.variables)
+    for number, step in enumerate(policy.before, start=1):
+        # Methods say which variables they work on; a method that works on any names none.
+        for name in getattr(step.spec(), "needed_variables", ()):
+            yield f"before.{number}", name

@@ -1,0 +1,119 @@
+"""Policy files: a file that was cut, or that leaves a decision out, is refused.
+
+A policy that is half there is looser than the whole. A file therefore names what matters most, and its last
+line is ``end = true``: where that line is missing, the file may have been cut. A sealed file ends with the
+digest of all that stands before it instead, so that no byte of it changes unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from lustrum.model import PolicyError
+from lustrum.model.errors import choices
+from lustrum.policy.policy import Policy
+
+__all__ = ["END", "parse_policy", "read_policy", "sealed"]
+
+END = "end = true"
+_LAST = re.compile(
+    r"^end[ \t]*=[ \t]*(true|\"sha256:[0-9a-f]{64}\")[ \t]*(#[^\n]*)?\r?\n\s*\Z", re.MULTILINE
+)
+_END_KEY = re.compile(r"^[ \t]*end[ \t]*=", re.MULTILINE)
+_REQUIRED = (("dataset",), ("rules",), ("risk", "limit"), ("protect", "method"))
+
+
+def read_policy(path: Path) -> Policy:
+    """Read and check a policy file; the first mistake is one clear sentence."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{path} cannot be read: {error.strerror}.") from None
+    return parse_policy(raw, str(path))
+
+
+def parse_policy(raw: bytes, where: str) -> Policy:
+    """Check the bytes of a policy file; ``where`` names it in messages."""
+    try:
+        words = tomllib.loads(_body(raw.decode("utf-8"), where))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{where} is not valid TOML: {error}.") from None
+    try:
+        policy = Policy.model_validate(words)
+    except ValidationError as error:
+        raise PolicyError(f"{where}: {_first_mistake(error)}") from None
+    _check_complete(words, where)
+    return policy
+
+
+def sealed(raw: bytes, where: str) -> bytes:
+    """The same policy file with a seal as its last line; a file that is not valid gets none."""
+    parse_policy(raw, where)
+    body = _body(raw.decode("utf-8"), where)
+    return f'{body}end = "{_seal(body)}"\n'.encode()
+
+
+def _body(text: str, where: str) -> str:
+    """What stands before the last line, once that line proves that the file is whole."""
+    last = _LAST.search(text)
+    if last is None:
+        raise PolicyError(
+            f"{where} does not end with the line {END!r}, so a part of it may be missing; restore it, or "
+            "add the line at the very end if the file is whole."
+        )
+    body = text[: last.start()]
+    if _END_KEY.search(body):
+        raise PolicyError(f"{where} says 'end' more than once; only the last line may.")
+    seal = last.group(1).strip('"')
+    if seal not in ("true", _seal(body)):
+        raise PolicyError(
+            f"{where} was changed after it was sealed; restore it, or seal it again with "
+            "'lustrum policy seal' if the change is meant."
+        )
+    return body
+
+
+def _seal(body: str) -> str:
+    return f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
+
+
+def _check_complete(words: dict[str, Any], where: str) -> None:
+    """Refuse a file that leaves the most important decisions to defaults."""
+    for key in _REQUIRED:
+        found: Any = words
+        for part in key:
+            if part not in found:
+                name = f"{key[0]!r}" if len(key) == 1 else f"{key[1]!r} under [{key[0]}]"
+                name = "the table [rules]" if key == ("rules",) else name
+                raise PolicyError(
+                    f"{where} does not say {name}; a policy file must, so that no default decides it."
+                )
+            found = found[part]
+    if "audit" in words and not words["audit"].get("attackers"):
+        raise PolicyError(
+            f"{where}: [audit] names no 'attackers', so nothing would be audited; name them, or leave [audit] "
+            "out."
+        )
+
+
+def _first_mistake(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *parents, wrong = first["loc"]
+        model: Any = Policy
+        for parent in parents:
+            # A number is the place in a list of parts, which are all of one kind.
+            kind = model if isinstance(parent, int) else model.model_fields[parent].annotation
+            model = next(iter(get_args(kind)), kind)
+        return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
+    if first["type"] == "value_error":
+        return f"{place}: {first['ctx']['error']}"
+    said = first["msg"][0].lower() + first["msg"][1:]
+    return f"{place}: {said}, not {first['input']!r}."

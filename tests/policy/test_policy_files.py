@@ -1,0 +1,143 @@
+"""A policy file that was cut, left incomplete or changed by accident is never a looser policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lustrum
+from lustrum.cli.work import _STARTER
+from lustrum.model import Dataset, PolicyError
+from lustrum.policy import Policy, check_names
+from lustrum.policy.read import parse_policy, sealed
+
+DEMO = Path(lustrum.__file__).parent / "demo"
+SHIPPED = {
+    "demo": (DEMO / "demo-policy.toml").read_bytes(),
+    "businesses": (DEMO / "businesses-policy.toml").read_bytes(),
+    "starter": _STARTER.format(name="people").encode(),
+}
+SMALLEST = 'dataset = "d"\n[rules]\n[risk]\nlimit = 0.1\n[protect]\nmethod = "random-rounding"\n'
+TOWN = Dataset.from_mapping(
+    {
+        "dataset": {"name": "town"},
+        "variables": [{"name": n, "codes": ["1", "2"]} for n in ("age", "sex", "area")],
+    }
+)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_no_prefix_of_a_policy_is_a_policy(name: str, ending: str) -> None:
+    whole = SHIPPED[name].replace(b"\n", ending.encode())
+    parse_policy(whole, name)
+    for length in range(len(whole)):
+        with pytest.raises(PolicyError):
+            parse_policy(whole[:length], name)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_suffix_of_a_policy_is_looser(name: str) -> None:
+    whole = SHIPPED[name]
+    policy = parse_policy(whole, name)
+    for start in range(1, len(whole)):
+        try:
+            found = parse_policy(whole[start:], name)
+        except PolicyError:
+            continue
+        assert found == policy  # only a comment was lost
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_sealed_policy_is_the_same_policy_and_bears_no_other_byte(name: str) -> None:
+    whole = sealed(SHIPPED[name], name)
+    assert parse_policy(whole, name) == parse_policy(SHIPPED[name], name)
+    assert sealed(whole, name) == whole
+    for place in range(len(whole) - 1):
+        for other in (whole[place] ^ 1, ord("#"), ord("9"), ord("\n")):
+            if other == whole[place]:
+                continue
+            changed = whole[:place] + bytes([other]) + whole[place + 1 :]
+            with pytest.raises(PolicyError):
+                parse_policy(changed, name)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_changed_name_of_a_key_is_refused_also_without_a_seal(name: str) -> None:
+    whole, refused = SHIPPED[name], 0
+    policy = parse_policy(whole, name)
+    for place, byte in enumerate(whole):
+        changed = whole[:place] + bytes([byte ^ 1]) + whole[place + 1 :]
+        try:
+            found = parse_policy(changed, name)
+        except PolicyError:
+            refused += 1
+            continue
+        line = whole[: whole.find(b"\n", place)].rsplit(b"\n", 1)[-1]
+        start = whole.rfind(b"\n", 0, place) + 1
+        if line.startswith(b"#") or found == policy:
+            continue
+        # What is left are values that are as valid as the ones before; only a seal can tell.
+        assert b"=" in line[: place - start]
+    assert refused > len(whole) / 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "does not end with the line 'end = true'"),
+        ("end = true", "does not end with the line"),
+        ("end = true\n", "does not say 'dataset'"),
+        (f"{SMALLEST}end = true\nmax_cells = 3\n", "does not end with the line"),
+        (f"{SMALLEST}end = true\nend = true\n", "says 'end' more than once"),
+        (f"{SMALLEST}end = false\n", "does not end with the line"),
+        ('dataset = "d"\nend = true\n', "does not say the table [rules]"),
+        ('dataset = "d"\n[rules]\nend = true\n', "does not say 'limit' under [risk]"),
+        ('dataset = "d"\n[rules]\n[risk]\nend = true\n', "does not say 'limit' under [risk]"),
+        (
+            'dataset = "d"\n[rules]\n[risk]\nlimit = 0.1\nend = true\n',
+            "does not say 'method' under [protect]",
+        ),
+        (f"{SMALLEST}[audit]\nup_to = 3\nend = true\n", "names no 'attackers'"),
+        (f'{SMALLEST}end = "sha256:{"0" * 64}"\n', "changed after it was sealed"),
+    ],
+)
+def test_an_incomplete_file_is_refused_in_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(text.encode(), "the file")
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_shortest_whole_file_is_valid() -> None:
+    assert parse_policy(f"{SMALLEST}end=true # all\n\n".encode(), "it").risk.limit == 0.1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"rules": {"disallowed": [["age", "sexx"]]}},
+        {"rules": {"at_most_one": [["sexx", "age"]]}},
+        {"rules": {"per_area": "sexx"}},
+        {"fallback": [{"method": "merge", "variables": ["age", "sexx"]}]},
+        {"before": [{"method": "post-randomisation", "variable": "sexx"}]},
+        {"before": [{"method": "post-randomisation", "variable": "age", "strata": ["sexx"]}]},
+        {"before": [{"method": "record-swapping", "geography": "area", "control": ["sexx"]}]},
+        {"before": [{"method": "record-swapping", "geography": "sexx"}]},
+        {"before": [{"method": "stratified-sampling", "by": ["sexx"]}]},
+    ],
+)
+def test_a_misspelt_variable_is_refused_wherever_a_policy_names_one(
+    words: dict[str, object],
+) -> None:
+    with pytest.raises(PolicyError, match=r"names the variable 'sexx'.*did you mean 'sex'"):
+        check_names(Policy.model_validate(words), TOWN, "town.toml")
+    right = str(words).replace("sexx", "sex")
+    check_names(Policy.model_validate(eval(right)), TOWN, "town.toml")
+
+
+def test_a_policy_for_another_dataset_is_refused() -> None:
+    check_names(Policy.model_validate({"dataset": "town"}), TOWN, "town.toml")
+    with pytest.raises(PolicyError, match="is for the dataset 'city', not for 'town'"):
+        check_names(Policy.model_validate({"dataset": "city"}), TOWN, "town.toml")
