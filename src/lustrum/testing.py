@@ -18,6 +18,7 @@ import numpy as np
 
 from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.model.plugins import load, names
+from lustrum.protect.abilities import abilities_of
 from lustrum.structure import Structure
 
 __all__ = ["check_method", "example_tables"]
@@ -28,9 +29,11 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
 
     It must be a frozen spec that its own words make again; give the same bytes for the same chance; leave the
     table as it is; publish a release of the table's shape whose bounds hold the truth; show known
-    empty cells as empty; and let nothing of the table out by ``repr``.
+    empty cells as empty; let nothing of the table out by ``repr``; and keep the promises that it declares
+    (:class:`~lustrum.protect.abilities.Abilities`).
     """
     _is_a_spec(method)
+    promised = abilities_of(method)
     used = 0
     for table in example_tables(tables, seed):
         before = table.values.copy()
@@ -47,6 +50,10 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
         assert np.array_equal(table.values, before), "the method has written into the table"
         _is_a_release(release, table, method)
         _says_nothing(repr(release) + repr(method) + " ".join(release.notes), table)
+        if keyed and promised.keyed_per_cell:
+            _is_keyed_per_cell(method, table, release)
+        if keyed and promised.one_number:
+            _shows_one_number(method, table, release)
     assert used, "the method refused every table that was tried"
 
 
@@ -115,6 +122,32 @@ def _is_a_release(release: Release, table: Table, method: Any) -> None:
         rows = release.channel.transitions(np.arange(12, dtype=np.int64))
         sums = np.bincount(rows.origin, rows.probability, minlength=12)
         assert np.allclose(sums, 1.0, atol=1e-6), "a row of the channel does not add up to 1"
+
+
+def _is_keyed_per_cell(method: Any, table: Table, release: Release) -> None:
+    """The inner cells of a part of the table, without its totals, show what they show in the whole."""
+    inner = [np.flatnonzero(axis.inner) for axis in table.axes]
+    for picks in (inner, [places[1:] for places in inner], [places[::-1] for places in inner]):
+        part = method.apply(table.take(picks))
+        whole = release.take(picks)
+        both = part.shown & whole.shown
+        assert np.array_equal(part.published[both], whole.published[both]), (
+            "a cell's number depends on other cells, though the method declares that it does not"
+        )
+
+
+def _shows_one_number(method: Any, table: Table, release: Release) -> None:
+    """Every category by itself, a total too, shows the numbers that it shows in the table."""
+    for position, axis in enumerate(table.axes):
+        for place in range(len(axis)):
+            picks = [np.arange(len(a)) for a in table.axes]
+            picks[position] = np.array([place])
+            part = method.apply(table.take(picks))
+            whole = release.take(picks)
+            both = part.shown & whole.shown
+            assert np.array_equal(part.published[both], whole.published[both]), (
+                "one population shows two numbers, though the method declares that it does not"
+            )
 
 
 def _says_nothing(text: str, table: Table) -> None:

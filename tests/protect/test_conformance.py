@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from lustrum.model import Release, Table, TableQuery, Verdict
+from lustrum.model import InputError, Release, Table, TableQuery, Verdict
 from lustrum.model.plugins import load, names
-from lustrum.policy import Policy
+from lustrum.policy import Before, Method, Policy
+from lustrum.protect.abilities import Abilities, abilities_of
 from lustrum.protect.method import released
 from lustrum.release import answer
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
@@ -73,6 +74,14 @@ class Telling:
     stages: ClassVar[tuple[str, ...]] = ("table",)
     mistake: str = ""
 
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=self.mistake == "neighbours",
+            one_number=self.mistake == "totals",
+        )
+
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         values = table.values.copy()
         notes: tuple[str, ...] = ()
@@ -87,6 +96,14 @@ class Telling:
         elif self.mistake == "empty":
             values = values + 1
             low, high = values - 1, values
+        elif self.mistake == "neighbours":
+            values = values + int(values.sum()) % 7
+            values[table.structural] = 0
+            low, high = np.maximum(values - 7, 0), values
+        elif self.mistake == "totals":
+            values = np.where(table.inner, values, values + 1)
+            values[table.structural] = 0
+            low, high = np.maximum(values - 1, 0), values
         elif self.mistake == "silent":
             return released(table, self, values + 1)  # type: ignore[arg-type]
         return released(table, self, values, low=low, high=high, notes=notes)  # type: ignore[arg-type]
@@ -103,12 +120,57 @@ class Telling:
         ("chance", "gave other numbers"),
         ("empty", "shows somebody"),
         ("silent", "takes the numbers for true"),
+        ("neighbours", "depends on other cells"),
+        ("totals", "one population shows two numbers"),
     ],
 )
 def test_the_checks_find_what_is_wrong(mistake: str, sentence: str) -> None:
     check_method(Telling())
     with pytest.raises(AssertionError, match=sentence):
         check_method(Telling(mistake))
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A third party's method that declares no abilities."""
+
+    name: ClassVar[str] = "silent"
+    stages: ClassVar[tuple[str, ...]] = ("microdata", "hypercube", "table")
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        return released(table, self, table.values)  # type: ignore[arg-type]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"method": self.name}
+
+
+def test_a_method_that_promises_nothing_is_not_let_into_a_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert abilities_of(Silent()) == Abilities(False, False, False)
+    monkeypatch.setattr("lustrum.policy.policy.load", lambda group, name: Silent)
+    with pytest.raises(InputError, match="does not promise the same numbers each time"):
+        Method.model_validate({"method": "silent"}).check_for_tables()
+    with pytest.raises(ValueError, match="does not promise the same numbers after every start"):
+        Before.model_validate({"method": "silent"})
+
+
+def test_what_a_method_promises_depends_on_its_parameters() -> None:
+    """Promises are compared with what the parameters mean; the checks above try whether they hold."""
+    promised = {
+        (name, str(words)): abilities_of(load("lustrum.methods", name)(**words))
+        for name, entries in SPECS.items()
+        for words, _ in entries
+    }
+    assert all(abilities.repeatable for abilities in promised.values())
+    assert not abilities_of(load("lustrum.methods", "differential-privacy")(epsilon=1.0)).repeatable
+    assert promised["cell-key", "{'totals': 'own'}"].one_number
+    assert not promised["cell-key", "{}"].one_number
+    assert promised["cell-key", "{}"].keyed_per_cell
+    assert not promised["cell-key", "{'additive': True}"].keyed_per_cell
+    assert not promised["additive-noise", "{'distribution': 'laplace'}"].keyed_per_cell
+    sums = ("small-count-rounding", "stochastic-perturbation", "semi-controlled-rounding")
+    assert not any(a.keyed_per_cell for (name, _), a in promised.items() if name in sums)
 
 
 @pytest.fixture(scope="module")

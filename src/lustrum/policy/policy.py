@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load
+from lustrum.protect.abilities import abilities_of
 
 __all__ = [
     "Audit",
@@ -124,14 +125,15 @@ class Method(_Part):
     def check_for_tables(self) -> None:
         """Refuse a method that cannot stand behind a server's tables."""
         spec = self.spec()
-        if "table" not in getattr(spec, "stages", ("table",)):
+        if "table" not in spec.stages:
             raise InputError(
                 f"The method {self.method!r} works on records, not on tables; put it under [[before]]."
             )
-        if not getattr(spec, "repeatable", True):
+        if not abilities_of(spec).repeatable:
             raise InputError(
-                f"The method {self.method!r} draws anew each time it is asked, so that asking often would "
-                "undo it; use it from Python, where its budget is kept."
+                f"The method {self.method!r} does not promise the same numbers each time it is asked, and "
+                "asking often would undo fresh draws; use it from Python, or declare it repeatable "
+                "('abilities')."
             )
 
 
@@ -145,10 +147,12 @@ class Before(Method):
 
     @model_validator(mode="after")
     def _works_before(self) -> Before:
-        stages = getattr(self.spec(), "stages", ("table",))
-        if not getattr(self.spec(), "repeatable", True):
-            raise ValueError(f"the method {self.method!r} draws anew after every start")
-        if not {"microdata", "hypercube"} & set(stages):
+        spec = self.spec()
+        if not abilities_of(spec).repeatable:
+            raise ValueError(
+                f"the method {self.method!r} does not promise the same numbers after every start"
+            )
+        if not {"microdata", "hypercube"} & set(spec.stages):
             raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
         return self
 

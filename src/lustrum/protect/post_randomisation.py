@@ -19,6 +19,7 @@ from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
 from lustrum.protect.perturbation.invariant import invariant
@@ -50,6 +51,7 @@ class PostRandomisation:
 
     name: ClassVar[str] = "post-randomisation"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
     variable: str | tuple[str, ...]
     stay: float = 0.9

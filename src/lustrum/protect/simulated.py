@@ -20,6 +20,7 @@ from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
@@ -57,6 +58,7 @@ class SimulatedTables:
 
     name: ClassVar[str] = "simulated-tables"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     target: Literal["hypergeometric", "uniform"] = "hypergeometric"
     keep: Keep = ()
     burn: int = 1000

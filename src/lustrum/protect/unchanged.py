@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Release, Table, Transitions
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released
 
 __all__ = ["IdentityChannel", "Unchanged"]
@@ -44,6 +45,9 @@ class Unchanged:
 
     name: ClassVar[str] = "none"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(
+        repeatable=True, keyed_per_cell=True, one_number=True
+    )
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """The table as it is."""

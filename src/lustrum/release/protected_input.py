@@ -16,6 +16,7 @@ from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
 from lustrum.model.channel import ComposedChannel
 from lustrum.model.text import say
 from lustrum.policy import Before, Method
+from lustrum.protect.abilities import KeysEmptyCells
 from lustrum.protect.method import released
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import (
@@ -42,7 +43,7 @@ class ProtectedInput:
     def protect(self, table: Table, method: Method) -> Release:
         """A table counted here as a release, after the method for tables and all that came before."""
         spec = method.spec()
-        if self.secret is not None and hasattr(spec, "with_zeros"):
+        if self.secret is not None and isinstance(spec, KeysEmptyCells):
             # Empty cells have no record keys; what happens to them follows from the secret itself.
             spec = spec.with_zeros(self.secret.derive("lustrum empty cells"), self.engine.dataset)
         release: Release = spec.apply(table)

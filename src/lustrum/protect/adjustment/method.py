@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.method import Stage, released
@@ -48,6 +49,7 @@ class ControlledAdjustment:
 
     name: ClassVar[str] = "controlled-adjustment"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
     norm: Norm = "l1"
     directions: DirectionWord = "heuristic"

@@ -21,6 +21,7 @@ from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
 from lustrum.protect.cell_key.layouts import (
@@ -109,6 +110,14 @@ class CellKey:
         if self.zero_keys is not None and not isinstance(self.zero_keys, ZeroKeys):
             raise InputError("A policy cannot set keys for empty cells; use 'with_zeros'.")
         _ = self._layout
+
+    @property
+    def abilities(self) -> Abilities:
+        """A table that is made to add up moves a cell for the sake of others; a guard moves totals."""
+        alone = not self.additive
+        return Abilities(
+            repeatable=True, keyed_per_cell=alone, one_number=alone and self.totals == "own"
+        )
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
         """The same method, with what it takes to perturb empty cells alike in every table.

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.noise import (
     Noise,
     checked_number,
@@ -66,6 +67,9 @@ class CellKeyMagnitude:
 
     name: ClassVar[str] = "cell-key-magnitude"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    abilities: ClassVar[Abilities] = Abilities(
+        repeatable=True, keyed_per_cell=True, one_number=True
+    )
     largest_change: int = 3
     steps: int = 4
     variance: float = 1.0

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
@@ -48,6 +49,7 @@ class MarkovPerturbation:
 
     name: ClassVar[str] = "markov-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     theta: float = 0.1
     sweeps: int = 1
     keep: Keep = ()

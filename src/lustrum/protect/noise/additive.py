@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import safe_totals
@@ -124,6 +125,11 @@ class AdditiveNoise:
                 "Relative uniform noise needs a standard deviation below 0.577, so that it stays "
                 f"below the value itself; {self.sd!r} is more."
             )
+
+    @property
+    def abilities(self) -> Abilities:
+        """Only relative noise follows from record keys; it leaves empty cells empty."""
+        return Abilities(repeatable=True, keyed_per_cell=self.relative)
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Add noise to a table of counts or magnitudes."""

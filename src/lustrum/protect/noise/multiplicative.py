@@ -19,6 +19,7 @@ from lustrum.model.errors import choices
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
 
@@ -55,6 +56,7 @@ class MultiplicativeNoise:
 
     name: ClassVar[str] = "multiplicative-noise"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "table")
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     low: float = 0.05
     high: float = 0.15
     shape: Literal["uniform", "triangular"] = "uniform"

@@ -14,6 +14,7 @@ from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.design import PerturbationDesign
@@ -69,6 +70,7 @@ class StochasticPerturbation:
 
     name: ClassVar[str] = "stochastic-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     matrix: Matrix = "shlomo-2015"
     residue_base: int | None = None
     version: Literal["plain", "invariant", "calibrated"] = "plain"

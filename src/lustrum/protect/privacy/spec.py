@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
+from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.consistent import consistent_counts
@@ -45,8 +46,8 @@ class DifferentialPrivacy:
     """
 
     name: ClassVar[str] = "differential-privacy"
-    repeatable: ClassVar[bool] = False
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = NOTHING_PROMISED  # every answer is a fresh draw
     mechanism: Literal["laplace", "gaussian"] = "laplace"
     epsilon: float | None = None
     rho: float | None = None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.totals.safe import safe_totals
 
@@ -66,6 +67,7 @@ class ConventionalRounding:
 
     name: ClassVar[str] = "conventional-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True, keyed_per_cell=True)
     base: int = 3
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.additive.apportion import systematic
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.rounding.random import RoundingChannel, round_randomly
@@ -55,6 +56,7 @@ class SemiControlledRounding:
 
     name: ClassVar[str] = "semi-controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = 3
     over: Literal["table"] | tuple[str, ...] = "table"
     overall: bool = False

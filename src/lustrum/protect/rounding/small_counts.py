@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.rounding.random import round_randomly
 from lustrum.protect.totals.summed import added_totals
@@ -83,6 +84,7 @@ class SmallCountRounding:
 
     name: ClassVar[str] = "small-count-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = 3
     how: How = "nearest"
 

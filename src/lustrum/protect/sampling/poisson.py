@@ -12,6 +12,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
@@ -43,6 +44,7 @@ class PoissonSampling:
 
     name: ClassVar[str] = "poisson-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     fraction: float = 0.1
     size: str | None = None
     weight: str = "weight"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
@@ -37,6 +38,7 @@ class SimpleSampling:
 
     name: ClassVar[str] = "simple-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     fraction: float = 0.1
     population: int | None = None
     weight: str = "weight"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined, names
 from lustrum.protect.sampling import estimates
@@ -37,6 +38,7 @@ class StratifiedSampling:
 
     name: ClassVar[str] = "stratified-sampling"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     by: str | tuple[str, ...]
     fraction: float = 0.1
     allocation: Allocation = "proportional"

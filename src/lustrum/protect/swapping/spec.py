@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import MatrixChannel, swapping_channel
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, exact_cells, names, variables_of
 from lustrum.protect.swapping.plan import SwapPlan
@@ -55,6 +56,7 @@ class RecordSwapping:
 
     name: ClassVar[str] = "record-swapping"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
     geography: str | tuple[str, ...] = ("area",)
     household: str | None = "household"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.microdata import anything
 from lustrum.protect.totals.inner_table import InnerTable
@@ -48,6 +49,7 @@ class TableSwapping:
 
     name: ClassVar[str] = "table-swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     order: int = 2
     sweeps: int = 50
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds, published_bounds
@@ -51,6 +52,7 @@ class ControlledRounding:
 
     name: ClassVar[str] = "controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = 3
     distance: Literal["l1", "l2"] = "l1"
     unbiased: bool = False
