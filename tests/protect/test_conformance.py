@@ -46,6 +46,7 @@ SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {
     "small-count-rounding": [({}, True), ({"how": "random"}, True)],
     "stochastic-perturbation": [({}, True), ({"controlled": True}, False),
                                 ({"version": "invariant"}, False)],
+    "suppression": [({}, True), ({"cost": "unity", "zeros": True, "attacker": "singletons"}, True)],
     "table-swapping": [({"order": 1, "sweeps": 5}, True)],
 }  # fmt: skip
 # Not for tables of counts, or drawn anew each time; each has tests of its own.

@@ -1,0 +1,49 @@
+"""Secondary suppression: which further cells to suppress so that nobody can work primary ones out.
+
+=====================================  ==================================================================
+:class:`Suppression`                   the method for tables
+:func:`suppress`                       the same on arrays, for problems that come from no table
+:class:`SuppressionProblem`            cells, relations, levels, attackers and costs
+:class:`Pattern`                       which cells are suppressed, and what is proven about it
+:func:`singleton_views`                attackers that know their own cell
+:func:`cell_costs`                     what the suppression of a cell costs
+=====================================  ==================================================================
+"""
+
+from lustrum.protect.suppression.attackers import (
+    RuleOnUnions,
+    coalition,
+    holding_views,
+    singleton_views,
+)
+from lustrum.protect.suppression.check import Audit, audit_pattern
+from lustrum.protect.suppression.choose import suppress
+from lustrum.protect.suppression.costs import cell_costs
+from lustrum.protect.suppression.method import Suppression
+from lustrum.protect.suppression.problem import (
+    AxisSums,
+    ContributorView,
+    SuppressionProblem,
+    UnionRule,
+)
+from lustrum.protect.suppression.result import AuditedCells, Changes, Pattern, Unprotectable
+
+__all__ = [
+    "Audit",
+    "AuditedCells",
+    "AxisSums",
+    "Changes",
+    "ContributorView",
+    "Pattern",
+    "RuleOnUnions",
+    "Suppression",
+    "SuppressionProblem",
+    "UnionRule",
+    "Unprotectable",
+    "audit_pattern",
+    "cell_costs",
+    "coalition",
+    "holding_views",
+    "singleton_views",
+    "suppress",
+]

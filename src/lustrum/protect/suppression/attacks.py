@@ -1,0 +1,344 @@
+"""Attacks on patterns: what each attacker can still not rule out, and why not more.
+
+Two ways stand behind one set of questions: flows, for tables that are networks (two-way tables, also where
+one variable has a hierarchy), and linear programs for all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.audit.bounds.network import Network
+from lustrum.audit.knowledge.independent import independent_rows
+from lustrum.audit.knowledge.reduce import Piece
+from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.tasks import SLIDING, Tasks
+from lustrum.solve.deviations import DeviationProgram
+from lustrum.structure.ragged import pointers
+
+__all__ = ["Attacks", "FlowAttacks", "ProgramAttacks", "Reason", "attacks_on"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+_WIDE = 64.0  # levels by which a cell may move beside the one attacked; fewer are never wrong
+_NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
+_NESTED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Reason:
+    """Why a task fails: the move of its cell is ``weights`` times the moves of other cells."""
+
+    task: int
+    cells: Ints
+    weights: Floats
+    other: Reason | None = None
+
+
+class Attacks(Protocol):
+    """Questions about patterns of one problem."""
+
+    tasks: Tasks
+    steps: int
+
+    def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
+        """What share of its level each task reaches, and the cells that move when it does."""
+        ...
+
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+        """The shares at a fractional point, and reasons for tasks that fail."""
+        ...
+
+    def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
+        """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
+        ...
+
+
+def attacks_on(tasks: Tasks) -> FlowAttacks | ProgramAttacks:
+    """The quickest way to attack: flows where the table is a network."""
+    problem = tasks.problem
+    network = _network(problem)
+    return ProgramAttacks(tasks) if network is None else FlowAttacks(tasks, network)
+
+
+def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
+    cells = problem.values.size
+    rows = problem.relations.shape[0]
+    piece = Piece(
+        cells=np.arange(cells),
+        matrix=problem.relations,
+        fact_low=np.zeros(rows, dtype=np.int64),
+        fact_high=np.zeros(rows, dtype=np.int64),
+        low=np.full(cells, -1, dtype=np.int64),
+        high=np.ones(cells, dtype=np.int64),
+    )
+    made = Network.of(piece)
+    if made is None:
+        return None
+    return made.tail[:cells], made.head[:cells], made.need.size
+
+
+class FlowAttacks:
+    """Attacks by flows; see :mod:`lustrum.protect.suppression.network_kernels`."""
+
+    def __init__(self, tasks: Tasks, network: tuple[Ints, Ints, int]) -> None:
+        self.tasks = tasks
+        self.tail, self.head, self.nodes = network
+        self.steps = 0
+        self._graph = _adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
+
+    def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
+        """What share of its level each task reaches, and the cells that move when it does."""
+        from lustrum.protect.suppression.network_kernels import UNIT, flows_back
+
+        share = np.zeros(picks.size)
+        moved: list[Ints] = [np.zeros(0, np.int64)] * picks.size
+        x = suppressed.astype(np.float64)
+        arcs = np.flatnonzero(suppressed)
+        graph = _adjacency(self.tail, self.head, arcs, self.nodes)
+        place = {int(t): i for i, t in enumerate(picks)}
+        for view, own in self.tasks.by_view(picks):
+            up, down = self.tasks.rooms(view)
+            for sign in (1, -1):
+                some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
+                witness = np.zeros((some.size, self.tail.size), dtype=np.bool_)
+                found = flows_back(
+                    self.tasks.cell[some],
+                    np.full(some.size, sign, dtype=np.int64),
+                    self.tasks.level[some].astype(np.float64),
+                    x,
+                    up,
+                    down,
+                    self.tail,
+                    self.head,
+                    *graph,
+                    witness,
+                )
+                self.steps += some.size
+                for t, task in enumerate(some.tolist()):
+                    i = place[task]
+                    share[i] += found[t] / UNIT
+                    cells = np.append(np.flatnonzero(witness[t]), self.tasks.cell[task])
+                    moved[i] = cells if moved[i].size == 0 else np.union1d(moved[i], cells)
+        return share, moved
+
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+        """The shares at a fractional point, and reasons for tasks that fail."""
+        from lustrum.protect.suppression.network_kernels import UNIT, separating_sides
+
+        share = np.zeros(self.tasks.cell.size)
+        found: list[Reason] = []
+        arcs = np.flatnonzero(x > 1e-9)
+        graph = _adjacency(self.tail, self.head, arcs, self.nodes)
+        for view, own in self.tasks.by_view(picks):
+            up, down = self.tasks.rooms(view)
+            first: dict[int, Reason] = {}
+            for sign in (1, -1):
+                some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
+                reach, which, sides = separating_sides(
+                    self.tasks.cell[some],
+                    np.full(some.size, sign, dtype=np.int64),
+                    self.tasks.level[some].astype(np.float64),
+                    x,
+                    up,
+                    down,
+                    self.tail,
+                    self.head,
+                    *graph,
+                    _NESTED,
+                    int(1e-4 * UNIT),
+                )
+                self.steps += some.size
+                np.add.at(share, some, reach / UNIT)
+                for cut, side in zip(which.tolist(), sides, strict=True):
+                    task = int(some[cut])
+                    cells, weights = self._across(task, side, sign)
+                    if self.tasks.sign[task] == SLIDING:
+                        self._paired(first, found, Reason(task, cells, weights), sign)
+                    else:
+                        found.append(Reason(task, cells, weights))
+        return share[picks], found
+
+    def _paired(
+        self, first: dict[int, Reason], found: list[Reason], reason: Reason, sign: int
+    ) -> None:
+        """Reasons for both ends of an interval belong together."""
+        if sign > 0:
+            first.setdefault(reason.task, reason)
+        elif reason.task in first:
+            one = first[reason.task]
+            found.append(Reason(one.task, one.cells, one.weights, reason))
+
+    def _across(self, task: int, side: Mask, sign: int) -> tuple[Ints, Floats]:
+        """The cells across a cut, and with which sign what they carry comes back to the cell attacked."""
+        near, far = side[self.tail], side[self.head]
+        cells = np.flatnonzero(near != far)
+        cells = cells[cells != self.tasks.cell[task]]
+        return cells, np.where(near[cells], 1.0, -1.0)
+
+    def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
+        """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
+        from lustrum.protect.suppression.network_kernels import cheapest_return
+
+        up, down = self.tasks.rooms(int(self.tasks.view[task]))
+        used = np.zeros(self.tail.size, dtype=np.bool_)
+        self.steps += 1
+        done = cheapest_return(
+            int(self.tasks.cell[task]),
+            int(self.tasks.sign[task]) or 1,
+            float(self.tasks.level[task]),
+            cost,
+            allowed,
+            up,
+            down,
+            self.tail,
+            self.head,
+            *self._graph,
+            used,
+        )
+        return np.flatnonzero(used) if done else None
+
+
+class ProgramAttacks:
+    """Attacks by linear programs that go on from each other's basis."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks = tasks
+        problem = tasks.problem
+        self.cells = np.flatnonzero(~problem.frozen)
+        self.place = np.full(problem.values.size, -1, dtype=np.int64)
+        self.place[self.cells] = np.arange(self.cells.size)
+        matrix = problem.relations[:, self.cells].tocsr()
+        matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+        rows = matrix.shape[0]
+        piece = Piece(
+            cells=self.cells,
+            matrix=matrix,
+            fact_low=np.zeros(rows, dtype=np.int64),
+            fact_high=np.zeros(rows, dtype=np.int64),
+            low=np.full(self.cells.size, -1, dtype=np.int64),
+            high=np.ones(self.cells.size, dtype=np.int64),
+        )
+        self.matrix = matrix[independent_rows(piece)]
+        self.program = DeviationProgram(self.matrix)
+        self.problem_matrix = problem.relations
+        self._few: _FewCells | None = None
+        self.steps = 0
+
+    def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
+        """What share of its level each task reaches, and the cells that move when it does."""
+        few = self._few_cells(suppressed)
+        open_cells = suppressed[few.cells].astype(np.float64)
+        share, moved = np.zeros(picks.size), []
+        for i, task in enumerate(picks.tolist()):
+            cells: Ints = np.zeros(0, np.int64)
+            column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
+            for sign in self._signs(task):
+                low, high = self._ends(task, few.cells, open_cells, _WIDE)
+                found = few.program.furthest(column, sign, low, high, 1.0 + 1e-7, reasons=False)
+                self.steps += 1
+                share[i] += found.reach
+                cells = np.union1d(cells, few.cells[np.abs(found.deviation) > 1e-7])
+            moved.append(cells)
+        return share, moved
+
+    def _few_cells(self, suppressed: Mask) -> _FewCells:
+        """A program with the suppressed cells and hardly any others, kept as long as it serves."""
+        few = self._few
+        if (
+            few is None
+            or bool((suppressed & ~few.mask).any())
+            or few.cells.size > 2 * suppressed.sum()
+        ):
+            few = self._few = _FewCells(self.problem_matrix, suppressed.copy())
+        return few
+
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+        """The shares at a fractional point, and reasons for tasks that fail."""
+        open_cells = x[self.cells]
+        share, out = np.zeros(picks.size), []
+        for i, task in enumerate(picks.tolist()):
+            both = []
+            low, high = self._ends(task, self.cells, open_cells, 1.0)
+            for sign in self._signs(task):
+                column = int(self.place[self.tasks.cell[task]])
+                found = self.program.furthest(column, sign, low, high, 1.0 + 1e-7)
+                self.steps += 1
+                share[i] += found.reach
+                cells = np.flatnonzero(found.reasons)
+                both.append((self.cells[cells], found.reasons[cells]))
+            if share[i] < 1.0 - _NEARLY:
+                other = Reason(task, *both[1]) if len(both) > 1 else None
+                out.append(Reason(task, *both[0], other))
+        return share, out
+
+    def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
+        """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
+        open_cells = allowed[self.cells].astype(np.float64)
+        low, high = self._ends(task, self.cells, open_cells, _WIDE)
+        column, sign = int(self.place[self.tasks.cell[task]]), int(self.tasks.sign[task]) or 1
+        weight = cost[self.cells].astype(np.float64)
+        best: Ints | None = None
+        least = np.inf
+        for _ in range(3):
+            self.steps += 1
+            found = self.program.lightest(column, float(sign), low, high, weight)
+            if found is None:
+                return best
+            moved = np.abs(found) > 1e-7
+            price = float(cost[self.cells[moved]].sum())
+            if price < least:
+                best, least = self.cells[moved], price
+            # What is used is charged as a whole, what is used little dearly.
+            size = np.where(moved, np.maximum(np.abs(found), 1e-3), 1.0)
+            again = np.where(moved, cost[self.cells] / size, cost[self.cells])
+            if least == 0.0 or np.allclose(again, weight):
+                break
+            weight = again
+        return best
+
+    def _signs(self, task: int) -> tuple[int, ...]:
+        sign = int(self.tasks.sign[task])
+        return (1, -1) if sign == SLIDING else (sign,)
+
+    def _ends(
+        self, task: int, cells: Ints, open_cells: Floats, most: float
+    ) -> tuple[Floats, Floats]:
+        """Between which moves each cell can be, in levels of the cell attacked."""
+        up, down = self.tasks.rooms(int(self.tasks.view[task]))
+        level = float(self.tasks.level[task])
+        return (
+            -np.minimum(down[cells] / level, most) * open_cells,
+            np.minimum(up[cells] / level, most) * open_cells,
+        )
+
+
+class _FewCells:
+    """A program of few columns: the cells of a mask, in the relations that they have part in."""
+
+    def __init__(self, matrix: Sparse, mask: Mask) -> None:
+        self.mask = mask
+        self.cells = np.flatnonzero(mask)
+        part = matrix[:, self.cells].tocsr()
+        self.program = DeviationProgram(part[np.flatnonzero(np.diff(part.indptr))])
+
+
+def _adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
+    near = np.concatenate([tail[arcs], head[arcs]])
+    far = np.concatenate([head[arcs], tail[arcs]])
+    order = np.argsort(near, kind="stable")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    mate = np.concatenate([place[arcs.size :], place[: arcs.size]])
+    own = np.concatenate([arcs, ~arcs])
+    indptr = pointers(np.bincount(near, minlength=nodes))
+    return indptr, far[order], mate[order], own[order]

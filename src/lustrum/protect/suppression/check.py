@@ -1,0 +1,159 @@
+"""The audit of a pattern, before it may be called safe; nothing here knows how the pattern was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
+from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
+from lustrum.protect.suppression.result import AuditedCells
+
+__all__ = ["Audit", "audit_pattern", "known_from", "revealing_lines"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_NEAR = 1e-6  # real bounds come from floating-point programs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Whether all levels are kept, which tasks are not, and the ranges an outsider is left with.
+
+    ``short`` lists pairs of a primary cell and the attacker (-1 for the outsider) it is not protected
+    from; ``lines`` are relations in which the sum of suppressed cells breaks the rule itself.
+    """
+
+    safe: bool
+    cells: AuditedCells
+    short: tuple[tuple[int, int], ...]
+    lines: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"Audit(safe={self.safe}, {len(self.short)} short)"
+
+
+def audit_pattern(
+    problem: SuppressionProblem, suppressed: Mask, *, workers: int | None = None
+) -> Audit:
+    """Work out what every attacker can know about the primary cells, and hold it against their levels."""
+    short: list[tuple[int, int]] = []
+    targets = np.flatnonzero(problem.primary)
+    own = None
+    hidden = problem.fixed & ~suppressed
+    for number, view in enumerate((None, *problem.views)):
+        cells = targets
+        if view is not None:
+            wanted = (
+                problem.primary.copy() if view.targets is None else view.targets & problem.primary
+            )
+            if view.targets is None:
+                wanted[view.cells] = False
+            cells = np.flatnonzero(wanted)
+            if not bool(suppressed[view.cells].any()):
+                continue  # knows no more than an outsider
+        low, high, sharp = _ranges(problem, suppressed, cells, view, workers)
+        kept = _kept(problem, cells, low, high) & sharp
+        short.extend((int(cell), number - 1) for cell in cells[~kept])
+        if view is None:
+            own = AuditedCells(
+                cells=cells,
+                low=np.ceil(low - _NEAR).astype(np.int64),
+                high=np.floor(high + _NEAR).astype(np.int64),
+                sharp=sharp,
+                attackers=len(problem.views),
+            )
+    assert own is not None
+    lines = revealing_lines(problem, suppressed)
+    safe = not short and not lines and not bool(hidden.any())
+    return Audit(safe, own, tuple(short), lines)
+
+
+def known_from(
+    problem: SuppressionProblem, suppressed: Mask, view: ContributorView | None = None
+) -> tuple[Knowledge, Ints]:
+    """What an attacker knows: relations between suppressed cells, and bounds; and which cells these are."""
+    cells = np.flatnonzero(suppressed)
+    low, high = problem.low.copy(), problem.high.copy()
+    if view is not None:
+        low[view.cells] = np.maximum(low[view.cells], view.low)
+        high[view.cells] = np.minimum(high[view.cells], view.high)
+    shown = np.where(suppressed, 0, problem.values)
+    part = sparse.csr_array(problem.relations[:, cells])
+    rows = np.flatnonzero(np.diff(part.indptr))
+    total = -(problem.relations @ shown)[rows]
+    known = Knowledge(
+        names=_Numbers(cells.size),
+        low=low[cells],
+        high=high[cells],
+        matrix=part[rows],
+        fact_low=total,
+        fact_high=total,
+        whole=problem.whole,
+    )
+    return known, cells
+
+
+class _Numbers(tuple[str, ...]):
+    """Names of cells that are only numbers, made when they are asked for."""
+
+    def __new__(cls, count: int) -> _Numbers:
+        return super().__new__(cls, map(str, range(count)))
+
+
+def _ranges(
+    problem: SuppressionProblem,
+    suppressed: Mask,
+    cells: Ints,
+    view: ContributorView | None,
+    workers: int | None,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask]:
+    low = problem.values[cells].astype(np.float64)
+    high, sharp = low.copy(), np.ones(cells.size, dtype=np.bool_)
+    open_cells = suppressed[cells]
+    known, every = known_from(problem, suppressed, view)
+    picks = np.searchsorted(every, cells[open_cells])
+    try:
+        found: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
+    except ContradictionError:
+        # What is known contradicts itself, so the problem is not what it says it is.
+        return low, high, np.zeros(cells.size, dtype=np.bool_)
+    low[open_cells], high[open_cells] = found.low, found.high
+    sharp[open_cells] = found.sharp
+    return low, high, sharp
+
+
+def _kept(
+    problem: SuppressionProblem,
+    cells: Ints,
+    low: npt.NDArray[np.float64],
+    high: npt.NDArray[np.float64],
+) -> Mask:
+    value = problem.values[cells]
+    slack = 0.0 if problem.whole else _NEAR
+    return np.asarray(
+        (low <= value - problem.lower[cells] + slack)
+        & (high >= value + problem.upper[cells] - slack)
+        & (high - low >= problem.sliding[cells] - 2 * slack)
+    )
+
+
+def revealing_lines(problem: SuppressionProblem, suppressed: Mask) -> tuple[int, ...]:
+    """Relations in which only parts are suppressed whose sum, which anybody can work out, breaks the rule."""
+    if problem.unions is None:
+        return ()
+    matrix = problem.relations
+    found = []
+    for row in range(matrix.shape[0]):
+        span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        inside = suppressed[matrix.indices[span]]
+        cells, signs = matrix.indices[span][inside], matrix.data[span][inside]
+        if cells.size < 2 or bool((signs != signs[0]).any()):
+            continue
+        if problem.unions.reveals(cells.astype(np.int64)):
+            found.append(row)
+    return tuple(found)

@@ -1,0 +1,203 @@
+"""One call for all algorithms: from a problem to an audited pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.protect.suppression.attacks import Attacks, attacks_on
+from lustrum.protect.suppression.check import Audit, audit_pattern
+from lustrum.protect.suppression.cuts import InfeasibleError
+from lustrum.protect.suppression.explain import unprotectable_cells
+from lustrum.protect.suppression.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
+from lustrum.protect.suppression.tasks import Tasks
+
+__all__ = ["AlgorithmWord", "Progress", "suppress"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+AlgorithmWord = Literal["auto", "exact", "heuristic"]
+Progress = Callable[[str, float, float], None]
+"""Is told what is going on, the cost of the best pattern so far, and the lower bound."""
+
+_DISCOUNT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    suppressed: Mask
+    lower_bound: float
+    steps: int
+    algorithm: str
+    why: str
+
+
+def suppress(
+    problem: SuppressionProblem,
+    *,
+    algorithm: AlgorithmWord = "auto",
+    work: int | None = None,
+    previous: npt.ArrayLike | None = None,
+    discount: float = _DISCOUNT,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Pattern:
+    """Choose secondary suppressions that protect all primary cells, and audit the result.
+
+    ``work`` limits the search: it counts attacks and programs, never seconds, so the same input gives the same
+    pattern on every machine. What is returned at the limit is the best safe pattern so far, with what is
+    proven about the cheapest. ``previous`` is the pattern of the last period (a mask, or cell numbers): the
+    costs of its cells are multiplied by 1 less the ``discount``, so that it is kept where little speaks
+    against it.
+
+    >>> problem = SuppressionProblem.of(
+    ...     [4, 6, 10, 5, 9, 14, 9, 15, 24],
+    ...     [(2, [0, 1]), (5, [3, 4]), (8, [6, 7]), (6, [0, 3]), (7, [1, 4]), (8, [2, 5])],
+    ...     primary=[0], upper=[2],
+    ... )
+    >>> pattern = suppress(problem)
+    >>> pattern.safe, np.flatnonzero(pattern.secondary).tolist()
+    (True, [1, 3, 4])
+    """
+    if algorithm not in get_args(AlgorithmWord):
+        known = choices(str(algorithm), get_args(AlgorithmWord))
+        raise InputError(f"'algorithm' of suppression cannot be {algorithm!r}; {known}.")
+    if work is not None and (isinstance(work, bool) or work < 0):
+        raise InputError("'work' of suppression is a number of steps, 0 or more.")
+    before = _previous(problem, previous)
+    priced = problem
+    if before is not None:
+        if not 0 <= discount <= 1:
+            raise InputError("The discount for cells suppressed before must be between 0 and 1.")
+        priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
+    tell = progress or (lambda what, cost, bound: None)
+    tasks = Tasks.of(priced)
+    attacks = attacks_on(tasks)
+    hopeless: tuple[Unprotectable, ...] = ()
+    try:
+        found = _solve(priced, attacks, algorithm, work, tell)
+    except InfeasibleError:
+        every = np.arange(len(tasks))
+        hopeless = unprotectable_cells(priced, tasks, every)
+        lost = np.isin(tasks.cell, [u.cell for u in hopeless])
+        rest = _without(tasks, lost)
+        found = _solve(priced, attacks_on(rest), algorithm, work, tell)
+    tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
+    audit = audit_pattern(priced, found.suppressed, workers=workers)
+    found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
+    return _pattern(problem, priced, before, found, audit, hopeless)
+
+
+def _solve(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    algorithm: AlgorithmWord,
+    work: int | None,
+    tell: Progress,
+) -> _Outcome:
+    state = Witnessed(attacks, problem.fixed)
+    protect_all(state, problem.cost, np.arange(len(attacks.tasks)))
+    clean_up(state, problem.cost)
+    tell("heuristic", problem.total_cost(state.suppressed), 0.0)
+    return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", "asked for")
+
+
+def _without(tasks: Tasks, lost: Mask) -> Tasks:
+    return replace(
+        tasks,
+        cell=tasks.cell[~lost],
+        sign=tasks.sign[~lost],
+        level=tasks.level[~lost],
+        view=tasks.view[~lost],
+    )
+
+
+def _repaired(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    found: _Outcome,
+    audit: Audit,
+    hopeless: tuple[Unprotectable, ...],
+    workers: int | None,
+) -> tuple[_Outcome, Audit]:
+    """Whatever the audit finds short, more cells are suppressed for it, until the audit is content."""
+    lost = {u.cell for u in hopeless}
+    suppressed = found.suppressed.copy()
+    matrix = problem.relations
+    while True:
+        open_cells = [cell for cell, _ in audit.short if cell not in lost]
+        rows = list(audit.lines)
+        for cell in open_cells:
+            rows.extend(np.flatnonzero(np.diff(matrix[:, [cell]].tocsr().indptr)).tolist())
+        added = False
+        for row in dict.fromkeys(rows):
+            cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+            more = cells[problem.choice[cells] & ~suppressed[cells]]
+            if more.size:
+                suppressed[more[np.argmin(problem.cost[more])]] = True
+                added = True
+        if not added:
+            return replace(found, suppressed=suppressed), audit
+        state = Witnessed(attacks, suppressed)
+        order = np.flatnonzero(~np.isin(attacks.tasks.cell, list(lost)))
+        protect_all(state, problem.cost, order)
+        suppressed = state.suppressed
+        audit = audit_pattern(problem, suppressed, workers=workers)
+        if audit.safe:
+            return replace(found, suppressed=suppressed), audit
+
+
+def _pattern(
+    problem: SuppressionProblem,
+    priced: SuppressionProblem,
+    before: Mask | None,
+    found: _Outcome,
+    audit: Audit,
+    hopeless: tuple[Unprotectable, ...],
+) -> Pattern:
+    secondary = found.suppressed & ~problem.fixed
+    changes = None
+    if before is not None:
+        changes = Changes(
+            kept=np.flatnonzero(found.suppressed & before),
+            added=np.flatnonzero(found.suppressed & ~before),
+            dropped=np.flatnonzero(~found.suppressed & before),
+        )
+    return Pattern(
+        suppressed=found.suppressed,
+        primary=problem.primary,
+        secondary=secondary,
+        cost=priced.total_cost(found.suppressed),
+        lower_bound=found.lower_bound,
+        algorithm=found.algorithm,
+        why=found.why,
+        steps=found.steps,
+        safe=audit.safe and not hopeless,
+        audited=audit.cells,
+        unprotectable=hopeless,
+        changes=changes,
+    )
+
+
+def _previous(problem: SuppressionProblem, previous: npt.ArrayLike | None) -> Mask | None:
+    if previous is None:
+        return None
+    given = np.asarray(previous)
+    if given.dtype == np.bool_:
+        if given.size != problem.values.size:
+            raise InputError(
+                f"The previous pattern has {given.size} cells; there are {problem.values.size}."
+            )
+        return given.ravel()
+    out = np.zeros(problem.values.size, dtype=np.bool_)
+    out[given.astype(np.intp)] = True
+    return out

@@ -1,0 +1,69 @@
+"""Why a cell cannot be protected, and what would help."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.result import Unprotectable
+from lustrum.protect.suppression.tasks import Tasks
+from lustrum.solve.deviations import DeviationProgram
+
+__all__ = ["unprotectable_cells"]
+
+Ints = npt.NDArray[np.int64]
+_NAMED = 5  # cells that a message names
+
+
+def unprotectable_cells(
+    problem: SuppressionProblem, tasks: Tasks, candidates: Ints
+) -> tuple[Unprotectable, ...]:
+    """The cells of these tasks that stay open even if every cell that is not frozen is suppressed."""
+    program = DeviationProgram(problem.relations)
+    found: dict[int, Unprotectable] = {}
+    free = (~problem.frozen).astype(np.float64)
+    for task in candidates.tolist():
+        cell, level = int(tasks.cell[task]), float(tasks.level[task])
+        if cell in found:
+            continue
+        up, down = tasks.rooms(int(tasks.view[task]))
+        low, high = -np.minimum(down / level, 64.0) * free, np.minimum(up / level, 64.0) * free
+        signs = (int(tasks.sign[task]),) if tasks.sign[task] else (1, -1)
+        reach, blocked = 0.0, np.zeros(0, dtype=np.intp)
+        for sign in signs:
+            own = up[cell] if sign > 0 else down[cell]
+            limit = min(1.0 + 1e-7, own / level)
+            answer = program.furthest(cell, sign, low, high, max(limit, 1e-9))
+            reach += min(answer.reach, limit)
+            touched = np.flatnonzero(answer.reasons)
+            blocked = np.union1d(blocked, touched[problem.frozen[touched]])
+            if limit < 1.0 and answer.reach >= limit - 1e-9:
+                blocked = np.zeros(0, dtype=np.intp)
+        if reach < 1.0 - 1e-6:
+            found[cell] = _explained(problem, tasks, task, blocked.astype(np.int64))
+    return tuple(found.values())
+
+
+def _explained(
+    problem: SuppressionProblem, tasks: Tasks, task: int, blocked: Ints
+) -> Unprotectable:
+    cell, who = int(tasks.cell[task]), tasks.attacker(task)
+    name = problem.name(cell)
+    names = ", ".join(problem.name(int(c)) for c in blocked[:_NAMED])
+    if blocked.size > _NAMED:
+        names += f" and {blocked.size - _NAMED} more"
+    if blocked.size:
+        reason = (
+            f"{name} cannot be protected from {who}: it can be worked out too closely from cells that must "
+            f"be published ({names})."
+        )
+        cure = (
+            "Allow one of these to be suppressed, or merge the category of the cell with another."
+        )
+    else:
+        reason = (
+            f"{name} cannot be protected from {who}: the attacker bounds are closer than its level."
+        )
+        cure = "Widen the attacker bounds, lower the level, or merge the category of the cell with another."
+    return Unprotectable(cell, name, who, tuple(int(c) for c in blocked), reason, cure)

@@ -1,0 +1,239 @@
+"""Cell suppression as a method: primary cells come from a sensitivity rule, secondary ones protect them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.model.text import say
+from lustrum.protect.method import Stage, released
+from lustrum.protect.suppression.attackers import RuleOnUnions, holding_views, singleton_views
+from lustrum.protect.suppression.choose import AlgorithmWord, suppress
+from lustrum.protect.suppression.costs import CostWord, cell_costs
+from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
+from lustrum.protect.suppression.result import Pattern
+from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
+from lustrum.structure import UNBOUNDED, Structure
+
+__all__ = ["Suppression", "problem_of"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Kept = Literal["nothing", "grand-total", "totals"]
+AttackerWord = Literal["outsider", "singletons", "holdings"]
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Sensitive cells are not shown, and as few others as possible so that nobody can work them out.
+
+    ``rule`` finds the primary cells and their levels: a rule, or its words in a policy. ``cost`` is what the
+    suppression of a cell costs, with ``power`` for ``box-cox``. ``algorithm`` and ``work`` say how the
+    secondary cells are searched for. ``attacker`` is who must not find out more: an ``outsider``, also
+    ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors. With
+    ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
+    that must be published. Empty cells are published unless ``zeros`` may be suppressed.
+
+    >>> release = Suppression(rule={"rule": "threshold", "minimum": 3}).apply(
+    ...     Table.from_counts([[1, 8], [9, 7]])
+    ... )
+    >>> release.status.tolist()
+    [['A', 'F'], ['F', 'F']]
+    """
+
+    name: ClassVar[str] = "suppression"
+    stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
+    cost: CostWord = "value"
+    power: float = 0.5
+    algorithm: AlgorithmWord = "auto"
+    work: int | None = None
+    attacker: AttackerWord = "outsider"
+    unions: bool = False
+    keep: Kept = "nothing"
+    zeros: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rule, Mapping):
+            object.__setattr__(self, "rule", read_rule(self.rule))
+        elif not hasattr(self.rule, "judge"):
+            raise InputError("The rule of suppression must be a rule or its words.")
+        words = {
+            "cost": CostWord,
+            "algorithm": AlgorithmWord,
+            "attacker": AttackerWord,
+            "keep": Kept,
+        }
+        for field, valid in words.items():
+            given = getattr(self, field)
+            if given not in get_args(valid):
+                known = choices(str(given), get_args(valid))
+                raise InputError(f"'{field}' of suppression cannot be {given!r}; {known}.")
+        if self.work is not None and (isinstance(self.work, bool) or self.work < 0):
+            raise InputError("'work' of suppression is a number of steps, 0 or more.")
+
+    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+        """Suppress cells of a table; there is no chance in it."""
+        found = self.judge(table)
+        pattern = self.pattern(table)
+        if not pattern.safe:
+            raise InputError(_refusal(pattern))
+        hidden = pattern.suppressed.reshape(table.shape)
+        status = np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
+        status = np.where(found.mask, found.status, status)
+        floor = 0 if bool((table.values >= 0).all()) else -UNBOUNDED
+        return released(
+            table,
+            self,
+            # Nothing of a suppressed value may be in the release, and it is never 0.
+            np.where(hidden, -UNBOUNDED, table.values),
+            low=np.where(hidden, floor, table.values),
+            high=np.where(hidden, UNBOUNDED, table.values),
+            status=status,
+            notes=(
+                say("Cells that would reveal a contributor are not shown."),
+                say("Further cells are not shown because those could be worked out from them."),
+            )
+            if hidden.any()
+            else (),
+        )
+
+    def judge(self, table: Table) -> Sensitivity:
+        """What the rule finds."""
+        assert not isinstance(self.rule, Mapping)
+        return self.rule.judge(table)
+
+    def pattern(self, table: Table) -> Pattern:
+        """The suppressed cells with what is proven about them, for whoever keeps the true values."""
+        return suppress(self.problem(table), algorithm=self.algorithm, work=self.work)
+
+    def problem(self, table: Table) -> SuppressionProblem:
+        """The problem that a table poses."""
+        assert not isinstance(self.rule, Mapping)
+        return problem_of(
+            table,
+            self.judge(table),
+            cost=self.cost,
+            power=self.power,
+            views=self._views(table),
+            unions=RuleOnUnions(table, self.rule) if self.unions else None,
+            keep=self.keep,
+            zeros=self.zeros,
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        assert not isinstance(self.rule, Mapping)
+        words: dict[str, Any] = {
+            "method": self.name,
+            "rule": self.rule.to_mapping(),
+            "cost": self.cost,
+            "power": self.power,
+            "algorithm": self.algorithm,
+            "attacker": self.attacker,
+            "unions": self.unions,
+            "keep": self.keep,
+            "zeros": self.zeros,
+        }
+        return words if self.work is None else words | {"work": self.work}
+
+    def _views(self, table: Table) -> tuple[ContributorView, ...]:
+        if self.attacker == "outsider":
+            return ()
+        if self.attacker == "holdings":
+            return holding_views(table, self.judge(table).mask)
+        if table.contributors is None:
+            raise InputError(
+                "The attacker 'singletons' needs the number of contributors of every cell."
+            )
+        alone = (table.contributors == 1).ravel() & table.inner.ravel()
+        holders = None
+        if table.contributions is not None:
+            first = table.contributions.holding[..., 0].ravel()
+            holders = np.where(alone, first, -1)
+        return singleton_views(table.values, alone, holders)
+
+
+def problem_of(
+    table: Table,
+    found: Sensitivity,
+    *,
+    cost: CostWord = "value",
+    power: float = 0.5,
+    views: tuple[ContributorView, ...] = (),
+    unions: RuleOnUnions | None = None,
+    keep: Kept = "nothing",
+    zeros: bool = False,
+) -> SuppressionProblem:
+    """The suppression problem of one table, with the cells that a rule found sensitive."""
+    structure = Structure.of_tables([table.axes])
+    relations = structure.relations
+    primary = found.mask.ravel()
+    frozen = np.zeros(primary.size, dtype=np.bool_)
+    if table.structural is not None:
+        frozen |= table.structural.ravel()
+    if not zeros:
+        frozen |= table.values.ravel() == 0
+    if keep == "totals":
+        frozen |= ~table.inner.ravel()
+    elif keep == "grand-total":
+        matrix = relations.matrix
+        frozen |= ((matrix > 0).sum(axis=0) == 0) & ((matrix < 0).sum(axis=0) > 0)
+    flat = table.values.ravel()
+    top = int(np.abs(flat).max(initial=0))
+    # A cell that may not be given away at all has a level of 1 at least.
+    upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
+    lower = (
+        np.minimum(found.lower.ravel(), flat) if bool((flat >= 0).all()) else found.lower.ravel()
+    )
+    return SuppressionProblem.of(
+        flat,
+        relations,
+        primary,
+        upper,
+        lower,
+        sliding=found.sliding.ravel(),
+        high=max(2 * top, top + int(upper.max(initial=0))),
+        cost=cell_costs(
+            cost,
+            flat,
+            contributors=table.contributors,
+            primary=primary,
+            shape=table.shape,
+            power=power,
+        ),
+        frozen=frozen & ~primary,
+        whole=table.kind == "count",
+        names=_Names(structure),
+        views=views,
+        unions=unions,
+        axes=tuple(AxisSums(family.lists.count, family.sums) for family in structure.families[0]),
+    )
+
+
+class _Names:
+    """The names of cells by their codes, made when somebody asks."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+
+    def __len__(self) -> int:
+        return self._structure.rows
+
+    def __getitem__(self, cell: int, /) -> str:
+        return self._structure.describe(int(cell))
+
+
+def _refusal(pattern: Pattern) -> str:
+    if pattern.unprotectable:
+        return str(pattern.unprotectable[0])
+    return (
+        "No pattern was found that protects all sensitive cells; allow more cells to be suppressed, or "
+        "merge categories."
+    )

@@ -1,0 +1,112 @@
+"""The outcome of secondary suppression: a pattern, what it costs, how good it is, and whether it is safe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditedCells:
+    """What an outsider can work out about the primary cells, found by an audit that knows no algorithm.
+
+    The values that cannot be ruled out for cell ``cells[i]`` reach from ``low[i]`` to ``high[i]``. Where
+    ``sharp[i]`` is not set they reach at least that far: tables that agree with everything published are
+    known that have these values. ``attackers`` counts the attackers beside the outsider that were tried.
+    """
+
+    cells: Ints
+    low: Ints
+    high: Ints
+    sharp: Mask
+    attackers: int = 0
+
+    def __repr__(self) -> str:
+        return f"AuditedCells({self.cells.size} cells, {int(self.sharp.sum())} sharp)"
+
+
+@dataclass(frozen=True)
+class Unprotectable:
+    """A primary cell that no pattern protects, why, and what would help."""
+
+    cell: int
+    name: str
+    attacker: str
+    because: tuple[int, ...]
+    reason: str
+    help: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.help}"
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """How a pattern differs from that of the last period, in cell numbers."""
+
+    kept: Ints
+    added: Ints
+    dropped: Ints
+
+    def __repr__(self) -> str:
+        return (
+            f"Changes({self.kept.size} kept, {self.added.size} added, {self.dropped.size} dropped)"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pattern:
+    """Which cells are suppressed, and what is proven about it.
+
+    ``cost`` is that of the secondary cells. No pattern that protects all cells costs less than
+    ``lower_bound``, in the same costs; ``gap`` is what that leaves open, as a share of the cost. ``why``
+    says how the ``algorithm`` was chosen, and ``steps`` counts the attacks and programs it took. ``safe``
+    holds only if the audit found every level kept, for every attacker. ``unprotectable`` explains the cells
+    that no pattern protects; such a pattern is never safe.
+    """
+
+    suppressed: Mask
+    primary: Mask
+    secondary: Mask
+    cost: float
+    lower_bound: float
+    algorithm: str
+    why: str
+    steps: int
+    safe: bool
+    audited: AuditedCells | None = None
+    unprotectable: tuple[Unprotectable, ...] = ()
+    changes: Changes | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("suppressed", "primary", "secondary"):
+            array = getattr(self, name).view()
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __repr__(self) -> str:
+        verdict = "safe" if self.safe else "not safe"
+        return (
+            f"Pattern({int(self.secondary.sum())} secondary cells, gap {self.gap:.1%}, {verdict}, "
+            f"by {self.algorithm})"
+        )
+
+    @property
+    def gap(self) -> float:
+        """By what share of its cost the pattern may be above the cheapest one; 0 where it is proven best."""
+        if self.cost <= self.lower_bound:
+            return 0.0
+        return float((self.cost - self.lower_bound) / self.cost)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no pattern that protects all cells costs less."""
+        return self.safe and self.cost <= self.lower_bound * (1 + 1e-9) + 1e-9

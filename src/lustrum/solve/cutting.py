@@ -1,0 +1,233 @@
+"""Covering programs that grow: least cost over 0 and 1 subject to inequalities that are found one by one.
+
+Minimise ``cost @ x`` over ``0 <= x <= 1`` with ``row @ x >= side`` for every row so far. The linear program
+goes on from its last basis when rows are added; the integer program searches a stated number of nodes, so that
+the same rows always give the same answer. Lower bounds are computed again from the multipliers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched"]
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
+_OLD = 12  # rounds that a row may be slack before it is set aside
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The inequality ``sum weights * x[columns] >= side``."""
+
+    columns: Indices
+    weights: Floats
+    side: float
+
+    def key(self) -> bytes:
+        """The same for the same inequality."""
+        return self.columns.tobytes() + np.round(self.weights / (self.side or 1.0), 9).tobytes()
+
+    def lacks(self, x: Floats) -> float:
+        """By how much a point violates it."""
+        return float(self.side - self.weights @ x[self.columns])
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The optimum of the linear program: no x in 0 to 1 that satisfies the rows costs less than ``bound``."""
+
+    x: Floats
+    bound: float
+    reduced: Floats
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """The outcome of a search among whole x: the best found, and what none is below."""
+
+    x: Floats | None
+    bound: float
+    steps: int
+    finished: bool
+
+
+class CuttingProgram:
+    """A covering program with its rows so far. Columns can be fixed at 0 or 1 for good."""
+
+    def __init__(self, cost: Floats) -> None:
+        self.cost = np.asarray(cost, dtype=np.float64)
+        self.cuts: list[Cut] = []
+        self._seen: set[bytes] = set()
+        self._idle: list[Cut] = []
+        self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
+        self._age = np.zeros(0, dtype=np.int64)
+        self._model = _open()
+        _set(self._model, presolve="off", solver="simplex", simplex_strategy=1)
+        empty = np.zeros(0)
+        none = np.zeros(0, dtype=np.int32)
+        self._model.addCols(self.cost.size, self.cost, self.low, self.high, 0, none, none, empty)
+
+    def __len__(self) -> int:
+        return len(self.cuts)
+
+    def add(self, cuts: Sequence[Cut]) -> int:
+        """Add rows that are new; gives how many were."""
+        fresh = []
+        for cut in cuts:
+            key = cut.key()
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(cut)
+        self._append(fresh)
+        return len(fresh)
+
+    def fix(self, at_zero: Mask, at_one: Mask) -> None:
+        """Close columns for good: at 0, or at 1."""
+        low, high = np.where(at_one, 1.0, self.low), np.where(at_zero, 0.0, self.high)
+        changed = np.flatnonzero((low != self.low) | (high != self.high)).astype(np.int32)
+        self.low, self.high = low, high
+        if changed.size:
+            self._model.changeColsBounds(changed.size, changed, low[changed], high[changed])
+
+    def relax(self) -> Relaxed | None:
+        """Solve the linear program; None where no x satisfies all rows within the fixed columns."""
+        self._recall()
+        while True:
+            self._model.run()
+            if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                self._model.clearSolver()
+                self._model.run()
+                if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                    return None
+            solution = self._model.getSolution()
+            x = np.clip(np.array(solution.col_value), 0.0, 1.0)
+            y = np.maximum(np.array(solution.row_dual), 0.0)
+            reduced, bound = self._proven(y)
+            again = [c for c in self._idle if c.lacks(x) > 1e-6]
+            if not again:
+                break
+            self._idle = [c for c in self._idle if c.lacks(x) <= 1e-6]
+            self._append(again)
+        self._grow_old(y)
+        steps = max(int(self._model.getInfo().simplex_iteration_count), 0)
+        return Relaxed(x, bound, reduced, steps)
+
+    def search(
+        self, nodes: int, start: Floats | None = None, cutoff: float = np.inf, gap: float = 0.0
+    ) -> Searched:
+        """Search among whole x within a number of nodes, from a first solution if one is known."""
+        model = _open()
+        every = [*self.cuts, *self._idle]
+        free = np.flatnonzero(self.low < self.high)
+        place = np.full(self.cost.size, -1, dtype=np.int64)
+        place[free] = np.arange(free.size)
+        matrix, side = _stacked(every, self.cost.size)
+        side = side - matrix @ self.low
+        base = float(self.cost @ self.low)
+        part = matrix[:, free].tocsr()
+        needed = np.flatnonzero(side > 1e-9)
+        part, side = part[needed], side[needed]
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = part.shape
+        lp.col_cost_ = self.cost[free]
+        lp.col_lower_, lp.col_upper_ = np.zeros(free.size), np.ones(free.size)
+        lp.row_lower_, lp.row_upper_ = side, np.full(side.size, highspy.kHighsInf)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = part.indptr.astype(np.int32)
+        lp.a_matrix_.index_ = part.indices.astype(np.int32)
+        lp.a_matrix_.value_ = part.data.astype(np.float64)
+        lp.integrality_ = [highspy.HighsVarType.kInteger] * free.size
+        model.passModel(lp)
+        _set(model, mip_rel_gap=gap, mip_abs_gap=1e-6, mip_max_nodes=nodes)
+        if np.isfinite(cutoff):
+            _set(model, objective_bound=cutoff - base)
+        if start is not None:
+            known = highspy.HighsSolution()
+            known.col_value = list(np.asarray(start, dtype=np.float64)[free])
+            model.setSolution(known)
+        model.run()
+        status, info = model.getModelStatus(), model.getInfo()
+        steps = max(int(info.simplex_iteration_count), 0)
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return Searched(None, np.inf, steps, True)
+        solution = model.getSolution()
+        x = None
+        if solution.value_valid:
+            x = self.low.copy()
+            x[free] = np.round(np.array(solution.col_value))
+        bound = float(info.mip_dual_bound)
+        finished = status == highspy.HighsModelStatus.kOptimal
+        bound = base + bound - 1e-7 * (1 + abs(bound)) if np.isfinite(bound) else -np.inf
+        return Searched(x, bound, steps, finished)
+
+    def _append(self, cuts: Sequence[Cut]) -> None:
+        if not cuts:
+            return
+        matrix, side = _stacked(cuts, self.cost.size)
+        self._model.addRows(
+            len(cuts),
+            side,
+            np.full(side.size, highspy.kHighsInf),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        self.cuts.extend(cuts)
+        self._age = np.append(self._age, np.zeros(len(cuts), dtype=np.int64))
+
+    def _recall(self) -> None:
+        """Set aside rows that have been slack for long; they are looked at again after each optimum."""
+        old = np.flatnonzero(self._age > _OLD)
+        if old.size <= len(self.cuts) // 4:
+            return
+        mask = np.zeros(len(self.cuts), dtype=np.bool_)
+        mask[old] = True
+        self._model.deleteRows(old.size, old.astype(np.int32))
+        self._idle.extend(c for c, gone in zip(self.cuts, mask, strict=True) if gone)
+        self.cuts = [c for c, gone in zip(self.cuts, mask, strict=True) if not gone]
+        self._age = self._age[~mask]
+
+    def _grow_old(self, y: Floats) -> None:
+        self._age = np.where(y > 1e-9, 0, self._age + 1)
+
+    def _proven(self, y: Floats) -> tuple[Floats, float]:
+        """Reduced costs and the bound that follows from multipliers that are 0 or more."""
+        matrix, side = _stacked(self.cuts, self.cost.size)
+        reduced = self.cost - matrix.T @ y
+        by_column = np.where(reduced > 0, reduced * self.low, reduced * self.high)
+        bound = float(y @ side + by_column.sum())
+        scale = float(y @ np.abs(side) + np.abs(by_column).sum() + (abs(matrix).T @ y).sum())
+        return reduced, bound - 1e-12 * (1.0 + scale)
+
+
+def _stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
+    sizes = [c.columns.size for c in cuts]
+    indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    columns = np.concatenate([c.columns for c in cuts]) if cuts else np.zeros(0, dtype=np.intp)
+    weights = np.concatenate([c.weights for c in cuts]) if cuts else np.zeros(0)
+    matrix = sparse.csr_array((weights, columns, indptr), shape=(len(cuts), width))
+    return matrix, np.array([c.side for c in cuts], dtype=np.float64)
+
+
+def _open() -> Any:
+    model = highspy.Highs()  # type: ignore[no-untyped-call]
+    _set(model, **_QUIET)
+    return model
+
+
+def _set(model: Any, **options: object) -> None:
+    for name, value in options.items():
+        model.setOptionValue(name, value)

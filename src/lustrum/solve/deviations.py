@@ -1,0 +1,177 @@
+"""Deviations from a solution of linear equations: how far one column can move, and which others must go along.
+
+All d with ``A d = 0`` and ``low <= d <= high``, where the ends change from question to question and the
+equations do not. Each question goes on from the basis of the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+__all__ = ["DeviationProgram", "Furthest"]
+
+Floats = npt.NDArray[np.float64]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
+_OPTIMAL = highspy.HighsModelStatus.kOptimal
+_PRIMAL, _DUAL = 4, 1
+# Multipliers of sums of cells are nearly always multiples of one of these.
+_DIVISORS = (1, 2, 6, 12, 60, 840)
+
+
+@dataclass(frozen=True, eq=False)
+class Furthest:
+    """How far a column can move, a deviation that moves it there, and why it can move no further.
+
+    For every d with ``A d = 0`` the move of the column is ``reasons @ d``, where the column itself has
+    no part in the reasons; they are exact multiples of small fractions unless ``rough`` is set.
+    """
+
+    reach: float
+    deviation: Floats
+    reasons: Floats
+    rough: bool
+    steps: int
+
+
+class DeviationProgram:
+    """Deviations for one matrix of whole numbers."""
+
+    def __init__(self, matrix: Sparse) -> None:
+        self.matrix = matrix.tocsr().astype(np.int64)
+        self._columns = self.matrix.T.tocsr()
+        self._far: Any = None
+        self._light: Any = None
+        width = self.matrix.shape[1]
+        self._ends = np.zeros(width), np.zeros(width)
+        self._light_ends = np.zeros(2 * width)
+        self._light_cost = np.zeros(2 * width)
+        self._asked = -1
+        self._held = np.zeros(0, dtype=np.int64)
+        self.steps = 0
+
+    def furthest(
+        self,
+        column: int,
+        sign: int,
+        low: Floats,
+        high: Floats,
+        limit: float,
+        *,
+        reasons: bool = True,
+    ) -> Furthest:
+        """Move one column as far as possible, up (sign 1) or down (-1), to the limit at most."""
+        if self._far is None:
+            self._far = _model(self.matrix, *self._ends)
+        model = self._far
+        low, high = low.copy(), high.copy()
+        low[column], high[column] = -limit, limit
+        self._move(model, low, high)
+        if self._asked != column and self._asked >= 0:
+            model.changeColCost(self._asked, 0.0)
+        model.changeColCost(column, -float(sign))
+        self._asked = column
+        self._run(model)
+        solution = model.getSolution()
+        point = np.array(solution.col_value)
+        why, rough = np.zeros(0), True
+        if reasons:
+            why, rough = self._reasons(np.array(solution.row_dual), column, sign)
+        steps = max(int(model.getInfo().simplex_iteration_count), 0)
+        self.steps += steps
+        return Furthest(sign * float(point[column]), point, why, rough, steps)
+
+    def lightest(
+        self, column: int, amount: float, low: Floats, high: Floats, weight: Floats
+    ) -> Floats | None:
+        """The deviation with the least ``weight @ abs(d)`` that moves one column by an amount, if any does."""
+        width = self.matrix.shape[1]
+        if self._light is None:
+            both = sparse.hstack([self.matrix, -self.matrix], format="csr")
+            self._light = _model(both, np.zeros(2 * width), self._light_ends)
+        model = self._light
+        ends = np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)])
+        ends[column], ends[width + column] = max(amount, 0.0), max(-amount, 0.0)
+        cost = np.concatenate([weight, weight])
+        cost[column] = cost[width + column] = 0.0
+        floor = np.zeros(2 * width)
+        floor[column], floor[width + column] = ends[column], ends[width + column]
+        other = np.flatnonzero((ends != self._light_ends) | (floor != 0.0))
+        changed = np.union1d(other, self._held).astype(np.int32)
+        model.changeColsBounds(changed.size, changed, floor[changed], ends[changed])
+        self._held = np.array([column, width + column])
+        moved = np.flatnonzero(cost != self._light_cost).astype(np.int32)
+        model.changeColsCost(moved.size, moved, cost[moved])
+        self._light_ends, self._light_cost = ends, cost
+        model.setOptionValue("simplex_strategy", _DUAL)
+        model.run()
+        if model.getModelStatus() != _OPTIMAL:
+            model.clearSolver()
+            model.run()
+        self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
+        if model.getModelStatus() != _OPTIMAL:
+            return None
+        both_ways = np.array(model.getSolution().col_value)
+        return np.asarray(both_ways[:width] - both_ways[width:])
+
+    def _move(self, model: Any, low: Floats, high: Floats) -> None:
+        changed = np.flatnonzero((low != self._ends[0]) | (high != self._ends[1])).astype(np.int32)
+        if changed.size:
+            model.changeColsBounds(changed.size, changed, low[changed], high[changed])
+        self._ends = low, high
+
+    def _run(self, model: Any) -> None:
+        model.setOptionValue("simplex_strategy", _PRIMAL)
+        model.run()
+        if model.getModelStatus() != _OPTIMAL:
+            # No deviation at all is always feasible, so this is numerical trouble.
+            model.clearSolver()
+            model.setOptionValue("simplex_strategy", _DUAL)
+            model.run()
+
+    def _reasons(self, duals: Floats, column: int, sign: int) -> tuple[Floats, bool]:
+        """The move of the column as a sum of the moves of others, in exact fractions where possible.
+
+        ``(y A) d = 0`` for every y, so the other columns' part of it is the column's own part, turned.
+        """
+        for divisor in _DIVISORS:
+            whole = np.rint(duals * divisor)
+            if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
+                mixed = (self._columns @ whole.astype(np.int64)).astype(np.float64)
+                return _alone(mixed, column, sign), False
+        mixed = self._columns @ duals
+        mixed[np.abs(mixed) < 1e-9] = 0.0
+        return _alone(mixed, column, sign), True
+
+
+def _alone(mixed: Floats, column: int, sign: int) -> Floats:
+    own = -sign * mixed[column]
+    mixed[column] = 0.0
+    return mixed / own if own > 1e-9 else np.zeros_like(mixed)
+
+
+def _model(matrix: Sparse, low: Floats, high: Floats) -> Any:
+    columns = matrix.tocsc().astype(np.float64)
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = columns.shape
+    lp.col_cost_ = np.zeros(columns.shape[1])
+    lp.col_lower_, lp.col_upper_ = low, high
+    lp.row_lower_ = lp.row_upper_ = np.zeros(columns.shape[0])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = columns.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = columns.indices.astype(np.int32)
+    lp.a_matrix_.value_ = columns.data
+    model = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {**_QUIET, "presolve": "off", "solver": "simplex"}
+    for name, value in options.items():
+        model.setOptionValue(name, value)
+    model.passModel(lp)
+    return model
