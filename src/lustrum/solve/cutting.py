@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.solve.highs_model import highs_model
+
 __all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
-_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
 _OLD = 12  # rounds that a row may be slack before it is set aside
 
 
@@ -73,11 +74,16 @@ class CuttingProgram:
         self._idle: list[Cut] = []
         self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
         self._age = np.zeros(0, dtype=np.int64)
-        self._model = _open()
-        _set(self._model, presolve="off", solver="simplex", simplex_strategy=1)
-        empty = np.zeros(0)
-        none = np.zeros(0, dtype=np.int32)
-        self._model.addCols(self.cost.size, self.cost, self.low, self.high, 0, none, none, empty)
+        none = np.zeros(0)
+        self._model = highs_model(
+            sparse.csr_array((0, self.cost.size)),
+            (none, none),
+            (self.low, self.high),
+            self.cost,
+            presolve="off",
+            solver="simplex",
+            simplex_strategy=1,
+        )
 
     def __len__(self) -> int:
         return len(self.cuts)
@@ -124,35 +130,27 @@ class CuttingProgram:
         steps = max(int(self._model.getInfo().simplex_iteration_count), 0)
         return Relaxed(x, bound, reduced, steps)
 
-    def search(
-        self, nodes: int, start: Floats | None = None, cutoff: float = np.inf, gap: float = 0.0
-    ) -> Searched:
+    def search(self, nodes: int, start: Floats | None = None, gap: float = 0.0) -> Searched:
         """Search among whole x within a number of nodes, from a first solution if one is known."""
-        model = _open()
         every = [*self.cuts, *self._idle]
         free = np.flatnonzero(self.low < self.high)
-        place = np.full(self.cost.size, -1, dtype=np.int64)
-        place[free] = np.arange(free.size)
         matrix, side = _stacked(every, self.cost.size)
         side = side - matrix @ self.low
         base = float(self.cost @ self.low)
         part = matrix[:, free].tocsr()
-        needed = np.flatnonzero(side > 1e-9)
+        least = np.minimum(part, 0.0).sum(axis=1) if part.nnz else np.zeros(side.size)
+        needed = np.flatnonzero(side > least + 1e-9)
         part, side = part[needed], side[needed]
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = part.shape
-        lp.col_cost_ = self.cost[free]
-        lp.col_lower_, lp.col_upper_ = np.zeros(free.size), np.ones(free.size)
-        lp.row_lower_, lp.row_upper_ = side, np.full(side.size, highspy.kHighsInf)
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = part.indptr.astype(np.int32)
-        lp.a_matrix_.index_ = part.indices.astype(np.int32)
-        lp.a_matrix_.value_ = part.data.astype(np.float64)
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * free.size
-        model.passModel(lp)
-        _set(model, mip_rel_gap=gap, mip_abs_gap=1e-6, mip_max_nodes=nodes)
-        if np.isfinite(cutoff):
-            _set(model, objective_bound=cutoff - base)
+        model = highs_model(
+            part,
+            (side, np.full(side.size, highspy.kHighsInf)),
+            (np.zeros(free.size), np.ones(free.size)),
+            self.cost[free],
+            np.arange(free.size),
+            mip_rel_gap=gap,
+            mip_abs_gap=1e-6,
+            mip_max_nodes=nodes,
+        )
         if start is not None:
             known = highspy.HighsSolution()
             known.col_value = list(np.asarray(start, dtype=np.float64)[free])
@@ -220,14 +218,3 @@ def _stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
     weights = np.concatenate([c.weights for c in cuts]) if cuts else np.zeros(0)
     matrix = sparse.csr_array((weights, columns, indptr), shape=(len(cuts), width))
     return matrix, np.array([c.side for c in cuts], dtype=np.float64)
-
-
-def _open() -> Any:
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    _set(model, **_QUIET)
-    return model
-
-
-def _set(model: Any, **options: object) -> None:
-    for name, value in options.items():
-        model.setOptionValue(name, value)

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.solve.highs_model import highs_model
+
 __all__ = ["DeviationProgram", "Furthest"]
 
 Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
-_QUIET = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0}
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
 _PRIMAL, _DUAL = 4, 1
 # Multipliers of sums of cells are nearly always multiples of one of these.
@@ -159,19 +160,5 @@ def _alone(mixed: Floats, column: int, sign: int) -> Floats:
 
 
 def _model(matrix: Sparse, low: Floats, high: Floats) -> Any:
-    columns = matrix.tocsc().astype(np.float64)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = columns.shape
-    lp.col_cost_ = np.zeros(columns.shape[1])
-    lp.col_lower_, lp.col_upper_ = low, high
-    lp.row_lower_ = lp.row_upper_ = np.zeros(columns.shape[0])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = columns.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = columns.indices.astype(np.int32)
-    lp.a_matrix_.value_ = columns.data
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, Any] = {**_QUIET, "presolve": "off", "solver": "simplex"}
-    for name, value in options.items():
-        model.setOptionValue(name, value)
-    model.passModel(lp)
-    return model
+    zero = np.zeros(matrix.shape[0])
+    return highs_model(matrix, (zero, zero), (low, high), presolve="off", solver="simplex")

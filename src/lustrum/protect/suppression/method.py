@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.model.text import say
+from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, released
 from lustrum.protect.suppression.attackers import RuleOnUnions, holding_views, singleton_views
 from lustrum.protect.suppression.choose import AlgorithmWord, suppress
@@ -49,6 +50,7 @@ class Suppression:
 
     name: ClassVar[str] = "suppression"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
     cost: CostWord = "value"
     power: float = 0.5
