@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounds.network import Network
+from lustrum.audit.bounding.network import Network
 from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.protect.suppression.problem import SuppressionProblem

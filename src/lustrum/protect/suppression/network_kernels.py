@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.audit.bounds.network_kernels import push, reachable
+from lustrum.audit.bounding.network_kernels import push, reachable
 from lustrum.compiled import compiled
 
 __all__ = ["UNIT", "cheapest_return", "flows_back", "separating_sides"]
