@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,94 @@ def test_a_mistake_about_protection_is_one_sentence(
 def test_rounded_cells_have_protection_intervals_too(files: Path) -> None:
     (files / "r.csv").write_text("area,value\nn,12\ns,9\n")
     (files / "t.csv").write_text("area,value\nn,11\ns,8\n")
-    words = ["--rounded", "3", "--truth", files / "t.csv"]
+    words = ["--rounded", "3", "--truth", files / "t.csv", "--no-totals", "area"]
     assert audit(files / "r.csv", *words, "--protect", "1")[0] == 0
     assert audit(files / "r.csv", *words, "--protect", "3")[0] == 3
+
+
+HIERARCHY = """nace,size,value,status
+A1,small,140,
+A1,large,260,
+A1,Total,400,
+A2,small,310,
+A2,large,x,
+A2,Total,x,
+A,small,450,
+A,large,x,
+A,Total,x,
+B,small,75,
+B,large,920,
+B,Total,995,
+Total,small,525,
+Total,large,1700,
+Total,Total,2225,
+"""
+
+
+def test_totals_and_subtotals_are_recognised_and_the_report_says_so(files: Path) -> None:
+    (files / "h.csv").write_text(HIERARCHY)
+    code, text = audit(files / "h.csv")
+    assert text.startswith(
+        "nace: 3 codes; the total is Total (by name); subtotal A (by numbers). "
+        "size: 2 codes; the total is Total (by name); no subtotals. "
+        "4 cells were not published as they are; 4 of them are exactly disclosed."
+    )
+    assert code == 3
+
+
+def test_a_total_that_nobody_recognises_is_an_error_and_no_all_clear(files: Path) -> None:
+    text = "area,value\nn,7\ns,x\nEW,12\n"
+    (files / "u.csv").write_text(text)
+    with pytest.raises(
+        InputError, match=r"no total is recognised among the codes of 'area' \(n, s, EW\)"
+    ):
+        audit(files / "u.csv")
+    assert audit(files / "u.csv", "--no-totals", "area")[0] == 0
+    assert audit(files / "u.csv", "--no-totals", "all")[0] == 0
+    code, said = audit(files / "u.csv", "--total", "area=EW")
+    assert (code, "the total is EW (as you say)" in said) == (3, True)
+
+
+def test_a_hierarchy_from_a_file_finds_what_numbers_cannot_show(files: Path) -> None:
+    text = "nace,value,status\nA1,3,F\nA2,,D\nB1,,A\nA,8,F\nB,,D\nTotal,20,F\n"
+    (files / "h.csv").write_text(text)
+    (files / "h.hrc").write_text("A\n@A1\n@A2\nB\n@B1\n")
+    code, said = audit(files / "h.csv", "--hierarchy", f"nace={files / 'h.hrc'}")
+    assert code == 3
+    assert "2 subtotals A, B (as you say)" in said
+    assert "3 of them are exactly disclosed" in said
+
+
+def test_parquet_and_csv_give_the_same_report(files: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [line.split(",") for line in HIERARCHY.splitlines()[1:]]
+    columns = {
+        "nace": [r[0] for r in rows],
+        "size": [r[1] for r in rows],
+        "value": [None if r[2] == "x" else float(r[2]) for r in rows],
+    }
+    parquet.write_table(pa.table(columns), files / "h.parquet")
+    (files / "h.csv").write_text(HIERARCHY)
+    assert audit(files / "h.parquet") == audit(files / "h.csv")
+
+
+def test_several_columns_of_values_are_several_responses(files: Path) -> None:
+    text = "act,turnover,domestic,export\na,90,60,x\nb,51,c,21\nTotal,141,..,\n"
+    (files / "r.csv").write_text(text)
+    values = [w for name in ("turnover", "domestic", "export") for w in ("--value", name)]
+    code, said = audit(files / "r.csv", *values, "--relation", "turnover = domestic + export")
+    assert code == 3
+    assert "4 of them are exactly disclosed" in said
+
+
+def test_an_interval_that_the_file_states_is_known_to_the_reader(files: Path) -> None:
+    text = "a,value,status,low,high\n1,,A,2,4\n2,,D,5,9\nTotal,9,F,,\n"
+    (files / "i.csv").write_text(text)
+    code, said = audit(files / "i.csv")
+    assert code == 0
+    assert re.search(r"a=1\W+2\W+4\W", said)
+    assert "0 of them are exactly disclosed" in said
+    (files / "j.csv").write_text(text.replace("2,4", "4,4"))
+    assert audit(files / "j.csv")[0] == 3

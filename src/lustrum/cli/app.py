@@ -30,6 +30,28 @@ policy_app = typer.Typer(
 )
 app.add_typer(policy_app, name="policy")
 
+By = Annotated[str, typer.Option(help="Columns of codes, as 'area,job'; found if left out.")]
+Values = Annotated[
+    list[str] | None, typer.Option("--value", help="A column of values; 'value' unless named.")
+]
+Total = Annotated[
+    list[str] | None, typer.Option(help="The code of a total, as 'Total' or 'area=Total'.")
+]
+HierarchyFile = Annotated[
+    list[str] | None,
+    typer.Option(help="Subtotals of a dimension, as 'nace=nace.hrc' (or .csv, .toml)."),
+]
+NoTotals = Annotated[
+    list[str] | None, typer.Option(help="A dimension that has no totals; 'all' for every one.")
+]
+Rest = Annotated[
+    list[str] | None,
+    typer.Option(help="A dimension whose total holds more codes than the files list."),
+]
+HiddenSymbol = Annotated[
+    list[str] | None, typer.Option("--hidden", help="A further symbol for a hidden value.")
+]
+
 Data = Annotated[
     Path,
     typer.Option(envvar="LUSTRUM_DATA", help="Folder of datasets and policies.", show_default=True),
@@ -198,7 +220,9 @@ def table(
 def audit(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Published tables, as CSV; RESPONSE=FILE where relations are given."),
+        typer.Argument(
+            help="Published tables, CSV or Parquet; RESPONSE=FILE where relations are given."
+        ),
     ],
     rounded: Annotated[
         int | None, typer.Option(help="All cells were rounded on their own to this base.", min=2)
@@ -228,12 +252,23 @@ def audit(
         str | None,
         typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
     ] = None,
+    by: By = "",
+    value: Values = None,
+    total: Total = None,
+    hierarchy: HierarchyFile = None,
+    no_totals: NoTotals = None,
+    rest: Rest = None,
+    hidden: HiddenSymbol = None,
 ) -> None:
     """Say what a reader of these files can work out.
+
+    Totals and subtotals are those that are named, or recognised by their names or numbers; the report
+    says which. A dimension without any is an error, unless --no-totals says so.
 
     Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows.
     """
     from lustrum.cli.audit import audit_files
+    from lustrum.cli.table_options import FileOptions
 
     if how not in ("adjacent", "nearest"):
         raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
@@ -249,6 +284,15 @@ def audit(
         relations=relation or (),
         truth=truth or (),
         protect=protect,
+        options=FileOptions(
+            values=value or (),
+            by=by,
+            total=total or (),
+            hierarchy=hierarchy or (),
+            no_totals=no_totals or (),
+            rest=rest or (),
+            hidden=hidden or (),
+        ),
     )
     if not safe:
         raise typer.Exit(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -11,17 +12,20 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.audit import PublishedTable
+from lustrum.audit import Protection, PublishedTable, Relation
 from lustrum.audit.certificate import certify
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables, known_and_places
-from lustrum.cli.audit_files import levels_of, responses_of, text_of
 from lustrum.cli.audit_page import number, page
-from lustrum.formats.sheet import read_sheet, releases_of
+from lustrum.cli.table_options import FileOptions
+from lustrum.formats.table_files import TableFile, read_table, recognise, releases_of
+from lustrum.formats.table_files.levels import default_level, protection_of
 from lustrum.model import InputError, Release
+from lustrum.model.errors import choices
 
 __all__ = ["audit_files"]
 
 How = Literal["adjacent", "nearest"]
+_PLAIN = FileOptions()
 
 
 def audit_files(
@@ -37,13 +41,20 @@ def audit_files(
     relations: Sequence[str] = (),
     truth: Sequence[Path] = (),
     protect: str | None = None,
+    options: FileOptions = _PLAIN,
 ) -> bool:
     """Audit files and print the report; gives whether nothing is disclosed or too narrow."""
-    names, files = responses_of(files, relations)
-    texts = [text_of(file) for file in files]
-    releases = releases_of([read_sheet(t, str(f)) for t, f in zip(texts, files, strict=True)])
+    opened = _open(files, relations, options)
+    sources = [table.file for table in opened]
+    distinct = list({id(f): f for f in sources}.values())
+    found = recognise(distinct, options.said(), slack=rounded or 0)
+    for sentence in found.sentences():
+        console.print(Text(sentence))
+    releases = releases_of(sources, found, [table.response for table in opened])
     seen = [_seen(release, rounded, how) for release in releases]
-    levels = levels_of(texts, releases, truth, protect, rounded=rounded is not None)
+    levels = _levels(releases, truth, protect, options, rounded=rounded is not None)
+    names = [table.name for table in opened] if relations else None
+    titles = [table.title for table in opened]
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("Auditing", total=None)
@@ -52,7 +63,7 @@ def audit_files(
         )
     _show(report, narrow, console)
     if html is not None:
-        html.write_text(page(report, releases, [str(f) for f in files], narrow), encoding="utf-8")
+        html.write_text(page(report, releases, titles, narrow), encoding="utf-8")
         console.print(Text(f"The picture is in {html}."))
     if certificate is not None:
         known, places = known_and_places(seen, names, relations)
@@ -62,11 +73,65 @@ def audit_files(
     return not report.disclosed and not report.unprotected
 
 
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """One response of one file: what relations call it, and what the report does."""
+
+    file: TableFile
+    response: str
+    name: str
+    title: str
+
+
+def _open(files: Sequence[Path], relations: Sequence[str], options: FileOptions) -> list[_Opened]:
+    """Read the files. A response has the name before '=', of its column, or of its file."""
+    opened = []
+    for given in files:
+        name, equals, rest = str(given).partition("=")
+        named = bool(equals) and not given.exists()
+        path = Path(rest) if named else given
+        file = read_table(path, options.columns(), options.hidden)
+        for response in file.responses:
+            own = response if len(file.responses) > 1 else name if named else path.stem
+            title = f"{path}: {response}" if len(file.responses) > 1 else str(path)
+            opened.append(_Opened(file, response, own, title))
+    names = [table.name for table in opened]
+    for relation in relations:
+        for name in Relation.of(relation).weights:
+            if name not in names:
+                raise InputError(
+                    f"The relation {relation!r} names {name!r}, of which there is no file; "
+                    f"{choices(name, names)}."
+                )
+    return opened
+
+
+def _levels(
+    releases: Sequence[Release],
+    truth: Sequence[Path],
+    protect: str | None,
+    options: FileOptions,
+    *,
+    rounded: bool,
+) -> list[Protection] | None:
+    if not truth:
+        if protect is not None:
+            raise InputError("--protect is measured from true values; give them by --truth FILE.")
+        return None
+    if len(truth) != len(releases):
+        raise InputError(
+            f"There are {len(releases)} published tables but {len(truth)} true ones; give one for each."
+        )
+    default = None if protect is None else default_level(protect)
+    return [
+        protection_of(read_table(file, options.columns()), release, default, rounded=rounded)
+        for file, release in zip(truth, releases, strict=True)
+    ]
+
+
 def _seen(release: Release, rounded: int | None, how: How) -> PublishedTable:
     if rounded is None:
-        return PublishedTable.exact(
-            release.axes, release.published, ~release.shown, decimals=release.decimals
-        )
+        return PublishedTable.of_release(release)
     if not release.shown.all():
         raise InputError(
             "A rounded table must show every cell; audit tables with suppressed cells without "

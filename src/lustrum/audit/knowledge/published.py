@@ -128,7 +128,10 @@ class PublishedTable:
 
     @classmethod
     def of_release(cls, release: Release, *, low: int = 0) -> PublishedTable:
-        """What a release shows of each cell alone; a suppressed cell is not below ``low``."""
+        """What a release shows of each cell alone; a suppressed cell is not below ``low``.
+
+        Where a release states intervals, they hold for suppressed cells too: that is partial suppression.
+        """
         seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
         shown = release.shown
         published = np.where(shown, release.published, 0)
@@ -139,9 +142,10 @@ class PublishedTable:
             lows, highs = lows.reshape(published.shape), highs.reshape(published.shape)
         else:
             lows = highs = published
-        return replace(
-            seen, low=np.where(shown, lows, seen.low), high=np.where(shown, highs, seen.high)
-        )
+        stated = release.low is not None and release.high is not None
+        least = np.maximum(seen.low, lows) if stated else seen.low
+        most = np.minimum(seen.high, highs) if stated else seen.high
+        return replace(seen, low=np.where(shown, lows, least), high=np.where(shown, highs, most))
 
 
 def from_tables(tables: Iterable[PublishedTable]) -> Knowledge:

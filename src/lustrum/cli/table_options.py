@@ -1,0 +1,59 @@
+"""What the user says about the files of 'audit' and 'suppress': columns, totals, hierarchies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustrum.formats.table_files import ColumnNames, Groups, SaidTotals, read_groups
+from lustrum.model import InputError
+
+__all__ = ["FileOptions"]
+
+_EVERY = "all"
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Options as they stand on the command line; ``DIM=`` before a code or a file names a dimension."""
+
+    values: Sequence[str] = ()
+    by: str = ""
+    total: Sequence[str] = ()
+    hierarchy: Sequence[str] = ()
+    no_totals: Sequence[str] = ()
+    rest: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+
+    def columns(self) -> ColumnNames:
+        """The columns that are named."""
+        return ColumnNames(
+            values=tuple(self.values) or ("value",),
+            by=tuple(name.strip() for name in self.by.split(",")) if self.by else None,
+        )
+
+    def said(self) -> SaidTotals:
+        """What is said about totals.
+
+        >>> FileOptions(total=["Total", "sex=T"], no_totals=["all"]).said().named["sex"]
+        frozenset({'T'})
+        """
+        named: dict[str, frozenset[str]] = {}
+        for word in self.total:
+            dimension, equals, code = word.partition("=")
+            place, own = (dimension, code) if equals else ("", word)
+            named[place] = named.get(place, frozenset()) | {own}
+        groups: dict[str, Groups] = {}
+        for word in self.hierarchy:
+            dimension, equals, file = word.partition("=")
+            if not equals:
+                raise InputError(
+                    f"--hierarchy is DIMENSION=FILE, such as nace=nace.hrc, not {word!r}."
+                )
+            groups[dimension] = {**groups.get(dimension, {}), **read_groups(Path(file))}
+        return SaidTotals(named, groups, _all(self.no_totals), _all(self.rest))
+
+
+def _all(names: Sequence[str]) -> frozenset[str]:
+    return frozenset("" if name == _EVERY else name for name in names)

@@ -1,0 +1,46 @@
+"""Tables in files: read from CSV and Parquet, published or confidential, with totals and subtotals recognised.
+
+=========================================  =========================================================
+:func:`read_table`, :func:`table_of_csv`   the cells of a file; what is hidden is never 0
+:class:`ColumnNames`                       which column is what, where names are not the usual ones
+:func:`read_groups`                        a hierarchy from ``.hrc``, ``.csv`` or ``.toml``
+:func:`recognise`, :class:`SaidTotals`     totals and subtotals: said, by name, or by their numbers
+:func:`releases_of`                        published tables as releases over one population
+:func:`confidential_table`                 a true table with its contributors
+=========================================  =========================================================
+"""
+
+from lustrum.formats.table_files.columns import ColumnNames
+from lustrum.formats.table_files.hierarchy_files import Groups, groups_of_text, read_groups
+from lustrum.formats.table_files.recognition import (
+    TOTAL_NAMES,
+    Dimension,
+    Recognition,
+    SaidTotals,
+    recognise,
+)
+from lustrum.formats.table_files.releases import confidential_table, releases_of
+from lustrum.formats.table_files.table_file import (
+    HIDDEN_SYMBOLS,
+    TableFile,
+    read_table,
+    table_of_csv,
+)
+
+__all__ = [
+    "HIDDEN_SYMBOLS",
+    "TOTAL_NAMES",
+    "ColumnNames",
+    "Dimension",
+    "Groups",
+    "Recognition",
+    "SaidTotals",
+    "TableFile",
+    "confidential_table",
+    "groups_of_text",
+    "read_groups",
+    "read_table",
+    "recognise",
+    "releases_of",
+    "table_of_csv",
+]

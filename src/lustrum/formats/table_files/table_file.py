@@ -1,0 +1,252 @@
+"""A table read from a file: the one reader of published and of confidential tables.
+
+A row is a cell. An empty value, a symbol such as ``x`` or ``..``, a status other than F and a row that is not
+there all mean the same: the value is not known. None of them is ever 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns
+from lustrum.formats.table_files.rows import Rows, read_rows, rows_of_csv
+from lustrum.model import CellStatus, InputError
+
+__all__ = ["HIDDEN_SYMBOLS", "TableFile", "read_table", "table_of_csv"]
+
+Key = tuple[str, ...]
+Number = Decimal | None
+
+HIDDEN_SYMBOLS = frozenset(
+    {
+        "x",
+        "c",
+        "s",
+        "..",
+        "...",
+        ".",
+        ":",
+        "*",
+        "**",
+        "(x)",
+        "(c)",
+        "#",
+        "na",
+        "n.a.",
+        "nan",
+        "null",
+    }
+)
+"""What stands for a value that is not published, in small letters."""
+
+_PLAIN = ColumnNames()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableFile:
+    """The cells of a file, row by row. Nothing of its values is in the ``repr``.
+
+    ``values`` has a list for each response, with None where the value is not known. ``codes`` are the codes of
+    each dimension in the order in which they are first met.
+    """
+
+    source: str
+    dimensions: tuple[str, ...]
+    cells: tuple[Key, ...]
+    codes: tuple[tuple[str, ...], ...]
+    labels: Mapping[tuple[str, str], str]
+    values: Mapping[str, tuple[Number, ...]]
+    status: Mapping[str, tuple[str, ...]]
+    count: tuple[Number, ...] | None = None
+    largest: tuple[tuple[Number, ...], ...] = ()
+    holdings: tuple[tuple[str, ...], ...] = ()
+    lower: tuple[Number, ...] | None = None
+    upper: tuple[Number, ...] | None = None
+    primary: tuple[bool, ...] | None = None
+    interval: tuple[tuple[Number, ...], tuple[Number, ...]] | None = None
+    ignored: tuple[str, ...] = ()
+    places: Sequence[str] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"TableFile({self.source!r}, {' x '.join(self.dimensions)}, {len(self.cells)} cells)"
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """The names of the columns of values."""
+        return tuple(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many codes each dimension has."""
+        return tuple(len(codes) for codes in self.codes)
+
+    @property
+    def decimals(self) -> int:
+        """The most decimals that a value, contribution or interval is written with."""
+        columns = [*self.values.values(), *self.largest, *(self.interval or ())]
+        return max((_decimals(v) for column in columns for v in column), default=0)
+
+    def positions(self) -> tuple[npt.NDArray[np.intp], ...]:
+        """For each dimension, the position of the code of every row."""
+        out = []
+        for i, codes in enumerate(self.codes):
+            place = {code: k for k, code in enumerate(codes)}
+            out.append(np.array([place[key[i]] for key in self.cells], dtype=np.intp))
+        return tuple(out)
+
+    def dense(
+        self, column: Sequence[Number], decimals: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """A column in the shape of the table, in units of the last decimal, and where it is known."""
+        values = np.zeros(self.shape, dtype=np.int64)
+        known = np.zeros(self.shape, dtype=np.bool_)
+        scaled = [0 if v is None else int(v.scaleb(decimals)) for v in column]
+        where = self.positions()
+        values[where] = scaled
+        known[where] = [v is not None for v in column]
+        return values, known
+
+
+def read_table(path: Path, named: ColumnNames = _PLAIN, hidden: Iterable[str] = ()) -> TableFile:
+    """Read a table from CSV or Parquet; ``hidden`` are further symbols for values not published."""
+    return _table(read_rows(path), named, hidden)
+
+
+def table_of_csv(
+    text: str, source: str, named: ColumnNames = _PLAIN, hidden: Iterable[str] = ()
+) -> TableFile:
+    """Read a table from the text of a CSV file; every mistake is one sentence with its line.
+
+    >>> found = table_of_csv("sex,value\\n1,12\\n2,x\\nTotal,20\\n", "x.csv")
+    >>> found, found.values["value"]
+    (TableFile('x.csv', sex, 3 cells), (Decimal('12'), None, Decimal('20')))
+    """
+    return _table(rows_of_csv(text, source), named, hidden)
+
+
+def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
+    columns = find_columns(rows, named)
+    if not len(rows):
+        raise InputError(f"{rows.source}: there is no cell; a table needs at least one.")
+    cells = tuple(zip(*(rows.columns[name] for name in columns.dimensions), strict=True))
+    _check_once(rows, cells)
+    symbols = HIDDEN_SYMBOLS | {symbol.lower() for symbol in hidden}
+    status = {
+        response: tuple(rows.columns[column]) if column else ("",) * len(rows)
+        for response, column in columns.status.items()
+    }
+    values = {
+        response: _values(rows, response, status[response], symbols) for response in columns.values
+    }
+    return TableFile(
+        source=rows.source,
+        dimensions=columns.dimensions,
+        cells=cells,
+        codes=tuple(tuple(dict.fromkeys(key[i] for key in cells)) for i in range(len(cells[0]))),
+        labels=_labels(rows, columns),
+        values=values,
+        status=status,
+        count=None if columns.count is None else _numbers(rows, columns.count, symbols),
+        largest=tuple(_numbers(rows, name, symbols) for name in columns.largest),
+        holdings=tuple(tuple(rows.columns[name]) for name in columns.holdings),
+        lower=None if columns.lower is None else _levels(rows, columns.lower),
+        upper=None if columns.upper is None else _levels(rows, columns.upper),
+        primary=None if columns.primary is None else _marks(rows, columns.primary),
+        interval=None
+        if columns.interval is None
+        else tuple(_numbers(rows, name, symbols) for name in columns.interval),  # type: ignore[arg-type]
+        ignored=columns.ignored,
+        places=rows.places,
+    )
+
+
+def _check_once(rows: Rows, cells: Sequence[Key]) -> None:
+    seen: dict[Key, int] = {}
+    for row, key in enumerate(cells):
+        if key in seen:
+            raise InputError(
+                f"{rows.where(row)}: the cell stands in {rows.places[seen[key]]} already."
+            )
+        seen[key] = row
+
+
+def _values(
+    rows: Rows, name: str, status: Sequence[str], symbols: frozenset[str]
+) -> tuple[Number, ...]:
+    free = ("", CellStatus.FREE.value)
+    return tuple(
+        number if status[row] in free else None
+        for row, number in enumerate(_numbers(rows, name, symbols))
+    )
+
+
+def _numbers(rows: Rows, name: str, symbols: frozenset[str]) -> tuple[Number, ...]:
+    return tuple(
+        None if not text or text.lower() in symbols else _number(text, name, rows, row)
+        for row, text in enumerate(rows.columns[name])
+    )
+
+
+def _number(text: str, name: str, rows: Rows, row: int) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite() or abs(value) >= 10**15:
+        raise InputError(
+            f"{rows.where(row)}: the value of {name!r} is not a number below 10**15; leave it empty if hidden, "
+            "or name the symbol with --hidden."
+        )
+    return value
+
+
+def _levels(rows: Rows, name: str) -> tuple[Number, ...]:
+    found: list[Number] = []
+    for text in rows.columns[name]:
+        try:
+            level = Decimal(text) if text else None
+        except InvalidOperation:
+            level = Decimal(-1)
+        if level is not None and (not level.is_finite() or level < 0):
+            raise InputError(
+                f"{rows.source}: {name!r} holds a level that is not a number of 0 or more."
+            )
+        found.append(level)
+    return tuple(found)
+
+
+def _marks(rows: Rows, name: str) -> tuple[bool, ...]:
+    words = {
+        "": False,
+        "0": False,
+        "false": False,
+        "no": False,
+        "1": True,
+        "true": True,
+        "yes": True,
+    }
+    found = []
+    for row, text in enumerate(rows.columns[name]):
+        if text.lower() not in words:
+            raise InputError(f"{rows.where(row)}: {name!r} must be 0 or 1.")
+        found.append(words[text.lower()])
+    return tuple(found)
+
+
+def _labels(rows: Rows, columns: Columns) -> dict[tuple[str, str], str]:
+    return {
+        (name, code): text
+        for name, label in columns.labels.items()
+        for code, text in zip(rows.columns[name], rows.columns[label], strict=True)
+    }
+
+
+def _decimals(value: Number) -> int:
+    exponent = 0 if value is None else value.normalize().as_tuple().exponent
+    return -exponent if isinstance(exponent, int) and exponent < 0 else 0
