@@ -16,6 +16,7 @@ ROOMS = (
     "solve",
     "tabulate",
     "sensitivity",
+    "survey",
     "protect",
     "audit",
     "risk",
