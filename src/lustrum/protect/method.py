@@ -2,7 +2,7 @@
 
 A method is a frozen spec that stores its parameters only. ``stages`` says where it can work: on the
 ``microdata`` before anything is counted, on a ``hypercube`` of counts from which all tables are then
-made, or on each ``table`` by itself.
+made, on each ``table`` by itself, or on the ``population``: all finest cells, changed once for all tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Stage = Literal["microdata", "hypercube", "table"]
+Stage = Literal["microdata", "hypercube", "table", "population"]
 
 TABULAR: tuple[Stage, ...] = ("hypercube", "table")
 MICRODATA: tuple[Stage, ...] = ("microdata",)

@@ -2,6 +2,7 @@
 
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.engine import Engine, KernelEngine
+from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.hypercube import HypercubeEngine, aggregate, cells_of
 from lustrum.tabulate.ingest import (
@@ -34,6 +35,7 @@ __all__ = [
     "Store",
     "aggregate",
     "cells_of",
+    "finest_cells",
     "ingest",
     "read_description",
     "records_of",

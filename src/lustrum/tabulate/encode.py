@@ -25,9 +25,10 @@ from lustrum.model import (
     Weight,
 )
 from lustrum.model.errors import choices
+from lustrum.model.finest import code_type
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
-__all__ = ["Chunk", "code_type", "encode"]
+__all__ = ["Chunk", "encode"]
 
 Array = npt.NDArray[Any]
 
@@ -42,11 +43,6 @@ class Chunk:
     ids: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     keys: npt.NDArray[np.uint64] | None = None
     counts: npt.NDArray[np.int64] | None = None
-
-
-def code_type(codes: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest unsigned integer that numbers so many codes."""
-    return np.uint8 if codes <= 1 << 8 else np.uint16 if codes <= 1 << 16 else np.uint32
 
 
 def encode(

@@ -1,0 +1,137 @@
+"""The levels at which variables are controlled: each partition of the finest codes once, without repeats.
+
+A variable that is a function of another one, such as the region of an area, is a level of that other
+variable. Only what everybody knows decides this: the description with its structural zeros, never the
+records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import Dataset, InputError, Variable
+
+__all__ = ["ControlledLevel", "controlled_levels", "find_level"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ControlledLevel:
+    """One way to group the finest codes of a variable: ``group_of[code]``, with what it is called."""
+
+    variable: str
+    name: str | None
+    group_of: Ints
+    same_as: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return int(self.group_of.max()) + 1
+
+    @property
+    def label(self) -> str:
+        """The level as it is written in the method's own tables: ``area`` or ``area:district``."""
+        return self.variable if self.name is None else f"{self.variable}:{self.name}"
+
+
+def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]]:
+    """The distinct levels of every variable that is not a function of another one, finest first."""
+    places = {v.name: i for i, v in enumerate(dataset.variables)}
+    parents: dict[str, tuple[str, Ints]] = {}
+    for variable in dataset.variables:
+        for other in dataset.variables:
+            if other.name in parents or other.name == variable.name:
+                continue
+            # Of two variables that determine each other the earlier one stays.
+            if len(variable.codes) > len(other.codes) or (
+                len(variable.codes) == len(other.codes)
+                and places[variable.name] < places[other.name]
+            ):
+                continue
+            function = _function(dataset, variable, other)
+            if function is not None:
+                parents[variable.name] = (other.name, function)
+                break
+    levels: dict[str, list[ControlledLevel]] = {
+        v.name: [] for v in dataset.variables if v.name not in parents
+    }
+    for variable in dataset.variables:
+        for name, group_of in _own(variable):
+            owner = variable.name
+            while owner in parents:
+                owner, function = parents[owner]
+                group_of = group_of[function]
+            _add(levels[owner], ControlledLevel(owner, name, _renumbered(group_of)), variable.name)
+    return {
+        name: tuple(sorted(found, key=lambda level: -level.size))
+        for name, found in levels.items()
+        if found
+    }
+
+
+def _own(variable: Variable) -> list[tuple[str | None, Ints]]:
+    found: list[tuple[str | None, Ints]] = [(None, np.arange(len(variable.codes)))]
+    for level in variable.levels:
+        group_of = np.empty(len(variable.codes), dtype=np.int64)
+        for group, category in enumerate(level.categories):
+            group_of[list(category.members)] = group
+        found.append((level.name, group_of))
+    return found
+
+
+def _add(levels: list[ControlledLevel], level: ControlledLevel, variable: str) -> None:
+    for place, known in enumerate(levels):
+        if np.array_equal(known.group_of, level.group_of):
+            same = (*known.same_as, (variable, level.name))
+            levels[place] = ControlledLevel(known.variable, known.name, known.group_of, same)
+            return
+    # A level with a single group is the total, which stands in every table without the variable.
+    if level.size > 1:
+        names = {known.name for known in levels}
+        name = level.name if variable == level.variable else level.name or variable
+        if name in names:
+            name = f"{variable}.{name}"
+        levels.append(
+            ControlledLevel(level.variable, name, level.group_of, ((variable, level.name),))
+        )
+
+
+def _renumbered(group_of: Ints) -> Ints:
+    """The same groups, numbered by their first code."""
+    _, first, inverse = np.unique(group_of, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return np.asarray(rank[inverse.reshape(-1)], dtype=np.int64)
+
+
+def _function(dataset: Dataset, variable: Variable, other: Variable) -> Ints | None:
+    """The code of ``variable`` that each code of ``other`` leaves, if structural zeros leave but one."""
+    possible = np.ones((len(other.codes), len(variable.codes)), dtype=np.bool_)
+    for zero in dataset.structural_zeros:
+        if set(zero.where) == {variable.name, other.name}:
+            rows, columns = sorted(zero.where[other.name]), sorted(zero.where[variable.name])
+            possible[np.ix_(rows, columns)] = False
+    if not (possible.sum(axis=1) == 1).all():
+        return None
+    return np.asarray(possible.argmax(axis=1), dtype=np.int64)
+
+
+def find_level(
+    levels: dict[str, tuple[ControlledLevel, ...]], dataset: Dataset, word: str
+) -> ControlledLevel:
+    """The level that an agency names as ``variable`` or ``variable:level``."""
+    name, _, level = word.partition(":")
+    variable = dataset.variable(name)
+    if level:
+        variable.level(level)
+    for found in (one for many in levels.values() for one in many):
+        if (variable.name, level or None) in found.same_as:
+            return found
+    raise InputError(
+        f"A table to be controlled names {word!r}, which puts all records into one group; leave it out."
+    )

@@ -1,0 +1,99 @@
+"""The public report of a protected population: how it was made, what stays open, how large errors are.
+
+Every figure is coarse. It is rounded up to a step from a beginning that the secret key draws, so that no
+reader can tell on which side of a step the measured figure lies, and no share is 0 or 1. Figures are
+measured over many cells: the error of the total number of records, a single cell, is never stated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from lustrum.model import InputError
+from lustrum.protect.population.channel import PopulationChannel
+from lustrum.protect.population.support import Support
+
+__all__ = ["PublicReport", "coarse_error", "coarse_share"]
+
+_ERROR_STEP = 0.5
+_SHARE_STEP = 0.05
+
+
+def coarse_error(measured: float, key: bytes, name: str) -> float:
+    """A typical error in steps of one half, never below the measured one and never below one step.
+
+    >>> 2.2 <= coarse_error(2.2, b"secret", "x") <= 3.0
+    True
+    """
+    return _ERROR_STEP * max(1, ceil(measured / _ERROR_STEP + _shift(key, name)))
+
+
+def coarse_share(measured: float, key: bytes, name: str) -> float:
+    """A share in steps of five per cent, rounded at random, from 0.05 to 0.95.
+
+    >>> coarse_share(0.0, b"secret", "x"), coarse_share(1.0, b"secret", "x")
+    (0.05, 0.95)
+    """
+    steps = int(measured / _SHARE_STEP + _shift(key, name))
+    return round(_SHARE_STEP * min(max(steps, 1), round(1 / _SHARE_STEP) - 1), 2)
+
+
+def _shift(key: bytes, name: str) -> float:
+    digest = hmac.digest(key, b"lustrum public report " + name.encode(), hashlib.sha256)
+    return int.from_bytes(digest[:4], "big") / 2**32
+
+
+@dataclass(frozen=True)
+class PublicReport:
+    """What everybody may know; ``errors`` are typical errors by the number of variables crossed."""
+
+    method: Mapping[str, Any]
+    support: Support
+    changed: float
+    errors: Mapping[int, float]
+
+    def error(self, variables: int) -> float:
+        """The typical error of a count by so many variables, filters counted."""
+        known = sorted(self.errors)
+        fitting = [k for k in known if k >= variables]
+        return self.errors[fitting[0] if fitting else known[-1]]
+
+    def channel(self, variables: int) -> PopulationChannel:
+        """How counts of that kind err, for a reader's belief."""
+        step = 1 if self.support.small_only else self.support.base
+        return PopulationChannel(step, self.error(variables))
+
+    def margin(self, variables: int) -> int:
+        """A margin of error for counts of that kind: about 95 in 100 of them err by no more."""
+        return ceil(2 * self.error(variables))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The report as plain values, for a bundle."""
+        return {
+            "method": dict(self.method),
+            "support": {
+                "base": self.support.base,
+                "small_only": self.support.small_only,
+                "empty_shown": self.support.empty_shown,
+            },
+            "changed": self.changed,
+            "errors": {str(k): v for k, v in sorted(self.errors.items())},
+        }
+
+    @classmethod
+    def from_mapping(cls, words: Mapping[str, Any]) -> PublicReport:
+        """The report that :meth:`to_mapping` wrote."""
+        try:
+            return cls(
+                method=dict(words["method"]),
+                support=Support(**words["support"]),
+                changed=float(words["changed"]),
+                errors={int(k): float(v) for k, v in words["errors"].items()},
+            )
+        except (KeyError, TypeError, ValueError):
+            raise InputError("The public report of the protected population is damaged.") from None

@@ -1,0 +1,155 @@
+"""A protected population: every finest cell stands next to the truth, and the same key gives the same bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lustrum.model import Dataset, InputError
+from lustrum.protect.population.cells import FinestCells
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.public import PublicReport
+
+KEY = b"a key of the agency of 32 bytes."
+
+
+def town(sizes: tuple[int, ...] = (4, 3, 2), zeros: bool = True) -> Dataset:
+    variables = [
+        {"name": f"v{i}", "codes": [f"{i}{c}" for c in range(n)]} for i, n in enumerate(sizes)
+    ]
+    variables[0]["hierarchies"] = [
+        {
+            "name": "broad",
+            "levels": [{"name": "half", "groups": [{"code": "h", "members": ["00", "01"]}]}],
+        }
+    ]
+    description: dict[str, object] = {"dataset": {"name": "town"}, "variables": variables}
+    if zeros:
+        description["structural_zeros"] = [
+            {"reason": "Nobody is both.", "where": {"v0": ["03"], "v1": ["10"]}}
+        ]
+    return Dataset.from_mapping(description)
+
+
+def cells_of(dataset: Dataset, counts: np.ndarray, seed: int = 1) -> FinestCells:
+    """The occupied possible cells of a dense array of counts, with keys."""
+    codes = np.stack(np.nonzero(counts))
+    values = counts[tuple(codes)]
+    made = FinestCells(dataset, codes, values, np.ones(values.size, np.uint64))
+    rng = np.random.default_rng(seed)
+    keep = made.possible
+    keys = rng.integers(1, 2**63, int(keep.sum())).astype(np.uint64)
+    return FinestCells(dataset, made.codes[:, keep], made.counts[keep], keys)
+
+
+def dense(cells: FinestCells) -> np.ndarray:
+    out = np.zeros(tuple(len(v.codes) for v in cells.dataset.variables), dtype=np.int64)
+    out[tuple(cells.codes.astype(np.intp))] = cells.counts
+    return out
+
+
+counts_strategy = st.lists(
+    st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4, 5, 7, 9]), min_size=24, max_size=24
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    counts_strategy,
+    st.integers(2, 5),
+    st.sampled_from(["all", "small"]),
+    st.sampled_from([0.0, 0.2]),
+)
+def test_every_finest_cell_shows_an_adjacent_number_and_its_bounds_hold_the_truth(
+    values: list[int], base: int, which: str, share: float
+) -> None:
+    cells = cells_of(town(), np.array(values).reshape(4, 3, 2))
+    method = ProtectedPopulation(base=base, cells=which, empty_share=share, sweeps=3)
+    result = method.protect(cells, KEY)
+    true, shown = dense(cells), dense(result.cells)
+    assert not shown[3, 0].any()
+    assert not ((shown > 0) & (shown < base)).any()
+    low, high = method.support.bounds(shown)
+    possible = np.ones(true.shape, dtype=bool)
+    possible[3, 0] = False
+    assert ((low <= true) & (true <= high))[possible].all()
+    stays = true % base == 0 if which == "all" else true >= base
+    assert (shown == true)[stays & (true > 0)].all()
+    if which == "all":
+        assert (shown % base == 0).all()
+    if share == 0:
+        assert not shown[true == 0].any()
+    elif (shown == base).any() and (true[shown == base] == 0).any():
+        assert result.agency.empty_share > 0
+    again = method.protect(cells, KEY)
+    assert np.array_equal(again.cells.codes, result.cells.codes)
+    assert np.array_equal(again.cells.counts, result.cells.counts)
+    assert again.public == result.public
+    assert PublicReport.from_mapping(result.public.to_mapping()) == result.public
+
+
+def test_another_key_gives_other_numbers() -> None:
+    rng = np.random.default_rng(3)
+    cells = cells_of(town((8, 5, 4)), rng.poisson(1.0, (8, 5, 4)))
+    method = ProtectedPopulation(sweeps=3)
+    one, two = (method.protect(cells, bytes([k]) * 32) for k in (1, 2))
+    assert not np.array_equal(dense(one.cells), dense(two.cells))
+
+
+def test_errors_reported_are_those_of_the_tables() -> None:
+    rng = np.random.default_rng(4)
+    dataset = town((6, 5, 4, 3), zeros=False)
+    cells = cells_of(dataset, rng.poisson(1.2, (6, 5, 4, 3)))
+    result = ProtectedPopulation(sweeps=5, tables=(("v0:half", "v1", "v2", "v3"),)).protect(
+        cells, KEY
+    )
+    true, shown = dense(cells), dense(result.cells)
+    by_label = {t.label: t for t in result.agency.tables}
+    half = np.add.reduceat(shown - true, [0, 2, 3, 4, 5], axis=0)
+    for label, error in {
+        "all records": (shown - true).sum(),
+        "v1 x v2": (shown - true).sum(axis=(0, 3)),
+        "v0:half x v3": half.sum(axis=(1, 2)),
+        "v0 x v1 x v2": (shown - true).sum(axis=3),
+        "v1 x v2 x v3": (shown - true).sum(axis=0),
+        "v0:half x v1 x v2 x v3": half,
+    }.items():
+        words = sorted(label.split(" x "))
+        table = next(t for name, t in by_label.items() if sorted(name.split(" x ")) == words)
+        assert table.total == np.abs(error).sum(), label
+        assert table.largest == np.abs(error).max()
+
+
+def test_the_search_brings_tables_closer_than_the_start() -> None:
+    rng = np.random.default_rng(5)
+    cells = cells_of(town((20, 8, 6, 4), zeros=False), rng.poisson(0.6, (20, 8, 6, 4)))
+    short, long = (
+        ProtectedPopulation(sweeps=s).protect(cells, KEY).agency.over()["mean"] for s in (1, 30)
+    )
+    assert long < 0.8 * short
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"base": 1},
+        {"base": 2.5},
+        {"cells": "some"},
+        {"empty_share": 0.9},
+        {"ways": 0},
+        {"sweeps": 0},
+        {"weights": ()},
+        {"weights": (1, -1)},
+    ],
+)
+def test_wrong_parameters_are_refused_in_one_sentence(words: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        ProtectedPopulation(**words)  # type: ignore[arg-type]
+
+
+def test_an_impossible_record_is_refused() -> None:
+    cells = FinestCells(town(), np.array([[3], [0], [1]]), np.array([2]))
+    with pytest.raises(InputError, match="cannot exist"):
+        ProtectedPopulation().protect(cells, KEY)
