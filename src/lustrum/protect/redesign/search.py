@@ -1,0 +1,235 @@
+"""The recoding without sensitive cells that loses least, by best-first search.
+
+Take the recoding with the smallest loss that was not looked at yet. If a rule finds no sensitive cell in it,
+it is the best one, since merging more never loses less. Otherwise pick one sensitive cell: in every recoding
+without sensitive cells that comes from this one, the block of that cell has grown along some axis. So the
+search goes on with the smallest ways in which it can grow, and nothing is missed.
+
+That argument needs a rule that judges a cell by the cell alone, as threshold, dominance, p percent and
+prior-posterior do. For other rules the result has no sensitive cells either, but may not be the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Table, TableAxis
+from lustrum.model.errors import choices
+from lustrum.model.stop import check_stop
+from lustrum.protect.redesign.loss import Loss, MeasureWord
+from lustrum.protect.redesign.recode import recoded, recoded_axis
+from lustrum.protect.redesign.ways import AxisWays, MergeWord, State, grown_states, ways_of
+from lustrum.sensitivity import Rule
+
+__all__ = ["Redesign", "redesign", "ways_along"]
+
+Mask = npt.NDArray[np.bool_]
+States = tuple[State, ...]
+
+_WORK = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Redesign:
+    """A recoding, what it loses, and what is proven about it.
+
+    ``loss`` is in the unit of the ``measure``, and ``most`` the loss of a table with one cell. No recoding that
+    removes all sensitive cells loses less than ``lower_bound``. ``sensitive`` counts the cells before, ``left``
+    those after; where ``left`` is not 0, no recoding removes them all.
+    """
+
+    axes: tuple[TableAxis, ...]
+    states: States
+    measure: MeasureWord
+    loss: float
+    most: float
+    lower_bound: float
+    sensitive: int
+    left: int
+    steps: int
+
+    @property
+    def share(self) -> float:
+        """The share of what the table says that is lost."""
+        return self.loss / self.most if self.most else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no recoding removes all sensitive cells at a smaller loss."""
+        return self.left == 0 and self.loss <= self.lower_bound + 1e-12
+
+    @property
+    def merged(self) -> dict[str, tuple[tuple[str, ...], ...]]:
+        """For each variable, the categories that are merged, by their codes."""
+        out = {}
+        for axis, state in zip(self.axes, self.states, strict=True):
+            groups = tuple(tuple(axis.codes[i] for i in block) for block in state if len(block) > 1)
+            if groups:
+                out[axis.name] = groups
+        return out
+
+    def apply(self, table: Table) -> Table:
+        """The table with the categories merged."""
+        if tuple(a.codes for a in table.axes) != tuple(a.codes for a in self.axes):
+            raise InputError("The table does not have the categories that were merged.")
+        return recoded(table, self.states)
+
+    def sentences(self) -> tuple[str, ...]:
+        """The recoding in words."""
+        if not self.sensitive:
+            return ("No cell is sensitive; nothing needs to be merged.",)
+        lines = []
+        for axis, state in zip(self.axes, self.states, strict=True):
+            inner = int(axis.inner.sum())
+            if len(state) == 1 < inner:
+                lines.append(f"Leave out {axis.name}: publish its total only.")
+                continue
+            made, _ = recoded_axis(axis, state)
+            for block, category in zip(state, made.categories, strict=False):
+                if len(block) > 1:
+                    names = ", ".join(axis.labels[i] for i in block)
+                    lines.append(f"{axis.name}: publish {category.label} instead of {names}.")
+        unit = "inner cells" if self.measure == "cells" else "bits"
+        figure = f"{self.loss:.0f}" if self.measure == "cells" else f"{self.loss:.3f}"
+        of = f"{self.most:.0f}" if self.measure == "cells" else f"{self.most:.3f}"
+        proof = (
+            "no other recoding loses less" if self.optimal else "a smaller loss is not ruled out"
+        )
+        if self.left:
+            lines.append(f"{self.left} of {self.sensitive} sensitive cells are left.")
+        else:
+            lines.append(
+                f"This removes {_cells(self.sensitive)} and loses {figure} of {of} {unit} "
+                f"({self.share:.1%}); {proof}."
+            )
+        return tuple(lines)
+
+
+def redesign(
+    table: Table,
+    rule: Rule,
+    *,
+    merges: MergeWord | Mapping[str, MergeWord] = "auto",
+    measure: MeasureWord = "entropy",
+    work: int = _WORK,
+) -> Redesign:
+    """Merge categories until no cell is sensitive, with the least loss of information.
+
+    ``merges`` says for each variable, or for all, what may be merged: ``neighbours``, groups of the
+    ``hierarchy`` that the table shows, ``any`` categories, or ``nothing``; ``auto`` takes the hierarchy where
+    there is one and neighbours elsewhere. ``measure`` is ``entropy`` (bits for each unit) or ``cells``.
+    ``work`` is the most recodings that are judged before the search takes the merge that loses least again and
+    again; the result then has a lower bound, and may not be the best.
+
+    >>> from lustrum.sensitivity import Threshold
+    >>> found = redesign(Table.from_counts([[9, 5], [1, 8], [7, 6]], names=["age", "sex"]), Threshold(3))
+    >>> found.merged, found.optimal
+    ({'age': (('1', '2'),)}, True)
+    """
+    return _Search(table, rule, ways_along(table, merges), measure, work).run()
+
+
+def ways_along(
+    table: Table, merges: MergeWord | Mapping[str, MergeWord] = "auto"
+) -> tuple[AxisWays, ...]:
+    """What may be merged along each axis."""
+    names = [axis.name for axis in table.axes]
+    given = dict.fromkeys(names, merges) if isinstance(merges, str) else dict(merges)
+    for name, word in given.items():
+        if name not in names:
+            raise InputError(f"There is no variable {name!r}; {choices(name, names)}.")
+        if word not in ("auto", "neighbours", "hierarchy", "any", "nothing"):
+            raise InputError(
+                f"What may be merged is 'auto', 'neighbours', 'hierarchy', 'any' or 'nothing', not {word!r}."
+            )
+    return tuple(ways_of(axis, given.get(axis.name, "auto")) for axis in table.axes)
+
+
+def _cells(count: int) -> str:
+    return "the sensitive cell" if count == 1 else f"all {count} sensitive cells"
+
+
+class _Search:
+    def __init__(
+        self, table: Table, rule: Rule, ways: Sequence[AxisWays], measure: MeasureWord, work: int
+    ) -> None:
+        if measure not in ("entropy", "cells"):
+            raise InputError(f"The measure of a redesign is 'entropy' or 'cells', not {measure!r}.")
+        if isinstance(work, bool) or work < 1:
+            raise InputError("'work' of a redesign is a number of recodings, 1 or more.")
+        self.table, self.rule, self.ways, self.work = table, rule, tuple(ways), work
+        self.loss = Loss(table, measure)
+        self.steps = 0
+
+    def run(self) -> Redesign:
+        start = tuple(way.finest for way in self.ways)
+        before = int(self.rule.judge(self.table).mask.sum())
+        queue: list[tuple[float, States]] = [(0.0, start)]
+        seen = {start}
+        fewest: tuple[int, float, States] | None = None
+        while queue:
+            loss, states = heappop(queue)
+            check_stop()
+            found = self.judge(states)
+            left = int(found.sum())
+            if left == 0:
+                return self._result(states, loss, before, left, loss)
+            if fewest is None or (left, loss) < fewest[:2]:
+                fewest = left, loss, states
+            if self.steps >= self.work:
+                return self._dived(states, loss, before)
+            for child in self.children(states, found):
+                if child not in seen:
+                    seen.add(child)
+                    heappush(queue, (self.loss.of(child), child))
+        assert fewest is not None
+        left, loss, states = fewest
+        return self._result(states, loss, before, left, np.inf)
+
+    def judge(self, states: States) -> Mask:
+        """The sensitive cells of a recoding."""
+        self.steps += 1
+        return np.asarray(self.rule.judge(recoded(self.table, states)).mask)
+
+    def children(self, states: States, found: Mask) -> list[States]:
+        """The smallest recodings in which one sensitive cell has grown: the cell with the fewest ways."""
+        best: list[States] | None = None
+        cells = np.argwhere(found)
+        for cell in cells[:64].tolist():
+            ways = list(grown_states(self.ways, states, cell))
+            if best is None or len(ways) < len(best):
+                best = ways
+            if not best:
+                break  # nothing can be done about this cell, so nothing about the recoding
+        return best or []
+
+    def _dived(self, states: States, bound: float, before: int) -> Redesign:
+        """From a recoding on, always the merge that loses least, until nothing is sensitive."""
+        while True:
+            check_stop()
+            found = self.judge(states)
+            left = int(found.sum())
+            ways = self.children(states, found) if left else []
+            if not ways:
+                return self._result(states, self.loss.of(states), before, left, bound)
+            states = min(ways, key=lambda s: (self.loss.of(s), s))
+
+    def _result(
+        self, states: States, loss: float, before: int, left: int, bound: float
+    ) -> Redesign:
+        return Redesign(
+            self.table.axes,
+            states,
+            self.loss.measure,
+            loss,
+            self.loss.most,
+            bound,
+            before,
+            left,
+            self.steps,
+        )
