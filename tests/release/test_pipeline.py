@@ -225,7 +225,11 @@ def test_the_desk_takes_up_a_replaced_dataset_and_a_changed_policy(tmp_path: Pat
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "sex"]})
     assert service.names() == []
     service.policy_path("town").parent.mkdir()
-    service.policy_path("town").write_text("")
+    head, tail = (
+        'dataset = "town"\n[rules]\n',
+        ('[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\nend = true\n'),
+    )
+    service.policy_path("town").write_text(head + tail)
     assert service.names() == ["town"]
     before = service.answer(query)
     assert before.release is not None
@@ -233,7 +237,7 @@ def test_the_desk_takes_up_a_replaced_dataset_and_a_changed_policy(tmp_path: Pat
     after = service.answer(query)
     assert after.release is not None
     assert after.release.published.sum() > before.release.published.sum()
-    service.policy_path("town").write_text("[rules]\nmax_dimensions = 1\n")
+    service.policy_path("town").write_text(f"{head}max_dimensions = 1\n{tail}")
     assert rules(service.answer(query)) == ["dimensions"]
     with pytest.raises(QueryError, match="no dataset 'village'"):
         service.answer(TableQuery.from_mapping({"dataset": "village", "by": ["age"]}))

@@ -166,21 +166,21 @@ def test_the_files_of_secret_and_keys_are_for_their_owner_only(tmp_path: Path) -
 
 
 def test_the_secret_is_made_once_and_then_kept(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "secret"
-    first = Secret.load_or_create(path)
-    assert Secret.load_or_create(path) == first
+    store = Store(tmp_path / "deep")
+    first = store.secret
+    assert Store(tmp_path / "deep").secret == first
     assert len(first.value) == 32
-    assert [p.name for p in path.parent.iterdir()] == ["secret"]
+    assert [p.name for p in store.root.iterdir()] == ["record-keys.secret"]
     assert Secret.random() != Secret.random()
 
 
 def test_many_at_once_make_one_secret(tmp_path: Path) -> None:
     for attempt in range(10):
-        path = tmp_path / f"secret {attempt}"
+        root = tmp_path / str(attempt)
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(Secret.load_or_create, [path] * 8))
+            found = list(pool.map(lambda r: Store(r).secret, [root] * 8))
         assert len({s.value for s in found}) == 1
-    assert len(list(tmp_path.iterdir())) == 10
+        assert len(list(root.iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,9 @@ def test_many_at_once_make_one_secret(tmp_path: Path) -> None:
 def test_a_damaged_secret_file_is_never_replaced_nor_quoted(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_bytes(content)
+    path.chmod(0o600)
     with pytest.raises(DatasetError, match="damaged; it must hold 64 hexadecimal digits") as caught:
-        Secret.load_or_create(path)
+        Secret.load(path)
     assert str(path) in str(caught.value)
     assert "backup" in str(caught.value)
     assert SECRET.value.hex()[:40] not in str(caught.value)
@@ -206,4 +207,4 @@ def test_a_damaged_secret_file_is_never_replaced_nor_quoted(content: bytes, tmp_
 
 def test_a_secret_that_cannot_be_read_is_an_error_and_not_a_new_secret(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="cannot be read"):
-        Secret.load_or_create(tmp_path)
+        Secret.load(tmp_path)

@@ -29,6 +29,10 @@ policy_app = typer.Typer(
     help="Policies: what an agency decides about a dataset.", no_args_is_help=True
 )
 app.add_typer(policy_app, name="policy")
+secret_app = typer.Typer(
+    help="The secret from which the perturbation of every table follows.", no_args_is_help=True
+)
+app.add_typer(secret_app, name="secret")
 
 By = Annotated[str, typer.Option(help="Columns of codes, as 'area,job'; found if left out.")]
 Values = Annotated[
@@ -380,6 +384,27 @@ def policy_try(
 
     if try_policy(file, questions, data, Console(), Console(stderr=True)):
         raise typer.Exit(3)
+
+
+@secret_app.command("rotate")
+def secret_rotate(
+    data: Data = HERE,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go on without asking: you know what it risks.")
+    ] = False,
+) -> None:
+    """Give all datasets record keys of a new secret. Every table is then perturbed a second time."""
+    from lustrum.cli.upkeep import rotate_secret
+
+    rotate_secret(data, Console(), yes=yes)
+
+
+@app.command()
+def upgrade(data: Data = HERE) -> None:
+    """Bring datasets written by an earlier version of Lustrum to the present format."""
+    from lustrum.cli.upkeep import upgrade_folder
+
+    upgrade_folder(data, Console())
 
 
 def main() -> None:

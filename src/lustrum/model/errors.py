@@ -9,6 +9,7 @@
     │   ├── IngestError                  a data file
     │   └── PolicyError                  a policy file
     ├── DatasetError                     a dataset on disk is missing, damaged or in use
+    │   └── NotReadyError                its files are still being checked; a later question may be answered
     └── InternalError                    our own bug; says so
 
 A refusal to publish is none of these: it is a :class:`~lustrum.model.decision.Decision`.
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "LustrumError",
+    "NotReadyError",
     "PolicyError",
     "QueryError",
     "choices",
@@ -61,6 +63,10 @@ class PolicyError(InputError):
 
 class DatasetError(LustrumError):
     """A dataset on disk is missing, damaged or in use."""
+
+
+class NotReadyError(DatasetError):
+    """A dataset is still being checked; the same question may be answered soon."""
 
 
 class InternalError(LustrumError):

@@ -23,12 +23,14 @@ from lustrum.model import (
     DatasetError,
     Decision,
     InputError,
+    LustrumError,
     PolicyError,
     QueryError,
     TableQuery,
 )
-from lustrum.model.errors import choices
+from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
+from lustrum.release.open_datasets import OpenDatasets
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
 from lustrum.release.protected_input import ProtectedInput, prepared
@@ -48,9 +50,8 @@ class TableService:
 
     def __init__(self, root: Path, workers: int | None = None) -> None:
         self.store = Store(root)
-        self._workers = workers
         self._lock = threading.Lock()
-        self._engines: dict[str, EmbeddedEngine] = {}
+        self._open = OpenDatasets(self.store, workers)
         self._policies: dict[str, _Kept] = {}
         self._preparing = threading.Lock()
         self._sources: dict[str, tuple[tuple[str, str], ProtectedInput]] = {}
@@ -75,12 +76,25 @@ class TableService:
         """The engine over the version in force."""
         if name not in self.store.names():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
-        version = self.store.version(name)
-        with self._lock:
-            kept = self._engines.get(name)
-            if kept is None or kept.version != version:
-                kept = self._engines[name] = self.store.open(name, self._workers)
-            return kept
+        return self._open.engine(name)
+
+    def check_in_background(self) -> None:
+        """Check large datasets in the background from now on, as a server does."""
+        self._open.background = True
+
+    def states(self) -> dict[str, str]:
+        """Of each dataset, whether it is ``ready``, still ``checking`` or ``unavailable``."""
+        found = {}
+        for name in self.names():
+            try:
+                engine, _ = self.in_force(name)
+                self.store.secret_of(engine.secret)
+                found[name] = "ready"
+            except NotReadyError:
+                found[name] = "checking"
+            except LustrumError:
+                found[name] = "unavailable"
+        return found
 
     def policy(self, name: str) -> Policy:
         """The policy in force; read again when the file or the dataset changed."""
@@ -118,7 +132,10 @@ class TableService:
     def answer(self, query: TableQuery) -> Decision:
         """An answer or a refusal, under the policy in force."""
         engine, policy = self.in_force(query.dataset)
-        return answer(query, engine, policy, self.source(engine, policy))
+        decision = answer(query, engine, policy, self.source(engine, policy))
+        # Files that were cut or changed meanwhile may have been read so; such an answer never leaves.
+        engine.require_unchanged()
+        return decision
 
     def mark(self, name: str) -> str:
         """Names the data and the policy in force: while it is the same, a question has the same answer."""
@@ -130,25 +147,29 @@ class TableService:
         """What the preliminary rules would say."""
         engine, policy = self.in_force(query.dataset)
         source = self.source(engine, policy) if count else None
-        return precheck(query, engine, policy, source, count=count)
+        found = precheck(query, engine, policy, source, count=count)
+        engine.require_unchanged()
+        return found
 
     def source(self, engine: EmbeddedEngine, policy: Policy) -> ProtectedInput:
         """What tables are counted from: the data, or what the policy made of them beforehand.
 
         That is made once for each version of the data; whoever asks meanwhile waits for it.
         """
+        secret = self.store.secret_of(engine.secret)
         if not policy.before:
-            return ProtectedInput(engine, secret=self.store.secret)
+            return ProtectedInput(engine, secret=secret)
         name = engine.dataset.name
         mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
         with self._preparing:
             kept = self._sources.get(name)
             if kept is None or kept[0] != mark:
                 try:
-                    made = prepared(engine, policy.before, self.store.secret)
+                    made = prepared(engine, policy.before, secret)
                 except InputError as error:  # a mistake of the policy, not of the question
                     raise PolicyError(
                         f"The policy of {name!r} cannot protect the input: {error}"
                     ) from None
+                engine.require_unchanged()
                 kept = self._sources[name] = (mark, made)
             return kept[1]

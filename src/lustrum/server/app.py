@@ -43,6 +43,7 @@ def create_app(
     templates = Pages()
     settings = settings or Settings()
     metrics = metrics or Metrics()
+    service.check_in_background()
     questions = Questions(service, settings, metrics)
 
     @asynccontextmanager

@@ -182,7 +182,8 @@ def ingest(
 ) -> int:
     """Read, check and encode a source and put it in force; gives the number of records.
 
-    Whatever goes wrong leaves the dataset as it was. ``progress`` gets the rows done and, where it is
+    Any error leaves the dataset as it was. Record keys come from the secret of the folder, or from the one
+    given, which becomes that of the folder. ``progress`` gets the rows done and, where it is
     known, how many there are.
     """
     wanted = [
@@ -191,12 +192,11 @@ def ingest(
         *(w.name for w in dataset.weights),
         *dataset.id_columns,
     ]
-    secret = secret or store.secret
     done = 0
     identities: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    with store.replace(dataset) as writer:
+    with store.replace(dataset, secret) as writer:
         for table, total in source.batches(wanted):
-            chunk = encode(table, dataset, source.name, done + 1, secret)
+            chunk = encode(table, dataset, source.name, done + 1, writer.secret)
             writer.write(chunk)
             if dataset.record_id is not None:
                 identities.append(np.asarray(chunk.ids[dataset.record_id]))

@@ -7,6 +7,7 @@ set of records is uniform to anybody without the secret, and the same set always
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -19,14 +20,30 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from lustrum.durable import sync
 from lustrum.model import DatasetError, InputError
 from lustrum.model.keys import scramble
 
-__all__ = ["KEY_VERSION", "Secret", "record_keys", "text_identity"]
+__all__ = [
+    "KEY_VERSION",
+    "Secret",
+    "SecretExistsError",
+    "SecretMissingError",
+    "record_keys",
+    "text_identity",
+]
 
 KEY_VERSION = 1
 _BYTES = 32
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+class SecretMissingError(DatasetError):
+    """There is no secret where one is needed."""
+
+
+class SecretExistsError(DatasetError):
+    """There is a secret already where a new one was to be written."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,16 +65,26 @@ class Secret:
         return cls(secrets.token_bytes(_BYTES))
 
     @classmethod
-    def load_or_create(cls, path: Path) -> Secret:
-        """Read the secret from a file, or make the file (readable by its owner only) if there is none."""
+    def load(cls, path: Path) -> Secret:
+        """Read the secret from a file that only its owner, or a group of its keepers, may read."""
         try:
-            text = path.read_bytes().strip()
+            with path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                text = file.read(1 << 12).strip()
         except FileNotFoundError:
-            return cls._create(path)
+            raise SecretMissingError(
+                f"The secret file {path} is missing, and without it every table would be perturbed anew; "
+                "restore it from a backup."
+            ) from None
         except OSError as error:
             raise DatasetError(
                 f"The secret file {path} cannot be read: {error.strerror}."
             ) from None
+        if mode & 0o027:
+            raise DatasetError(
+                f"The secret file {path} is open to others, who could undo the protection of every table; "
+                f"close it with 'chmod 600 {path}', and think of 'lustrum secret rotate' if others had access."
+            )
         if not re.fullmatch(rb"[0-9a-fA-F]{%d}" % (2 * _BYTES), text):
             raise DatasetError(
                 f"The secret file {path} is damaged; it must hold 64 hexadecimal digits. Restore it "
@@ -65,32 +92,32 @@ class Secret:
             )
         return cls(bytes.fromhex(text.decode("ascii")))
 
-    @classmethod
-    def _create(cls, path: Path) -> Secret:
-        secret = cls.random()
+    def write(self, path: Path) -> None:
+        """Write the secret to a new file, whole and durable, readable by its owner only."""
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return cls._write(path, secret)
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(self.value.hex() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, path)  # fails if another process was faster, whose secret then holds
+            sync(path.parent)
+        except FileExistsError:
+            raise SecretExistsError(f"There is a secret in {path} already.") from None
         except OSError as error:
             raise DatasetError(
                 f"The secret for record keys could not be written to {path}: {error.strerror}."
             ) from None
-
-    @classmethod
-    def _write(cls, path: Path, secret: Secret) -> Secret:
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secret.value.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # fails if another process was faster, whose secret then holds
-        except FileExistsError:
-            return cls.load_or_create(path)
         finally:
-            draft.unlink()
-        return secret
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the secret without telling anything of it."""
+        return self.derive("lustrum fingerprint").hex()
 
     def derive(self, purpose: str) -> bytes:
         """A 16-byte key for one purpose, from which neither the secret nor another key follows."""

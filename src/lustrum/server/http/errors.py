@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
+from lustrum.model.errors import NotReadyError
 from lustrum.model.text import say
 from lustrum.server.http.problems import MEDIA_TYPE, Problem, ProblemError
 from lustrum.server.http.templating import Pages
@@ -24,6 +25,7 @@ __all__ = ["incident", "install", "is_machine", "where_it_happened"]
 log = logging.getLogger("lustrum.server")
 
 UNAVAILABLE = say("This dataset cannot be asked about at the moment; please try again later.")
+CHECKING = say("This dataset is being checked and can be asked about soon; please try again.")
 _SENTENCES = {
     400: say("The request could not be read."),
     404: say("There is nothing at this address."),
@@ -50,8 +52,13 @@ def install(app: FastAPI, pages: Pages) -> None:
     @app.exception_handler(PolicyError)
     @app.exception_handler(DescriptionError)
     def _agency(request: Request, error: Exception) -> Response:
-        log.error("unavailable: %s", where_it_happened(error))
+        # The sentences of these errors name files and keys of the agency, never anything of the data.
+        log.error("unavailable: %s", error)
         return respond(request, Problem.of_status(503, UNAVAILABLE))
+
+    @app.exception_handler(NotReadyError)
+    def _not_ready(request: Request, error: NotReadyError) -> Response:
+        return respond(request, Problem.of_status(503, CHECKING, retry=5))
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:

@@ -18,6 +18,16 @@ def health() -> dict[str, str]:
 
 @router.get("/health/ready")
 def ready(request: Request) -> JSONResponse:
-    """Whether questions are answered: after the warm-up, and until the server shuts down."""
-    good = bool(request.app.state.ready)
-    return JSONResponse({"status": "ready" if good else "not ready"}, 200 if good else 503)
+    """Whether questions are answered: after the warm-up, until the server shuts down, and about which datasets.
+
+    One dataset that is damaged does not make the server unready, for it answers about the others.
+    """
+    if not request.app.state.ready:
+        return JSONResponse({"status": "not ready"}, 503)
+    states = request.app.state.questions.service.states()
+    if all(state == "ready" for state in states.values()):
+        return JSONResponse({"status": "ready", "datasets": states})
+    some = any(state == "ready" for state in states.values())
+    return JSONResponse(
+        {"status": "degraded" if some else "not ready", "datasets": states}, 200 if some else 503
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from lustrum.model import Axis, Dataset, TableQuery
+from lustrum.model import Axis, Dataset, DatasetError, PolicyError, TableQuery
 from lustrum.release import TableService
 from lustrum.server.http.errors import where_it_happened
 
@@ -21,7 +21,9 @@ def warm_up(service: TableService) -> None:
             query = _small(service.dataset(name))
             service.answer(query)
             service.answer(replace(query, by=query.by[:1]))
-        except Exception as error:
+        except (DatasetError, PolicyError) as error:
+            log.error("dataset %s is not served: %s", name, error)
+        except Exception as error:  # its text may hold data
             log.error("warm-up failed: %s", where_it_happened(error))
 
 

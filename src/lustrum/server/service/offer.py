@@ -10,7 +10,6 @@ from lustrum.model import Dataset, Level, LustrumError, TableQuery, Variable
 from lustrum.model.text import say, say_many
 from lustrum.policy import Policy, Rules
 from lustrum.release import TableService
-from lustrum.server.http.errors import where_it_happened
 from lustrum.server.http.problems import not_found
 
 __all__ = ["Choice", "Offer", "Withheld", "catalogue", "find", "fitted", "offered_levels"]
@@ -241,7 +240,7 @@ def catalogue(service: TableService) -> tuple[Dataset, ...]:
             service.policy(name)
             found.append(service.dataset(name))
         except LustrumError as error:
-            log.error("dataset left out: %s", where_it_happened(error))
+            log.error("dataset left out: %s", error)
     return tuple(found)
 
 

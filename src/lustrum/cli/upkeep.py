@@ -1,0 +1,54 @@
+"""Care for a data folder: a new secret, an upgrade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lustrum.model import InputError, LustrumError
+from lustrum.release import TableService
+from lustrum.tabulate import Store
+from lustrum.tabulate.store.rotate import rotate
+from lustrum.tabulate.store.secret_files import NEXT
+from lustrum.tabulate.store.upgrade import upgrade
+
+__all__ = ["rotate_secret", "upgrade_folder"]
+
+RISKS = (
+    "A new secret gives every record a new key, so every table is perturbed a second time. Readers who kept "
+    "earlier tables can compare the two: the more often a number is perturbed anew, the closer they come to "
+    "the true one. Rotate only if the old secret is lost or known to others, and make a backup first."
+)
+
+
+def rotate_secret(data: Path, console: Console, *, yes: bool) -> None:
+    """Say what a rotation risks, ask, and rotate."""
+    store = Store(data)
+    if not store.names():
+        raise InputError(f"There is no dataset in {data}, so there is no secret to rotate.")
+    console.print(Text(RISKS))
+    if (data / NEXT).exists():
+        console.print(Text("An earlier rotation was stopped; it goes on where it stopped."))
+    if not yes and not typer.confirm("Rotate the secret now?"):
+        raise InputError("Nothing was changed.")
+    changed = rotate(store, lambda name: console.print(Text(f"  new keys for {name} ...")))
+    console.print(Text(f"{len(changed)} datasets have new keys; back up {data} now."))
+
+
+def upgrade_folder(data: Path, console: Console) -> None:
+    """Upgrade datasets, and say which policies need a hand."""
+    store = Store(data)
+    done = upgrade(store)
+    for name in done:
+        console.print(Text(f"{name} was brought to the present format."))
+    service = TableService(data)
+    for name in service.names():
+        try:
+            service.policy(name)
+        except LustrumError as error:
+            console.print(Text(f"Note well: {error}", style="yellow"))
+    if not done:
+        console.print(Text("All datasets are of the present format."))

@@ -1,0 +1,6 @@
+"""Datasets on disk: written whole, checked when they are opened, replaced as a whole or not at all."""
+
+from lustrum.tabulate.store.embedded import EmbeddedEngine
+from lustrum.tabulate.store.folder import Store
+
+__all__ = ["EmbeddedEngine", "Store"]

@@ -1,0 +1,238 @@
+"""A folder of datasets.
+
+::
+
+    <root>/record-keys.secret            the agency's secret, readable by its owner only
+    <root>/<dataset>/current             one line: the version in force
+    <root>/<dataset>/<version>/dataset.json   description, rows, sizes and digests of the files
+    <root>/<dataset>/<version>/records.arrow  dictionary-coded variables, numbers, identifiers
+    <root>/<dataset>/<version>/keys.arrow     record keys, readable by their owner only
+
+A new version is written beside the old one and put in force by renaming ``current``, so that a crash
+leaves the old dataset or the new one, never half of either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustrum.durable import sync, write_whole
+from lustrum.model import Dataset, DatasetError, DescriptionError
+from lustrum.model.errors import choices
+from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.store import secret_files
+from lustrum.tabulate.store.embedded import EmbeddedEngine
+from lustrum.tabulate.store.files import VersionFiles
+from lustrum.tabulate.store.manifest import VERSION, read_manifest, version_of
+from lustrum.tabulate.store.writer import Writer
+
+__all__ = ["LEFTOVER", "Store"]
+
+_CURRENT = "current"
+_LOCK = ".lock"
+_LONGEST = 64  # bytes of the file that names the version in force
+LEFTOVER = re.compile(rf"(?:{VERSION.pattern}|v[0-9a-f]{{16}}\.part|\.current\.\w+(?:\.part)?)")
+"""What a dataset's folder may hold beside the version in force, left by an ingest that was stopped."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of datasets."""
+
+    root: Path
+
+    def names(self) -> list[str]:
+        """The datasets that are there."""
+        if not self.root.is_dir():
+            return []
+        return sorted(p.parent.name for p in self.root.glob(f"*/{_CURRENT}"))
+
+    def version(self, name: str) -> str:
+        """The version of a dataset that is in force."""
+        path = self.root / name / _CURRENT
+        try:
+            with path.open("rb") as file:
+                text = file.read(_LONGEST)
+        except (FileNotFoundError, NotADirectoryError):
+            raise DatasetError(
+                f"There is no dataset {name!r} in {self.root}; {choices(name, self.names())}."
+            ) from None
+        except OSError as error:
+            raise DatasetError(f"{path} cannot be read: {error.strerror}.") from None
+        version = text.decode("ascii", "replace").removesuffix("\n")
+        if not text.endswith(b"\n") or not VERSION.fullmatch(version):
+            raise DatasetError(
+                f"{path} is damaged: it does not name a version in its own folder; ingest {name!r} again."
+            )
+        return version
+
+    def look(self, name: str) -> VersionFiles:
+        """The files of the version in force, not yet checked, for the secret that they were made with."""
+        version = self.version(name)
+        try:
+            files = VersionFiles(self.root / name / version)
+        except DatasetError:
+            if self.version(name) == version:
+                raise
+            return self.look(name)  # it was replaced between the two looks
+        try:
+            self.secret_of(files.manifest.secret)
+        except BaseException:
+            files.close()
+            raise
+        return files
+
+    def open(self, name: str, workers: int | None = None) -> EmbeddedEngine:
+        """Check the version in force, byte by byte, and open it."""
+        files = self.look(name)
+        try:
+            files.check()
+            return EmbeddedEngine(files, workers)
+        except BaseException:
+            files.close()
+            raise
+
+    def secret_of(self, fingerprint: str) -> Secret:
+        """The secret that a dataset was made with; refused where it is missing or another one."""
+        return secret_files.find(self.root, fingerprint)
+
+    @property
+    def secret(self) -> Secret:
+        """The agency's secret for new records, made on first use and only where no dataset exists."""
+        return secret_files.for_writing(self.root, self._used())
+
+    def _used(self) -> list[str]:
+        """The fingerprints of the secrets behind the datasets, as far as they can be read."""
+        found = []
+        for name in self.names():
+            with contextlib.suppress(DatasetError):
+                found.append(read_manifest(self.root / name / self.version(name)).secret)
+        if not (self.root / secret_files.SECRET).exists():
+            # A version nobody can read, or that nothing names as in force, still has its secret somewhere.
+            found += ["unknown" for path in self.root.glob("*/v*") if VERSION.fullmatch(path.name)]
+        return found
+
+    def _for_writing(self, secret: Secret | None) -> Secret:
+        if secret is None:
+            return self.secret
+        secret_files.adopt(self.root, secret, self._used())
+        return secret
+
+    @contextlib.contextmanager
+    def replace(self, dataset: Dataset, secret: Secret | None = None) -> Iterator[Writer]:
+        """Write a new version and put it in force at the end; an exception leaves the old one.
+
+        A secret that is given becomes that of the folder, and is refused where the folder has another one.
+        """
+        _check_described(dataset)
+        home = self.root / dataset.name
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatasetError(f"{self.root} cannot be made: {error.strerror}.") from None
+        with self.shared():
+            used = self._for_writing(secret)
+            try:
+                home.mkdir(exist_ok=True)
+            except OSError as error:
+                raise DatasetError(f"{home} cannot be made: {error.strerror}.") from None
+            with self.alone(dataset.name), self.new_version(dataset.name) as folder:
+                with contextlib.closing(Writer(folder, dataset, used)) as writer:
+                    yield writer
+                    manifest = writer.finish()
+                self.publish(dataset.name, folder, manifest)
+
+    @contextlib.contextmanager
+    def new_version(self, name: str) -> Iterator[Path]:
+        """A folder for a version that is being made; what is left of it is removed at the end."""
+        home = self.root / name
+        folder = home / f"v{secrets.token_hex(8)}.part"
+        try:
+            folder.mkdir(mode=0o700)  # microdata are for their keeper only
+            yield folder
+        except OSError as error:
+            raise DatasetError(
+                f"Dataset {name!r} could not be written to {home}: "
+                f"{error.strerror or error}; the earlier data, if any, are as they were."
+            ) from None
+        finally:
+            self._clean(home)
+
+    def publish(self, name: str, folder: Path, manifest: bytes) -> None:
+        """Put a finished version in force."""
+        home, version = self.root / name, version_of(manifest)
+        folder.rename(home / version)
+        sync(home)
+        write_whole(home / _CURRENT, f"{version}\n".encode())
+
+    def _clean(self, home: Path) -> None:
+        """Remove all versions but the one in force; who has an old one open keeps it until they close."""
+        try:
+            kept = self.version(home.name)
+        except DatasetError:
+            kept = None  # nobody knows which one is in force, so no whole version is removed
+        with contextlib.suppress(OSError):
+            for path in home.iterdir():
+                whole = VERSION.fullmatch(path.name)
+                if path.name == kept or (whole and kept is None):
+                    continue
+                if LEFTOVER.fullmatch(path.name):
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Keep other writers away from a dataset; a crash lets go too."""
+        with _locked(self.root / name, fcntl.LOCK_EX):
+            yield
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Keep a rotation of the secret, or a restore, away while datasets are written."""
+        with _locked(self.root, fcntl.LOCK_SH):
+            yield
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep all other writers away from the whole folder."""
+        with _locked(self.root, fcntl.LOCK_EX):
+            yield
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    try:
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be written to: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(handle, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatasetError(
+                f"Another process is writing to {folder}; wait until it is done."
+            ) from None
+        except OSError as error:
+            raise DatasetError(f"{folder} cannot be locked: {error.strerror}.") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check_described(dataset: Dataset) -> None:
+    try:
+        kept = Dataset.from_mapping(dataset.source)
+    except DescriptionError:
+        kept = None
+    if kept != dataset:
+        raise DescriptionError(
+            f"Dataset {dataset.name!r} does not come from its description, which is kept beside the "
+            "records; make it with Dataset.from_mapping or read_description."
+        )

@@ -1,0 +1,107 @@
+"""From the first format of the store to the present one: digests and the fingerprint of the secret are added.
+
+The first format has no digests, so what it holds is checked in other ways: sizes, Arrow's own validation,
+codes against code lists, and every record key against the secret. The files stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.model import Dataset, DatasetError
+from lustrum.model.errors import LustrumError
+from lustrum.tabulate.keys import KEY_VERSION, Secret, record_keys
+from lustrum.tabulate.store.digest import digest_of
+from lustrum.tabulate.store.folder import Store
+from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
+from lustrum.tabulate.store.secret_files import SECRET
+from lustrum.tabulate.store.writer import record_schema, write_manifest
+
+__all__ = ["upgrade"]
+
+
+def upgrade(store: Store) -> list[str]:
+    """Bring every dataset of the first format to the present one; gives their names."""
+    with store.exclusive():
+        old = [name for name in store.names() if _is_first(store.root / name / store.version(name))]
+        if not old:
+            return []
+        secret = Secret.load(store.root / SECRET)
+        for name in old:
+            with store.alone(name):
+                _upgrade(store, name, secret)
+    return old
+
+
+def _is_first(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / MANIFEST).read_bytes()).get("format") == 1)
+    except (OSError, ValueError, AttributeError):
+        return False  # damaged, which is for opening to say
+
+
+def _upgrade(store: Store, name: str, secret: Secret) -> None:
+    folder = store.root / name / store.version(name)
+    try:
+        words: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+        dataset, rows = Dataset.from_mapping(words["description"]), int(words["rows"])
+        sizes = words["bytes"]
+        same = {n: (folder / n).stat().st_size == sizes[n] for n in (RECORDS, KEYS)}
+        if words["key_version"] != KEY_VERSION or not all(same.values()):
+            raise ValueError("other sizes")
+        _check(folder, dataset, rows, secret)
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be read: {error.strerror}.") from None
+    except (LustrumError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(f"The dataset in {folder} is damaged; ingest it again.") from None
+    with store.new_version(name) as made:
+        files = {}
+        for file in (RECORDS, KEYS):
+            os.link(folder / file, made / file)
+            (made / file).chmod(0o600)
+            handle = os.open(made / file, os.O_RDONLY)
+            try:
+                files[file] = FileMark(os.fstat(handle).st_size, digest_of(handle))
+            finally:
+                os.close(handle)
+        manifest = Manifest(rows, files, secret.fingerprint, words["description"]).to_bytes()
+        write_manifest(made, manifest)
+        store.publish(name, made, manifest)
+
+
+def _check(folder: Path, dataset: Dataset, rows: int, secret: Secret) -> None:
+    """Refuse records that are not those of the description, and keys that are not those of the secret."""
+    with pa.OSFile(str(folder / RECORDS)) as one, pa.OSFile(str(folder / KEYS)) as two:
+        records, keys = pa.ipc.open_file(one), pa.ipc.open_file(two)
+        if records.schema != record_schema(dataset) or keys.schema.types != [pa.uint64()]:
+            raise ValueError("other columns")
+        first = 1
+        for i in range(records.num_record_batches):
+            batch, own = records.get_batch(i), keys.get_batch(i)
+            batch.validate(full=True)  # also that every code is in its code list
+            own.validate(full=True)
+            for variable in dataset.variables:
+                if tuple(batch.column(variable.name).dictionary.to_pylist()) != variable.codes:
+                    raise ValueError("other codes")
+            identity = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+            if dataset.record_id is not None:
+                ids = batch.column(dataset.record_id).to_numpy(zero_copy_only=True)
+                identity = ids.astype(np.uint64)
+            if not np.array_equal(
+                record_keys(secret, dataset.name, identity), own.column(0).to_numpy()
+            ):
+                raise DatasetError(
+                    f"The dataset in {folder} was made with another secret, or is damaged; restore the secret "
+                    "from a backup, or ingest the dataset again."
+                )
+            first += batch.num_rows
+        if first - 1 != rows:
+            raise ValueError("other rows")

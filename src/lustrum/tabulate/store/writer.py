@@ -1,0 +1,130 @@
+"""Writing a version: records and keys with their digests, the manifest last."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lustrum.durable import sync
+from lustrum.model import Dataset
+from lustrum.tabulate.encode import Chunk
+from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.store.digest import HashedFile
+from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
+
+__all__ = ["KeyWriter", "Writer", "new_file"]
+
+
+class Writer:
+    """Writes chunks to a version's files; ``secret`` is the one behind their keys."""
+
+    def __init__(self, folder: Path, dataset: Dataset, secret: Secret) -> None:
+        self.secret = secret
+        self._folder = folder
+        self._dataset = dataset
+        self._rows = 0
+        self._schema = record_schema(dataset)
+        self._file = new_file(folder / RECORDS)
+        try:
+            self._keys = KeyWriter(folder)
+        except BaseException:
+            self._file.close()
+            raise
+        self._records = pa.ipc.new_file(self._file, self._schema)
+
+    def write(self, chunk: Chunk) -> None:
+        """Append records."""
+        arrays: list[pa.Array] = []
+        for v in self._dataset.variables:
+            field_type = self._schema.field(v.name).type
+            arrays.append(
+                pa.DictionaryArray.from_arrays(
+                    pa.array(chunk.codes[v.name], field_type.index_type), pa.array(v.codes)
+                )
+            )
+        for name in (
+            *(m.name for m in self._dataset.measures),
+            *(w.name for w in self._dataset.weights),
+        ):
+            arrays.append(pa.array(chunk.numbers[name], pa.int64()))
+        for name in self._dataset.id_columns:
+            arrays.append(pa.array(chunk.ids[name], pa.int64()))
+        self._records.write_batch(pa.record_batch(arrays, schema=self._schema))
+        assert chunk.keys is not None
+        self._keys.write(chunk.keys)
+        self._rows += chunk.rows
+
+    def close(self) -> None:
+        """Let go of the files, finished or not."""
+        self._file.close()
+        self._keys.close()
+
+    def finish(self) -> bytes:
+        """Finish the files and write the manifest last; gives the manifest."""
+        self._records.close()
+        self._file.sync()
+        files = {
+            RECORDS: FileMark(self._file.size, self._file.digest),
+            KEYS: self._keys.finish(),
+        }
+        self.close()
+        known = self.secret.fingerprint
+        manifest = Manifest(self._rows, files, known, self._dataset.source).to_bytes()
+        write_manifest(self._folder, manifest)
+        return manifest
+
+
+class KeyWriter:
+    """Writes the record keys of a version, batch by batch like the records."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = new_file(folder / KEYS)
+        self._writer = pa.ipc.new_file(self._file, pa.schema([("key", pa.uint64())]))
+
+    def write(self, keys: npt.NDArray[np.uint64]) -> None:
+        """Append keys."""
+        self._writer.write_batch(pa.record_batch([pa.array(keys, pa.uint64())], names=["key"]))
+
+    def close(self) -> None:
+        """Let go of the file, finished or not."""
+        self._file.close()
+
+    def finish(self) -> FileMark:
+        """Finish the file."""
+        self._writer.close()
+        self._file.sync()
+        self._file.close()
+        return FileMark(self._file.size, self._file.digest)
+
+
+def new_file(path: Path) -> HashedFile:
+    """A new file that only its owner may read: records and keys are confidential."""
+    return HashedFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def write_manifest(folder: Path, manifest: bytes) -> None:
+    """Write the manifest, and make the names in the folder durable."""
+    file = new_file(folder / MANIFEST)
+    try:
+        file.write(manifest)
+        file.sync()
+    finally:
+        file.close()
+    sync(folder)
+
+
+def record_schema(dataset: Dataset) -> pa.Schema:
+    """The columns of a dataset as they are kept."""
+    fields = []
+    for v in dataset.variables:
+        index = pa.uint8() if len(v.codes) <= 1 << 8 else pa.uint16()
+        if len(v.codes) > 1 << 16:
+            index = pa.uint32()
+        fields.append(pa.field(v.name, pa.dictionary(index, pa.string())))
+    numbers = [*(m.name for m in dataset.measures), *(w.name for w in dataset.weights)]
+    fields += [pa.field(name, pa.int64()) for name in (*numbers, *dataset.id_columns)]
+    return pa.schema(fields)
