@@ -212,7 +212,10 @@ def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) ->
     assert outside.get("/health/ready").status_code == 503
     assert outside.get("/health").status_code == 200
     with TestClient(app) as client:
-        assert client.get("/health/ready").json() == {"status": "ready"}
+        assert client.get("/health/ready").json() == {
+            "status": "ready",
+            "datasets": {"businesses": "ready", "demo": "ready"},
+        }
     assert outside.get("/health/ready").status_code == 503
 
 
