@@ -8,6 +8,7 @@ count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`l
 relate     :mod:`lustrum.structure`: which cells add up to which
 protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
+compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
 decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.TableService` which answers or refuses
 =========  ================================================================================
 """
@@ -32,6 +33,7 @@ from lustrum.model import (
 
 if TYPE_CHECKING:
     from lustrum import policy, protect, release, risk, structure, tabulate, utility
+    from lustrum.rumap import best, rumap
 
 __all__ = [
     "Axis",
@@ -44,20 +46,24 @@ __all__ = [
     "Table",
     "TableQuery",
     "__version__",
+    "best",
     "policy",
     "protect",
     "release",
     "risk",
+    "rumap",
     "structure",
     "tabulate",
     "utility",
 ]
 
-_ROOMS = ("policy", "protect", "release", "risk", "structure", "tabulate", "utility")
+_ROOMS = ("policy", "protect", "release", "risk", "rumap", "structure", "tabulate", "utility")
 
 
 def __getattr__(name: str) -> object:
     """Rooms are imported when they are first used, so that ``import lustrum`` stays fast."""
     if name in _ROOMS:
         return importlib.import_module(f"lustrum.{name}")
+    if name == "best":
+        return importlib.import_module("lustrum.rumap").best
     raise AttributeError(f"module 'lustrum' has no attribute {name!r}")

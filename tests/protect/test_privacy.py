@@ -344,3 +344,31 @@ def test_wrong_budgets_are_one_sentence() -> None:
         epsilon_of_rho(0.1, 1.0)
     with pytest.raises(InputError, match="above 0"):
         rho_of(0.0, 1e-6)
+
+
+def test_a_rehearsal_can_be_repeated_and_follows_the_channel() -> None:
+    """50,000 rehearsed cells against the exact channel; chi-square beyond its 1e-6 quantile fails."""
+    table = Table.from_counts(np.full(50_000, 7))
+    for method in (
+        DifferentialPrivacy(epsilon=1.0, post="none"),
+        DifferentialPrivacy(mechanism="gaussian", rho=0.5, post="none"),
+    ):
+        first, second = (method.rehearse(table, np.random.default_rng(4)) for _ in range(2))
+        assert np.array_equal(first.published, second.published)
+        assert "must not be published" in first.notes[0]
+        assert first.channel is not None
+        rows = first.channel.transitions(np.array([7]))
+        wanted = dict(zip(rows.published.tolist(), rows.probability.tolist(), strict=True))
+        values = [v for v, p in wanted.items() if p * 50_000 > 20]
+        seen = np.array([(first.published == v).sum() for v in values])
+        expected = np.array([wanted[v] for v in values]) * 50_000
+        statistic = ((seen - expected) ** 2 / expected).sum()
+        assert statistic < stats.chi2.ppf(1 - 1e-6, len(values))
+
+
+def test_a_split_budget_adds_up_to_the_whole() -> None:
+    assert DifferentialPrivacy(epsilon=1.0).split(4).cost.epsilon == 0.25
+    whole = DifferentialPrivacy(mechanism="gaussian", epsilon=1.0, delta=1e-6)
+    part = whole.split(5)
+    assert part.rho is not None
+    assert 5 * part.rho == pytest.approx(whole.cost.rho)

@@ -18,7 +18,7 @@ from lustrum.model import InputError
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["DiscreteNoiseChannel", "Measured", "measure", "opendp"]
+__all__ = ["DiscreteNoiseChannel", "Measured", "measure", "opendp", "rehearsed"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -110,3 +110,25 @@ def measure(values: Ints, mechanism: str, cells: int, records: int, cost: float)
         noise = make(domain, metric, scale=scale)
     drawn = np.array(noise(values.ravel().tolist()), dtype=np.int64)
     return Measured(drawn.reshape(values.shape), scale)
+
+
+def rehearsed(
+    values: Ints,
+    mechanism: str,
+    cells: int,
+    records: int,
+    cost: float,
+    rng: np.random.Generator,
+) -> Measured:
+    """The same noise from an ordinary generator, to study the method; never for publication.
+
+    An ordinary generator can be repeated, which a study needs and a release must not allow.
+    """
+    if mechanism == "laplace":
+        scale = records * cells / cost
+    else:
+        scale = records * math.sqrt(cells) / math.sqrt(2 * cost)
+    first, chances = DiscreteNoiseChannel(mechanism, scale).steps(0)
+    ends = np.cumsum(chances)
+    steps = np.searchsorted(ends, rng.random(values.shape) * ends[-1], side="right")
+    return Measured(values + first + np.minimum(steps, chances.size - 1), scale)

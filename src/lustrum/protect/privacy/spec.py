@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +16,13 @@ from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.consistent import consistent_counts
-from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel, measure, opendp
+from lustrum.protect.privacy.mechanism import (
+    DiscreteNoiseChannel,
+    Measured,
+    measure,
+    opendp,
+    rehearsed,
+)
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 from lustrum.structure import UNBOUNDED
 
@@ -100,24 +107,47 @@ class DifferentialPrivacy:
         budget: Budget | None = None,
     ) -> Release:
         """Add noise to a table of counts; a budget is charged before anything is drawn."""
-        counts = whole_counts(table, "Differential privacy")
+        whole_counts(table, "Differential privacy")
         if rng is not None:
             raise InputError(
                 "Differential privacy takes no random generator: its noise comes from OpenDP, "
                 "which has no seed."
             )
-        inner = InnerTable.of(table.axes, "Differential privacy")
-        groups = self._groups(inner)
+        self._groups(InnerTable.of(table.axes, "Differential privacy"))
         opendp()
-        cost = self.cost
         if budget is not None:
-            budget.spend(cost, " x ".join(a.name for a in table.axes) or "everybody")
+            budget.spend(self.cost, " x ".join(a.name for a in table.axes) or "everybody")
+        return self._drawn(table, measure)
+
+    def rehearse(self, table: Table, rng: np.random.Generator) -> Release:
+        """The same release with noise from a generator that can be repeated: for studies, never to publish."""
+
+        def draw(values: Ints, mechanism: str, cells: int, records: int, cost: float) -> Measured:
+            return rehearsed(values, mechanism, cells, records, cost, rng)
+
+        notes = ("A rehearsal: its noise can be repeated, so these numbers must not be published.",)
+        return replace(self._drawn(table, draw), notes=notes)
+
+    def split(self, questions: int) -> DifferentialPrivacy:
+        """The same method with its cost shared evenly by so many questions."""
+        if self.rho is None and self.mechanism == "gaussian":
+            # Costs add up in rho, not in epsilon and delta.
+            rho = self.cost.rho or 0.0
+            return replace(self, epsilon=None, delta=None, rho=rho / questions)
+        if self.rho is not None:
+            return replace(self, rho=self.rho / questions)
+        return replace(self, epsilon=(self.epsilon or 0.0) / questions)
+
+    def _drawn(self, table: Table, draw: Callable[..., Measured]) -> Release:
+        counts = whole_counts(table, "Differential privacy")
+        inner = InnerTable.of(table.axes, "Differential privacy")
+        cost = self.cost
         total = cost.epsilon if cost.epsilon is not None else cost.rho
         noisy, scale = np.zeros(table.shape, dtype=np.int64), np.ones(table.shape)
         seen, scales = np.zeros(table.shape, dtype=np.bool_), []
-        for cells, share in groups:
+        for cells, share in self._groups(inner):
             most = int(inner.holders(cells).max(initial=1))
-            found = measure(counts[cells], self.mechanism, most, self.records, share * (total or 0))
+            found = draw(counts[cells], self.mechanism, most, self.records, share * (total or 0))
             noisy[cells], scale[cells] = found.values, found.scale
             seen |= cells
             scales.append(found.scale)

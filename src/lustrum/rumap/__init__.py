@@ -1,0 +1,70 @@
+"""Risk-utility maps: compare methods on the same tables against the same attacker, and choose one.
+
+==============================================  ====================================================
+:func:`rumap`                                   every method on every table, as points of one map
+:func:`grid`, :func:`default_methods`           the methods: parameter grids, a set to begin with
+:class:`Cube`, :class:`View`, :class:`Records`  tables of one hypercube, or of records
+:class:`BeforeCounting`                         a method that protects the hypercube
+:func:`best`, :func:`decide`                    the choice: under a limit of risk, or by losses
+:func:`series`, :func:`series_map`              the risk after k overlapping questions
+:mod:`~lustrum.rumap.charts`                    maps and tables as Vega-Lite charts
+:mod:`~lustrum.rumap.report`                    a report for a board
+==============================================  ====================================================
+
+The room can be called: ``lustrum.rumap(table)`` is :func:`rumap`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from lustrum.rumap.cache import Cache
+from lustrum.rumap.cases import Cases, Cube, Records, Tables, View
+from lustrum.rumap.choose import Choice, best, decide
+from lustrum.rumap.frontier import dominated_area, frontier
+from lustrum.rumap.grids import BeforeCounting, default_methods, grid
+from lustrum.rumap.map import RUMap, growing_map, rumap, sweep_of
+from lustrum.rumap.measures import Measures
+from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.series import Question, SeriesMap, series, series_map
+
+__all__ = [
+    "BeforeCounting",
+    "Cache",
+    "Cases",
+    "Choice",
+    "Cube",
+    "Draw",
+    "Measures",
+    "Point",
+    "Question",
+    "RUMap",
+    "Records",
+    "SeriesMap",
+    "Tables",
+    "View",
+    "best",
+    "decide",
+    "default_methods",
+    "dominated_area",
+    "frontier",
+    "grid",
+    "growing_map",
+    "rumap",
+    "series",
+    "series_map",
+    "sweep_of",
+]
+
+
+class _Room(ModuleType):
+    """The room as a function: a package and a function of one name would hide each other."""
+
+    def __call__(self, *args: Any, **options: Any) -> RUMap:
+        """See :func:`rumap`."""
+        return rumap(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Room

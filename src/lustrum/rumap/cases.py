@@ -1,0 +1,251 @@
+"""The tables of a map, and where they come from: each by itself, a hypercube, or records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.model.errors import choices
+from lustrum.protect.method import released
+from lustrum.rumap.grids import BeforeCounting, MapMethod
+from lustrum.structure import UNBOUNDED
+
+if TYPE_CHECKING:
+    from lustrum.tabulate import KernelEngine
+
+__all__ = ["Cases", "Cube", "Records", "Tables", "View", "cases_of", "digest"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class Cases(Protocol):
+    """Named tables, and what a method makes of them in one go."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The true tables by name."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What tells these tables and their source apart from others; it stays with the agency."""
+        ...
+
+    def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
+        """All tables, protected by one draw of a method."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Tables that are protected one by one."""
+
+    tables: Mapping[str, Table]
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of all tables."""
+        return _joined(f"{name} {digest(table)}" for name, table in self.tables.items())
+
+    def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
+        """Each table by itself, with chance of its own."""
+        parts = zip(self.tables.items(), rng.spawn(len(self.tables)), strict=True)
+        return {name: protected(method, table, own) for (name, table), own in parts}
+
+
+@dataclass(frozen=True)
+class View:
+    """A table of a hypercube: the variables that span it, and the categories that are selected."""
+
+    by: tuple[str, ...]
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Tables added up from one hypercube, which methods can protect before anything is counted.
+
+    >>> cube = Table.from_counts([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], names=["a", "b", "c"])
+    >>> Cube(cube, {"t": View(("b",), {"a": ("2",)})}).tables["t"].values.tolist()
+    [11, 15]
+    """
+
+    cube: Table
+    views: Mapping[str, View]
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The true tables."""
+        return {name: self._table(view) for name, view in self.views.items()}
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the hypercube and of what is counted from it."""
+        views = [f"{name} {view.by} {dict(view.where)}" for name, view in self.views.items()]
+        return _joined([digest(self.cube), *views])
+
+    def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
+        """The tables of the protected hypercube; any other method protects each table by itself."""
+        if not isinstance(method, BeforeCounting):
+            return Tables(self.tables).protect(method, rng)
+        parts = self._parts(method.within)
+        made = [protected(method.method, part, rng) for part in parts]
+        if not all(bool(m.shown.all()) for m in made):
+            raise InputError(
+                f"The method {method.method.name!r} leaves suppressed cells, from which no table can be "
+                "added up."
+            )
+        axis = self._axis(method.within) if method.within else 0
+
+        def joined(arrays: Sequence[Ints]) -> Ints:
+            return arrays[0] if len(arrays) == 1 else np.concatenate(list(arrays), axis=axis)
+
+        shown = joined([m.published for m in made])
+        return {
+            name: self._release(view, method, shown, made[0]) for name, view in self.views.items()
+        }
+
+    def _release(self, view: View, method: MapMethod, shown: Ints, made: Release) -> Release:
+        table = self._table(view)
+        return released(
+            table,
+            method,
+            self._summed(view, shown),
+            # The paper of 2015 judges a table by the channel of the hypercube (section 5.2).
+            channel=made.channel,
+            low=np.zeros(table.shape, dtype=np.int64),
+            high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+        )
+
+    def _parts(self, within: str) -> list[Table]:
+        if not within:
+            return [self.cube]
+        axis = self._axis(within)
+        every = [np.arange(n) for n in self.cube.shape]
+        return [
+            self.cube.take([*every[:axis], np.array([i]), *every[axis + 1 :]])
+            for i in range(self.cube.shape[axis])
+        ]
+
+    def _axis(self, name: str) -> int:
+        known = [axis.name for axis in self.cube.axes]
+        if name not in known:
+            raise InputError(f"The hypercube has no variable {name!r}; {choices(name, known)}.")
+        return known.index(name)
+
+    def _table(self, view: View) -> Table:
+        axes = tuple(self.cube.axes[self._axis(name)] for name in view.by)
+        keys = self.cube.keys
+        values = self._summed(view, self.cube.values)
+        return Table(
+            axes=axes,
+            values=values,
+            contributors=values,
+            keys=None if keys is None else self._summed(view, keys),
+            provenance={"query": {"where": dict(view.where)}} if view.where else {},
+        )
+
+    def _summed(self, view: View, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        for name, codes in view.where.items():
+            axis = self._axis(name)
+            known = self.cube.axes[axis].codes
+            for code in codes:
+                if code not in known:
+                    raise InputError(
+                        f"The variable {name!r} has no code {code!r}; {choices(code, known)}."
+                    )
+            array = array.take([known.index(code) for code in codes], axis=axis)
+        order = [self._axis(name) for name in view.by]
+        rest = tuple(i for i in range(array.ndim) if i not in order)
+        summed = array.sum(axis=rest, dtype=array.dtype)
+        left = sorted(order)
+        return np.asarray(summed.transpose([left.index(i) for i in order]))
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Tables counted from records by their questions, which methods for records can protect."""
+
+    engine: KernelEngine
+    queries: Mapping[str, TableQuery]
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The true tables."""
+        return {name: self.engine.tabulate(query) for name, query in self.queries.items()}
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the records and of the questions."""
+        from lustrum.tabulate import records_of
+
+        records = records_of(self.engine)
+        columns = {**records.codes, **records.numbers, **records.ids}
+        parts = [
+            hashlib.sha256(np.ascontiguousarray(c).tobytes()).hexdigest() for c in columns.values()
+        ]
+        return _joined([*columns, *parts, *(f"{n} {q}" for n, q in self.queries.items())])
+
+    def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
+        """Tables of protected records; a method for tables protects each of them by itself."""
+        from lustrum.tabulate import RecordsEngine, records_of
+
+        if not hasattr(method, "apply_records"):
+            return Tables(self.tables).protect(method, rng)
+        changed = RecordsEngine(method.apply_records(records_of(self.engine), rng))
+        return {name: method.publish(changed.tabulate(q)) for name, q in self.queries.items()}
+
+
+def cases_of(tables: Table | Sequence[Table] | Mapping[str, Table] | Cases) -> Cases:
+    """Tables in any of the forms that a map takes, by name.
+
+    >>> list(cases_of([Table.from_counts([1, 2]), Table.from_counts([3, 4])]).tables)
+    ['table 1', 'table 2']
+    """
+    if isinstance(tables, Table):
+        return Tables({"table": tables})
+    if isinstance(tables, Mapping):
+        found = dict(tables)
+    elif isinstance(tables, Sequence):
+        found = {f"table {i}": table for i, table in enumerate(tables, start=1)}
+    else:
+        return tables
+    if not found or not all(isinstance(table, Table) for table in found.values()):
+        raise InputError("A map needs one table or more, each a Table.")
+    return Tables(found)
+
+
+def protected(method: MapMethod, table: Table, rng: np.random.Generator) -> Release:
+    """One draw of a method on one table."""
+    if isinstance(method, BeforeCounting):
+        raise InputError(f"{method.name!r} needs a hypercube; give the tables as a Cube of it.")
+    if hasattr(method, "apply_records") and not hasattr(method, "apply"):
+        raise InputError(f"The method {method.name!r} changes records; give the tables as Records.")
+    if hasattr(method, "rehearse"):
+        release: Release = method.rehearse(table, rng)
+    else:
+        release = method.apply(replace(table, keys=None) if table.keys is not None else table, rng)
+    return release
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def digest(table: Table) -> str:
+    """What tells two tables apart. It follows from true counts and stays with the agency."""
+    h = hashlib.sha256(repr((table.kind, table.decimals, table.shape)).encode())
+    for axis in table.axes:
+        h.update(repr((axis.name, [(c.code, c.members) for c in axis.categories])).encode())
+    for array in (table.values, table.structural):
+        h.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    if table.contributions is not None:
+        h.update(np.ascontiguousarray(table.contributions.value).tobytes())
+    return h.hexdigest()

@@ -1,0 +1,213 @@
+"""The choice of a method: most utility under a limit of risk, or least expected loss.
+
+Under a limit the agency holds the risk down first and then keeps as much utility as it can (Duncan, Fienberg,
+Krishnan, Padman and Roehrig 2001, section 2). A method counts as under the limit only if the upper end of
+its confidence interval is, so that chance in a few draws does not carry a method over the line.
+
+By losses the agency states what a disclosure costs and what it costs not to publish. The expected loss
+``disclosure * risk + withheld * (1 - utility)`` needs no limit (the decision-theoretic view of Duncan and
+Fienberg 1999). The best method lies on the frontier in either case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from lustrum.model import InputError, Table
+from lustrum.rumap.cache import Cache
+from lustrum.rumap.cases import Cases
+from lustrum.rumap.grids import MapMethod
+from lustrum.rumap.map import Over, RUMap, _ordered, sweep_of
+from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.sweep import Progress, Sweep
+
+if TYPE_CHECKING:
+    from lustrum.audit import Attacker
+
+__all__ = ["Choice", "best", "best_of", "decide"]
+
+_FIRST = 2
+"""Draws of every method in the first round of a search by halves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The method chosen, with the evidence: the map, why this one, and why none of the others.
+
+    ``method`` is None where no method is under the limit.
+    """
+
+    method: MapMethod | None
+    point: Point | None
+    map: RUMap
+    over: Over
+    reason: str
+    others: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return f"Choice({'none' if self.point is None else self.point.label})"
+
+    def __str__(self) -> str:
+        return "\n".join([self.reason, *(f"- {label}: {why}" for label, why in self.others)])
+
+
+def best(
+    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
+    max_risk: float,
+    methods: Iterable[MapMethod] | None = None,
+    measures: Sequence[Any] | None = None,
+    attackers: Sequence[Attacker | str] | None = None,
+    *,
+    over: Over = "worst",
+    search: Literal["grid", "halving"] = "grid",
+    replications: int = 10,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: Cache | Path | str | None = None,
+    progress: Progress | None = None,
+) -> Choice:
+    """The method with most utility among those whose risk is at most ``max_risk`` on all tables.
+
+    With ``over="mean"`` the mean over the tables counts instead of the worst. A search by ``halving``
+    measures all methods twice, keeps the better half, doubles the draws, and so on: of a large grid only
+    the few best are drawn ``replications`` times.
+
+    >>> from lustrum.rumap import grid
+    >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
+    >>> methods = grid("conventional-rounding", base=[3, 5, 10]) + grid("none")
+    >>> best(table, 0.25, methods).point.label
+    'conventional-rounding base 3'
+    """
+    if not max_risk >= 0:
+        raise InputError(f"A limit of risk is a number of 0 or more, not {max_risk!r}.")
+    sweep = sweep_of(
+        tables,
+        methods,
+        measures,
+        attackers,
+        replications=replications,
+        seed=seed,
+        workers=workers,
+        cache=cache,
+    )
+    if search == "grid":
+        found = RUMap(sweep, _ordered(d for made in sweep.run(progress) for d in made))
+    elif search == "halving":
+        found = _halved(sweep, max_risk, over, progress)
+    else:
+        raise InputError(f"A search is by 'grid' or 'halving', not {search!r}.")
+    return best_of(found, max_risk, over)
+
+
+def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
+    """The choice from a map that was made already."""
+    sign = found.measures.sign
+    points = [p for p in found.over(over) if not p.is_corner]
+    most = max(p.draws for p in points)
+    safe = [p for p in points if p.risk_range[1] <= max_risk and np.isfinite(p.utility)]
+    # A search by halves leaves methods behind; those have fewer draws and cannot be chosen.
+    ends = [p for p in safe if p.draws == most or p.errors == (0.0, 0.0)]
+    point = max(ends, key=lambda p: (sign * p.utility, -p.risk), default=None)
+    others = tuple(
+        (p.label, _why_not(p, point, max_risk, sign, most)) for p in points if p is not point
+    )
+    if point is None:
+        near = min((p for p in points if np.isfinite(p.risk)), key=lambda p: p.risk, default=None)
+        hint = f" The lowest is {near.risk:.4g}, by {near.label}." if near is not None else ""
+        reason = f"No method keeps the risk at {max_risk:g} or below.{hint}"
+        return Choice(None, None, found, over, reason, others)
+    reason = (
+        f"{point.label} keeps most utility ({point.utility:.4g}) among the methods whose risk is at most "
+        f"{max_risk:g}; its risk is {point.risk:.4g}, at most {point.risk_range[1]:.4g} with 95 per cent "
+        "confidence."
+    )
+    return Choice(found.sweep.methods[point.index], point, found, over, reason, others)
+
+
+def decide(
+    found: RUMap,
+    disclosure: float,
+    withheld: float,
+    over: Over = "mean",
+) -> Choice:
+    """The method with the least expected loss, by what a disclosure and what withholding cost.
+
+    Utility must have two ends, so that the share withheld is known. To publish everything and to publish
+    nothing are choices too; where one of them has the least loss, the reason says so and no method is
+    chosen.
+
+    >>> from lustrum.rumap import grid, rumap
+    >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
+    >>> found = rumap(table, grid("conventional-rounding", base=[3, 5, 10]))
+    >>> decide(found, disclosure=10, withheld=20).point.label
+    'conventional-rounding base 5'
+    """
+    if not (disclosure >= 0 and withheld >= 0 and disclosure + withheld > 0):
+        raise InputError("Losses are numbers of 0 or more, and one of them is above 0.")
+    low, high = found.measures.utilities[0][1].range
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InputError(
+            f"The utility {found.utility!r} has no worst value; a loss needs a measure with two ends."
+        )
+
+    def loss(point: Point) -> float:
+        kept = (point.utility - low) / (high - low)
+        kept = kept if found.measures.sign > 0 else 1 - kept
+        return float(disclosure * point.risk + withheld * (1 - kept))
+
+    points = [p for p in found.over(over) if np.isfinite(p.risk) and np.isfinite(p.utility)]
+    first = min(points, key=lambda p: (loss(p), p.is_corner))
+    others = tuple((p.label, f"expected loss {loss(p):.4g}") for p in points if p is not first)
+    reason = f"{first.label} has the least expected loss, {loss(first):.4g}."
+    if first.is_corner:
+        return Choice(None, None, found, over, reason, others)
+    return Choice(found.sweep.methods[first.index], first, found, over, reason, others)
+
+
+def _halved(sweep: Sweep, limit: float, over: Over, progress: Progress | None) -> RUMap:
+    """Successive halving with draws as the resource (Jamieson and Talwalkar 2016)."""
+    draws: dict[tuple[int, int], list[Draw]] = {}
+    alive = list(range(len(sweep.methods)))
+    wanted, done = min(_FIRST, sweep.replications), 0
+    while True:
+        jobs = [(m, r) for m in alive for r in range(wanted) if (m, r) not in draws]
+        for made, _ in sweep._all(jobs):
+            draws[made[0].method, made[0].replication] = made
+            done += 1
+            if progress is not None:
+                progress(done, len(sweep.methods) * sweep.replications)
+        found = RUMap(sweep, _ordered(d for made in draws.values() for d in made))
+        if wanted >= sweep.replications:
+            return found
+        points = {p.index: p for p in found.over(over) if not p.is_corner}
+        order = sorted(alive, key=lambda m: _score(points[m], limit, found.measures.sign))
+        alive = sorted(order[: max(1, (len(alive) + 1) // 2)])
+        wanted = min(2 * wanted, sweep.replications)
+
+
+def _score(point: Point, limit: float, sign: float) -> tuple[float, float]:
+    """Methods under the limit by utility, then the others by how far they are above it."""
+    if not (np.isfinite(point.risk) and np.isfinite(point.utility)):
+        return (np.inf, 0.0)
+    # A method whose interval reaches under the limit may still prove to be under it.
+    over = max(0.0, point.risk_range[0] - limit)
+    return (over, -sign * point.utility)
+
+
+def _why_not(p: Point, chosen: Point | None, limit: float, sign: float, most: int) -> str:
+    if not (np.isfinite(p.risk) and np.isfinite(p.utility)):
+        return p.note or "it has no figures"
+    if p.risk > limit:
+        return f"risk {p.risk:.4g} is above the limit"
+    if p.risk_range[1] > limit:
+        return f"risk {p.risk:.4g} may be above the limit: up to {p.risk_range[1]:.4g}"
+    if chosen is not None and p.draws < most and any(p.errors):
+        return f"left behind by the search after {p.draws} draws, with utility {p.utility:.4g}"
+    if chosen is not None and sign * p.utility <= sign * chosen.utility:
+        return f"utility {p.utility:.4g} is not better"
+    return f"risk {p.risk:.4g}, utility {p.utility:.4g}"

@@ -1,0 +1,139 @@
+"""The methods of a map: parameter grids, and a sensible set to begin with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, TypeAlias
+
+from lustrum.model import InputError, Table
+from lustrum.model.errors import choices
+from lustrum.model.plugins import load, names
+
+__all__ = ["BeforeCounting", "MapMethod", "default_methods", "grid", "labels", "words"]
+
+MapMethod: TypeAlias = Any
+"""A method for tables or for records, or :class:`BeforeCounting`."""
+
+
+@dataclass(frozen=True)
+class BeforeCounting:
+    """A method for tables applied to the hypercube, from which all tables are then added up.
+
+    ``within`` names a variable of the hypercube: each of its categories is then protected by itself, so
+    that a method that keeps the total keeps that of every category.
+    """
+
+    method: Any
+    within: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the method, and when it is applied."""
+        return f"{self.method.name} before counting"
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file, with where it is applied."""
+        own = {**self.method.to_mapping(), "stage": "hypercube"}
+        return {**own, "within": self.within} if self.within else own
+
+
+def grid(method: str, **parameters: Any) -> list[Any]:
+    """All combinations of a method's parameters; a list stands for several values.
+
+    >>> [spec.base for spec in grid("random-rounding", base=[3, 5, 10])]
+    [3, 5, 10]
+    """
+    kind = load("lustrum.methods", method)
+    known = [field.name for field in fields(kind)]
+    for name in parameters:
+        if name not in known:
+            raise InputError(
+                f"The method {method!r} has no parameter {name!r}; {choices(name, known)}."
+            )
+    lists = [v if isinstance(v, list) else [v] for v in parameters.values()]
+    return [kind(**dict(zip(parameters, values, strict=True))) for values in product(*lists)]
+
+
+def default_methods(table: Table) -> list[Any]:
+    """A set of methods that fits the kind of a table, each with a few parameters.
+
+    >>> len({spec.name for spec in default_methods(Table.from_counts([[1, 2], [3, 4]]))}) >= 7
+    True
+    """
+    installed = names("lustrum.methods")
+    if table.kind == "magnitude":
+        wanted: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("multiplicative-noise", {}),
+            ("cell-key-magnitude", {}),
+            ("suppression", {}),
+        )
+    else:
+        wanted = (
+            ("none", {}),
+            ("random-rounding", {"base": [3, 5, 10]}),
+            ("conventional-rounding", {"base": [3, 5, 10]}),
+            ("controlled-rounding", {"base": [3, 5, 10]}),
+            ("small-count-rounding", {}),
+            ("cell-key", {}),
+            ("stochastic-perturbation", {}),
+            ("markov-perturbation", {"theta": [0.05, 0.1, 0.2]}),
+            ("table-swapping", {"order": 1, "sweeps": [1, 5]}),
+            ("protected-population", {}),
+            ("suppression", {}),
+        )
+    return [spec for name, values in wanted if name in installed for spec in _made(name, values)]
+
+
+def words(method: MapMethod) -> dict[str, Any]:
+    """The parameters of a method, without its name."""
+    return {k: v for k, v in method.to_mapping().items() if k != "method"}
+
+
+def labels(methods: Sequence[MapMethod]) -> list[str]:
+    """A short name for each method: what differs among those of one name is said, the rest is not.
+
+    >>> labels([*grid("random-rounding", base=[3, 5]), *grid("none")])
+    ['random-rounding base 3', 'random-rounding base 5', 'none']
+    """
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for method in methods:
+        by_name.setdefault(method.name, []).append(words(method))
+    found = []
+    for method in methods:
+        own, peers = words(method), by_name[method.name]
+        said = [
+            f"{key.replace('_', ' ')} {_short(value)}"
+            for key, value in own.items()
+            if any(_text(peer.get(key)) != _text(value) for peer in peers)
+        ]
+        found.append(" ".join([method.name, ", ".join(said)]).strip())
+    return _distinct(found)
+
+
+def _made(name: str, values: Mapping[str, Any]) -> list[Any]:
+    try:
+        return grid(name, **values)
+    except (InputError, TypeError):
+        return []  # a method that cannot do without parameters of its own
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else _text(value)
+    return text if len(text) <= 24 else f"{text[:21]}..."
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _distinct(found: Iterable[str]) -> list[str]:
+    """Two methods with the same words are numbered."""
+    seen: dict[str, int] = {}
+    out = []
+    for label in found:
+        seen[label] = seen.get(label, 0) + 1
+        out.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return out

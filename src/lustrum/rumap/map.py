@@ -1,0 +1,336 @@
+"""The risk-utility map: points, frontier, and what they mean for several tables at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from lustrum._version import __version__
+from lustrum.model import InputError, Release, Table
+from lustrum.model.errors import choices
+from lustrum.rumap.cache import Cache
+from lustrum.rumap.cases import Cases, cases_of
+from lustrum.rumap.frontier import dominators
+from lustrum.rumap.grids import MapMethod, default_methods, labels
+from lustrum.rumap.measures import Measures, measures_of
+from lustrum.rumap.points import NOTHING, ORIGINAL, Draw, Point, corner, point_of
+from lustrum.rumap.sweep import Progress, Sweep
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+    import pyarrow as pa
+
+    from lustrum.audit import Attacker
+
+__all__ = ["Over", "RUMap", "growing_map", "rumap", "sweep_of"]
+
+Over = Literal["worst", "mean"]
+"""How several tables become one: by the worst of them, or on average."""
+
+
+@dataclass(frozen=True, eq=False)
+class RUMap:
+    """The points of a map. Low risk and high utility are wanted.
+
+    The figures follow from true counts. A map is for the agency that chooses a method, not for the public.
+    """
+
+    sweep: Sweep
+    draws: tuple[Draw, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"RUMap({len(self.points)} points, {len(self.tables)} tables)"
+
+    def __str__(self) -> str:
+        width = max(len(p.label) for p in self.points)
+        lines = []
+        for table in self.tables:
+            lines.append(f"{table}: {self.risk} against {self.utility}")
+            for point, by in zip(self.of(table), self.dominators(table), strict=True):
+                mark = "" if by == -2 else "*" if by == -1 else " "
+                lines.append(
+                    f"{mark:2}{point.label:{width}}  {point.risk:.4f}  {point.utility:.4f}"
+                )
+        return "\n".join(lines)
+
+    @property
+    def measures(self) -> Measures:
+        """What was measured."""
+        return self.sweep.measures
+
+    @property
+    def risk(self) -> str:
+        """The name of the risk on the map."""
+        return self.measures.risk
+
+    @property
+    def utility(self) -> str:
+        """The name of the utility on the map."""
+        return self.measures.utility
+
+    @property
+    def sign(self) -> float:
+        """1 where a higher utility is better, -1 where a lower one is."""
+        return self.measures.sign
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(self.sweep.cases.tables)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The short names of the methods, in their order."""
+        return tuple(labels(self.sweep.methods))
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """Table by table, the two corners and then the methods in their order."""
+        by: dict[tuple[str, int], list[Draw]] = {}
+        for draw in self.draws:
+            by.setdefault((draw.table, draw.method), []).append(draw)
+        found = []
+        for name, table in self.sweep.cases.tables.items():
+            for end, figures in (
+                (NOTHING, self.measures.nothing()),
+                (ORIGINAL, self.measures.before(table)),
+            ):
+                found.append(corner(name, end, figures, self.risk, self.utility))
+            for index, method in enumerate(self.sweep.methods):
+                own = sorted(by.get((name, index), []), key=lambda d: d.replication)
+                if own:
+                    words = method.to_mapping()
+                    point = point_of(
+                        own, self.labels[index], method.name, words, self.risk, self.utility
+                    )
+                    found.append(point)
+        return tuple(found)
+
+    def of(self, table: str | None = None) -> tuple[Point, ...]:
+        """The points of one table, or of the only one."""
+        name = self._table(table)
+        return tuple(p for p in self.points if p.table == name)
+
+    def over(self, how: Over = "worst") -> tuple[Point, ...]:
+        """One point for each method over all tables: highest risk and lowest utility, or the means."""
+        if how not in ("worst", "mean"):
+            raise InputError(f"Tables are taken together by 'worst' or 'mean', not {how!r}.")
+        by: dict[str, list[Point]] = {}
+        for point in self.points:
+            by.setdefault(point.label, []).append(point)
+        return tuple(_together(own, how, self.measures.sign) for own in by.values())
+
+    def dominators(self, table: str | None = None) -> list[int]:
+        """For each point of a table the place of one that dominates it, -1 on the frontier.
+
+        The corners neither dominate nor are on the frontier; they and points without figures get -2.
+        """
+        return _dominators(self.of(table), self.measures.sign)
+
+    def frontier(self, table: str | None = None, over: Over | None = None) -> tuple[Point, ...]:
+        """The points of a table, or over all tables, that no method beats, by rising risk."""
+        points = self.of(table) if over is None else self.over(over)
+        found = zip(points, _dominators(points, self.measures.sign), strict=True)
+        return tuple(sorted((p for p, by in found if by == -1), key=lambda p: p.risk))
+
+    def release(self, label: str, table: str | None = None, replication: int = 0) -> Release:
+        """What a method of the map publishes of a table in one of its draws."""
+        if label not in self.labels:
+            raise InputError(f"The map has no method {label!r}; {choices(label, self.labels)}.")
+        found = self.sweep.release(self.labels.index(label), replication)
+        return found[self._table(table)]
+
+    def to_arrow(self) -> pa.Table:
+        """A tidy frame: a row for each point, with whether it is on the frontier or what dominates it."""
+        import pyarrow as pa
+
+        rows = []
+        for table in self.tables:
+            points = self.of(table)
+            for point, by in zip(points, self.dominators(table), strict=True):
+                beaten = points[by].label if by >= 0 else ""
+                rows.append({**point.row(), "frontier": by == -1, "dominated_by": beaten})
+        return pa.Table.from_pylist(rows)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def draws_to_arrow(self) -> pa.Table:
+        """A row for each draw of each method on each table."""
+        import pyarrow as pa
+
+        rows = [
+            {
+                "table": d.table, "label": self.labels[d.method], "replication": d.replication,
+                **d.figures, "note": d.note,
+            }
+            for d in sorted(self.draws, key=lambda d: (d.table, d.method, d.replication))
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows)
+
+    def with_methods(self, other: RUMap) -> RUMap:
+        """This map and the methods of another one of the same tables and measures."""
+        if (
+            self.sweep.cases.identity != other.sweep.cases.identity
+            or self.measures.identity != other.measures.identity
+        ):
+            raise InputError("Maps can be joined if their tables and measures are the same.")
+        shift = len(self.sweep.methods)
+        moved = [replace(d, method=d.method + shift) for d in other.draws]
+        sweep = replace(self.sweep, methods=(*self.sweep.methods, *other.sweep.methods))
+        return RUMap(sweep, (*self.draws, *moved), self.provenance)
+
+    def chart(self, table: str | None = None, **options: Any) -> altair.LayerChart:
+        """The map of one table as a Vega-Lite chart; see :mod:`lustrum.rumap.charts`."""
+        from lustrum.rumap.charts import map_chart
+
+        return map_chart(self, table, **options)
+
+    def save(self, path: Path | str, **options: Any) -> Path:
+        """Write the map as a picture (PNG, SVG), a page (HTML) or a specification (JSON)."""
+        from lustrum.rumap.charts import save_chart, tables_chart
+
+        chart = self.chart(**options) if len(self.tables) == 1 else tables_chart(self, **options)
+        return save_chart(chart, path)
+
+    def _table(self, table: str | None) -> str:
+        if table is None:
+            if len(self.tables) > 1:
+                raise InputError(f"The map has several tables; name one: {', '.join(self.tables)}.")
+            return self.tables[0]
+        if table not in self.tables:
+            raise InputError(f"The map has no table {table!r}; {choices(table, self.tables)}.")
+        return table
+
+
+def rumap(
+    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
+    methods: Iterable[MapMethod] | None = None,
+    measures: Sequence[Any] | None = None,
+    attackers: Sequence[Attacker | str] | None = None,
+    *,
+    replications: int = 10,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: Cache | Path | str | None = None,
+    progress: Progress | None = None,
+) -> RUMap:
+    """Measure every method on every table and put them on one map of risk against utility.
+
+    ``tables`` is a table, several, or a :class:`Cube` or :class:`Records` from which tables are counted.
+    ``methods`` are specs, for instance from :func:`grid`; without them a set that fits the table.
+    ``measures`` are risk and utility measures, as objects or by name; the first of each are the axes.
+    ``attackers`` are those against whom cells are judged. Methods with chance are drawn ``replications``
+    times. A method that is not for a table gets a point without figures and a sentence that says why.
+    With a ``cache`` file a map that was stopped goes on where it was.
+
+    >>> from lustrum.rumap import grid
+    >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
+    >>> found = rumap(table, grid("random-rounding", base=[3, 5]), replications=4)
+    >>> [p.label for p in found.points]
+    ['no data', 'original data', 'random-rounding base 3', 'random-rounding base 5']
+    """
+    sweep = sweep_of(
+        tables,
+        methods,
+        measures,
+        attackers,
+        replications=replications,
+        seed=seed,
+        workers=workers,
+        cache=cache,
+    )
+    draws = [draw for made in sweep.run(progress) for draw in made]
+    return RUMap(sweep, _ordered(draws), _provenance(sweep))
+
+
+def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMap]:
+    """The map after each draw, for a page on which points appear as they come in."""
+    draws: list[Draw] = []
+    for made in sweep.run(progress):
+        draws += made
+        yield RUMap(sweep, _ordered(draws), _provenance(sweep))
+
+
+def sweep_of(
+    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
+    methods: Iterable[MapMethod] | None = None,
+    measures: Sequence[Any] | None = None,
+    attackers: Sequence[Attacker | str] | None = None,
+    *,
+    replications: int = 10,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: Cache | Path | str | None = None,
+) -> Sweep:
+    """What :func:`rumap` is going to measure."""
+    cases = cases_of(tables)
+    first = next(iter(cases.tables.values()))
+    chosen = tuple(default_methods(first) if methods is None else methods)
+    kept = cache if isinstance(cache, Cache) else Cache(cache)
+    return Sweep(
+        cases,
+        chosen,
+        measures_of(measures, attackers, first),
+        replications,
+        seed,
+        workers,
+        kept,
+    )
+
+
+def _ordered(draws: Iterable[Draw]) -> tuple[Draw, ...]:
+    return tuple(sorted(draws, key=lambda d: (d.method, d.replication)))
+
+
+def _provenance(sweep: Sweep) -> dict[str, Any]:
+    return {
+        "lustrum": __version__,
+        "seed": sweep.seed,
+        "replications": sweep.replications,
+        "measures": list(sweep.measures.columns),
+    }
+
+
+def _dominators(points: Sequence[Point], sign: float) -> list[int]:
+    places = [i for i, p in enumerate(points) if not p.is_corner]
+    found = dominators([points[i].risk for i in places], [sign * points[i].utility for i in places])
+    out = [-2] * len(points)
+    for place, by in zip(places, found.tolist(), strict=True):
+        out[place] = places[by] if by >= 0 else by
+    return out
+
+
+def _together(points: Sequence[Point], how: Over, sign: float) -> Point:
+    risks, utilities = (np.array([getattr(p, n) for p in points]) for n in ("risk", "utility"))
+    errors = np.array([p.errors for p in points])
+    if how == "worst":
+        # One table without figures leaves the worst unknown; NaN goes through.
+        at = int(np.argmax(risks)), int(np.argmin(sign * utilities))
+        risk, utility = float(risks[at[0]]), float(utilities[at[1]])
+        spread = float(errors[at[0], 0]), float(errors[at[1], 1])
+    else:
+        risk, utility = float(risks.mean()), float(utilities.mean())
+        both = np.sqrt((errors**2).sum(axis=0)) / len(points)
+        spread = float(both[0]), float(both[1])
+    columns = points[0].figures
+    figures = {c: float(np.mean([p.figures[c] for p in points])) for c in columns}
+    return replace(
+        points[0],
+        table="all tables",
+        risk=risk,
+        utility=utility,
+        figures=figures,
+        draws=min(p.draws for p in points),
+        errors=spread,
+        correlation=0.0,
+        note=next((p.note for p in points if p.note), ""),
+    )

@@ -1,0 +1,386 @@
+"""The risk of a series: what overlapping questions about one population give away together.
+
+Every answer is safe by itself; many of them are compared. A series of questions goes from coarse to fine over
+one base table: margins, merged categories, the table itself, then nested groups of its categories, whose
+differences are single cells again. After each question the attacker knows all published intervals and how
+the tables add up, and narrows the base cells along the sums until nothing moves any more
+(:func:`lustrum.audit.from_tables`). How a method answers decides what that is worth:
+
+- ``redrawn``: new chance for every answer. Intervals of the same cell are met, and probabilities multiply.
+- ``keyed``: the same people get the same number. Asking again tells nothing. But two numbers that differ prove
+  that two nested groups differ by one person at least, and nested groups still leave differences.
+- ``once``: the base table is protected once and every answer is added up from it, as with a protected
+  population. Further answers are functions of the first, so the risk never exceeds that of the base release.
+- ``budget``: the questions share one privacy budget. Their joint risk is at most that of the whole budget
+  spent on the base table, which is the figure shown; what falls with every question is the utility.
+
+Bounds by narrowing are true bounds, but not always the sharpest ones: the risk shown for ``redrawn`` and
+``keyed`` is a floor of what an attacker can do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit import PublishedTable, from_tables
+from lustrum.audit.knowledge.facts import Knowledge, Sparse
+from lustrum.audit.knowledge.reduce import as_floats, narrowed
+from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model.stop import check_stop
+from lustrum.protect.abilities import abilities_of
+from lustrum.rumap.cases import protected
+from lustrum.rumap.grids import MapMethod, labels
+from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
+from lustrum.rumap.sweep import method_rng
+from lustrum.structure import UNBOUNDED
+from lustrum.utility import hellinger_utility
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Answering", "Question", "SeriesMap", "SeriesPoint", "series", "series_map"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+How = Literal["keyed", "redrawn", "once", "budget"]
+
+_HOW = ("keyed", "redrawn", "once", "budget")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a base table: for each axis that it keeps, groups of the base categories.
+
+    Axes that are left out are summed over; categories in no group are not selected.
+    """
+
+    name: str
+    groups: Mapping[str, tuple[tuple[int, ...], ...]]
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A method and how it answers a series of questions: keyed, redrawn, once, or from a budget."""
+
+    method: MapMethod
+    how: How
+
+    def __post_init__(self) -> None:
+        if self.how not in _HOW:
+            raise InputError(
+                f"A series is answered {', '.join(map(repr, _HOW))}, not {self.how!r}."
+            )
+        if self.how == "keyed" and not abilities_of(self.method).keyed_per_cell:
+            raise InputError(
+                f"The method {self.method.name!r} does not give the same people the same number in every "
+                "table; let it answer 'redrawn' or 'once'."
+            )
+
+    @classmethod
+    def of(cls, method: MapMethod | Answering) -> Answering:
+        """How a method answers by itself: as its kind is meant to be used."""
+        if isinstance(method, Answering):
+            return method
+        if abilities_of(method).keyed_per_cell:
+            return cls(method, "keyed")
+        if hasattr(method, "rehearse"):
+            return cls(method, "budget")
+        return cls(method, "once" if method.name == "protected-population" else "redrawn")
+
+
+@dataclass(frozen=True)
+class SeriesPoint:
+    """After k questions: the mean certainty about the small base cells, and the utility of the answers."""
+
+    label: str
+    how: How
+    questions: int
+    question: str
+    risk: float
+    disclosed: float
+    utility: float
+    draws: int
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesMap:
+    """How risk and utility of each method move on with the number of questions."""
+
+    points: tuple[SeriesPoint, ...]
+    questions: tuple[Question, ...]
+
+    def __repr__(self) -> str:
+        return f"SeriesMap({len(self.questions)} questions, {len(self.points)} points)"
+
+    def of(self, label: str) -> tuple[SeriesPoint, ...]:
+        """The points of one method, question by question."""
+        return tuple(p for p in self.points if p.label == label)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The methods, in their order."""
+        return tuple(dict.fromkeys(p.label for p in self.points))
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each method and number of questions."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([vars(p) for p in self.points])
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+
+def series(table: Table, k: int = 8) -> tuple[Question, ...]:
+    """k overlapping questions about a table, from coarse to fine; its axes hold inner categories only.
+
+    >>> table = Table.from_counts([[1, 2, 3], [4, 5, 6]], names=["area", "faith"])
+    >>> [q.name for q in series(table, 5)]
+    ['by area', 'by faith', 'faith merged', 'the table', 'area first 2 merged']
+    """
+    if type(k) is not int or k < 1:
+        raise InputError(f"A series has one question or more, not {k!r}.")
+    axes = {axis.name: len(axis) for axis in table.axes}
+    single = {name: tuple((i,) for i in range(n)) for name, n in axes.items()}
+    longest = max(axes, key=lambda name: axes[name])
+    found = [Question(f"by {name}", {name: single[name]}) for name in axes if len(axes) > 1]
+    pairs = tuple(tuple(range(i, min(i + 2, axes[longest]))) for i in range(0, axes[longest], 2))
+    found.append(Question(f"{longest} merged", {**single, longest: pairs}))
+    found.append(Question("the table", single))
+    size = 2
+    while len(found) < k:
+        before = len(found)
+        for name, n in axes.items():
+            if size <= n:
+                nested = (tuple(range(size)),)
+                groups = {**single, name: nested}
+                found.append(Question(f"{name} first {size} merged", groups))
+        if len(found) == before:
+            found.append(Question("the table again", single))
+        size += 1
+    return tuple(found[:k])
+
+
+def series_map(
+    table: Table,
+    methods: Iterable[MapMethod | Answering],
+    questions: Sequence[Question] | int = 8,
+    *,
+    up_to: int = 5,
+    replications: int = 3,
+    seed: int = 0,
+) -> SeriesMap:
+    """The risk of each method after 1, 2, ... questions about one population.
+
+    ``questions`` are given, or their number. Judged are the cells of the table whose count lies between 1
+    and ``up_to``: the mean of ``2**-H`` over them, as in
+    :class:`~lustrum.risk.cell_certainty.CellCertainty`, and the share that is known exactly.
+
+    >>> from lustrum.rumap import grid
+    >>> table = Table.from_counts([[1, 2, 9], [14, 3, 0], [5, 8, 1]])
+    >>> found = series_map(table, grid("random-rounding", base=3), 4)
+    >>> [p.questions for p in found.points], found.points[0].risk <= found.points[-1].risk
+    ([1, 2, 3, 4], True)
+    """
+    if not table.inner.all():
+        raise InputError("A series is asked of a table without totals; the questions make them.")
+    asked = series(table, questions) if isinstance(questions, int) else tuple(questions)
+    answering = [Answering.of(m) for m in methods]
+    if not answering:
+        raise InputError("A series needs one method or more.")
+    names = [
+        f"{label}, {a.how}"
+        for label, a in zip(labels([a.method for a in answering]), answering, strict=True)
+    ]
+    judged = np.flatnonzero((table.values > 0) & (table.values <= up_to))
+    points: list[SeriesPoint] = []
+    for name, own in zip(names, answering, strict=True):
+        figures = []
+        for replication in range(replications):
+            check_stop()
+            figures.append(_answered(table, own, asked, judged, seed, replication))
+        mean = np.mean(figures, axis=0)
+        points += [
+            SeriesPoint(name, own.how, k, q.name, risk, disclosed, utility, replications)
+            for k, (q, (risk, disclosed, utility)) in enumerate(
+                zip(asked, mean.tolist(), strict=True), start=1
+            )
+        ]
+    return SeriesMap(tuple(points), asked)
+
+
+def _answered(
+    base: Table,
+    own: Answering,
+    questions: Sequence[Question],
+    judged: npt.NDArray[np.intp],
+    seed: int,
+    replication: int,
+) -> list[tuple[float, float, float]]:
+    """Risk, share disclosed and utility after each question, in one draw."""
+    rng = method_rng(own.method, seed, replication)
+    tables = [_table(base, question) for question in questions]
+    if own.how == "budget":
+        return _budgeted(base, own.method, tables, judged, rng)
+    if own.how == "once":
+        whole = protected(own.method, base, rng)
+        releases = [_added_up(base, whole, q, t) for q, t in zip(questions, tables, strict=True)]
+        looks_at_base: list[Release] = [whole]
+    elif own.how == "keyed":
+        keys = _keys(base, seed, replication)
+        keyed = replace(base, keys=keys)
+        releases = [own.method.apply(_table(keyed, question)) for question in questions]
+        looks_at_base = []
+    else:
+        releases = [protected(own.method, table, rng) for table in tables]
+        looks_at_base = []
+    known = from_tables(
+        [PublishedTable.hidden(base.axes), *(PublishedTable.of_release(r) for r in releases)]
+    )
+    spans = [known.table(i + 1) for i in range(len(releases))]
+    found = []
+    utilities: list[float] = []
+    rests: list[Sparse] = []
+    for k in range(1, len(questions) + 1):
+        utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
+        part = _up_to(known, spans[k - 1].stop, len(known) - _hidden(known, spans))
+        if own.how == "keyed":
+            rests.append(same_people(base.axes, releases[:k]))
+            part = with_someone_in(part, sparse.vstack(rests, format="csr"))
+        low, high = narrowed(part)
+        looks = looks_at_base or _looks(base, questions[:k], releases[:k], own.how)
+        asked_base = own.how != "once" or any(_is_base(base, q) for q in questions[:k])
+        certainty = base_certainty(
+            base, judged, as_floats(low), as_floats(high), looks if asked_base else []
+        )
+        found.append((_mean(certainty), _mean(certainty >= 1 - 1e-12), float(np.mean(utilities))))
+    return found
+
+
+def _mean(values: npt.NDArray[Any]) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
+def _hidden(known: Knowledge, spans: Sequence[slice]) -> int:
+    """Cells of the cube that follow the tables, where no table shows all of it."""
+    return len(known) - int(spans[-1].stop)
+
+
+def _up_to(known: Knowledge, stop: int, end: int) -> Knowledge:
+    """What is known before the answers from ``stop`` on are published: their cells are open."""
+    low, high = known.low.copy(), known.high.copy()
+    low[stop:end], high[stop:end] = 0, UNBOUNDED
+    return replace(known, low=low, high=high)
+
+
+def _table(base: Table, question: Question) -> Table:
+    """The answer to a question, counted from the base table."""
+    values: npt.NDArray[Any] = base.values
+    keys: npt.NDArray[Any] | None = base.keys
+    axes = []
+    for position, axis in reversed(list(enumerate(base.axes))):
+        groups = question.groups.get(axis.name)
+        if groups is None:
+            values = values.sum(axis=position)
+            keys = None if keys is None else keys.sum(axis=position, dtype=np.uint64)
+            continue
+        values = _grouped(values, groups, position)
+        keys = None if keys is None else _grouped(keys, groups, position)
+        axes.append(replace(axis, categories=tuple(_merged(axis, g) for g in groups)))
+    made = tuple(reversed(axes))
+    return Table(
+        axes=made, values=np.asarray(values), keys=None if keys is None else np.asarray(keys)
+    )
+
+
+def _grouped(
+    array: npt.NDArray[Any], groups: Sequence[tuple[int, ...]], axis: int
+) -> npt.NDArray[Any]:
+    parts = [array.take(list(g), axis=axis).sum(axis=axis, dtype=array.dtype) for g in groups]
+    return np.stack(parts, axis=axis)
+
+
+def _merged(axis: TableAxis, group: Sequence[int]) -> Category:
+    if len(group) == 1:
+        return axis.categories[group[0]]
+    own = [axis.categories[i] for i in group]
+    members = tuple(sorted(m for c in own for m in c.members))
+    name = f"{own[0].code} to {own[-1].code}"
+    return Category(name, name, members)
+
+
+def _keys(base: Table, seed: int, replication: int) -> npt.NDArray[np.uint64]:
+    """The record keys of the cells: the table's own in the first draw, else drawn, 0 where nobody is."""
+    if base.keys is not None and replication == 0:
+        return base.keys
+    words = hashlib.sha256(f"keys {seed} {replication}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(words, "big"))
+    drawn = rng.integers(0, 2**64, size=base.shape, dtype=np.uint64)
+    return np.where(base.values > 0, drawn, np.uint64(0))
+
+
+def _added_up(base: Table, whole: Release, question: Question, table: Table) -> Release:
+    """The answer to a question, added up from the protected base table."""
+    if not whole.shown.all():
+        raise InputError("A release with suppressed cells cannot answer a series once and for all.")
+    counted = _table(replace(base, values=np.maximum(whole.published, 0), keys=None), question)
+    return replace(
+        whole,
+        axes=table.axes,
+        published=counted.values,
+        status=np.full(table.shape, whole.status.flat[0]),
+        low=np.zeros(table.shape, dtype=np.int64),
+        high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+    )
+
+
+def _is_base(base: Table, question: Question) -> bool:
+    single = {axis.name: tuple((i,) for i in range(len(axis))) for axis in base.axes}
+    return dict(question.groups) == single
+
+
+def _looks(
+    base: Table, questions: Sequence[Question], releases: Sequence[Release], how: How
+) -> list[Release]:
+    """The answers that show the base cells themselves; keyed ones say the same each time."""
+    found = [r for q, r in zip(questions, releases, strict=True) if _is_base(base, q)]
+    return found[:1] if how == "keyed" else found
+
+
+def _budgeted(
+    base: Table,
+    method: MapMethod,
+    tables: Sequence[Table],
+    judged: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+) -> list[tuple[float, float, float]]:
+    """The ceiling of the risk, and the utility where k questions share the budget."""
+    whole = protected(method, base, rng)
+    infinite = np.full(base.values.size, np.inf)
+    ceiling = base_certainty(base, judged, np.zeros(base.values.size), infinite, [whole])
+    risk, disclosed = _mean(ceiling), _mean(ceiling >= 1 - 1e-12)
+    found = []
+    for k in range(1, len(tables) + 1):
+        share = _shared(method, k)
+        made = [protected(share, table, rng) for table in tables[:k]]
+        utility = np.mean(
+            [
+                hellinger_utility(t.values, np.maximum(r.published, 0))
+                for t, r in zip(tables[:k], made, strict=True)
+            ]
+        )
+        found.append((risk, disclosed, float(utility)))
+    return found
+
+
+def _shared(method: MapMethod, questions: int) -> MapMethod:
+    """The method with its cost split evenly between so many questions."""
+    return method.split(questions)
