@@ -203,3 +203,15 @@ def test_mistakes_are_one_sentence() -> None:
         grid("random-rounding", bass=3)
     with pytest.raises(InputError, match="one replication"):
         lu.rumap(TABLE, METHODS, replications=0)
+
+
+def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
+    (method,) = grid("protected-population", base=3, ways=2, sweeps=3)
+    cube = Cube(TABLE, {"fine": View(("area", "age")), "coarse": View(("age",))})
+    made = cube.protect(method, np.random.default_rng(1))
+    assert np.array_equal(made["fine"].published.sum(axis=0), made["coarse"].published)
+    for name, release in made.items():
+        assert release.low is not None
+        assert release.high is not None
+        true = cube.tables[name].values
+        assert ((release.low <= true) & (true <= release.high)).all()

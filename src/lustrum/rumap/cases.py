@@ -15,6 +15,7 @@ from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.errors import choices
 from lustrum.protect.method import released
 from lustrum.rumap.grids import BeforeCounting, MapMethod
+from lustrum.rumap.population import protects_populations, released_population
 from lustrum.structure import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ class Cube:
 
     def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
         """The tables of the protected hypercube; any other method protects each table by itself."""
+        if protects_populations(method):
+            whole = released_population(method, self.cube, rng)
+            return {name: self._added_up(view, method, whole) for name, view in self.views.items()}
         if not isinstance(method, BeforeCounting):
             return Tables(self.tables).protect(method, rng)
         parts = self._parts(method.within)
@@ -123,6 +127,14 @@ class Cube:
             low=np.zeros(table.shape, dtype=np.int64),
             high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         )
+
+    def _added_up(self, view: View, method: MapMethod, whole: Release) -> Release:
+        """A table of a protected population: all that is known of it is added up too."""
+        assert whole.low is not None
+        assert whole.high is not None
+        low, high = (self._summed(view, a) for a in (whole.low, whole.high))
+        shown = self._summed(view, whole.published)
+        return released(self._table(view), method, shown, low=low, high=high)
 
     def _parts(self, within: str) -> list[Table]:
         if not within:
@@ -228,6 +240,8 @@ def protected(method: MapMethod, table: Table, rng: np.random.Generator) -> Rele
         raise InputError(f"{method.name!r} needs a hypercube; give the tables as a Cube of it.")
     if hasattr(method, "apply_records") and not hasattr(method, "apply"):
         raise InputError(f"The method {method.name!r} changes records; give the tables as Records.")
+    if protects_populations(method):
+        return released_population(method, table, rng)
     if hasattr(method, "rehearse"):
         release: Release = method.rehearse(table, rng)
     else:
