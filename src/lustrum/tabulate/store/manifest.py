@@ -40,7 +40,7 @@ VERSION = re.compile(r"v([0-9a-f]{16})-[0-9a-f]{8}|v[0-9a-f]{16}")
 
 @dataclass(frozen=True)
 class FileMark:
-    """What a file must be: its size, and the XXH3 digest of its bytes."""
+    """What a file must be: its size, and the digest of its bytes."""
 
     bytes: int
     digest: str

@@ -68,7 +68,7 @@ class Writer:
         self._records.close()
         self._file.sync()
         files = {
-            RECORDS: FileMark(self._file.size, self._file.digest),
+            RECORDS: FileMark(self._file.size, self._file.digest()),
             KEYS: self._keys.finish(),
         }
         self.close()
@@ -98,7 +98,7 @@ class KeyWriter:
         self._writer.close()
         self._file.sync()
         self._file.close()
-        return FileMark(self._file.size, self._file.digest)
+        return FileMark(self._file.size, self._file.digest())
 
 
 def new_file(path: Path) -> HashedFile:
