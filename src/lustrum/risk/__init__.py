@@ -1,7 +1,7 @@
 """Risk measures, one a file: pure functions on arrays and small frozen specs.
 
 =====================  ==========================================================================
-a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what a snooper can believe
+a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what an attacker can believe
 a table                :class:`EntropyRisk`, :func:`r1`, :func:`r2` and their specs
 parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
 a table from a sample  :func:`estimate_risk`, :func:`choose_model`, models of the population

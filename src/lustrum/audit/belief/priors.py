@@ -1,4 +1,4 @@
-"""What a snooper thought of a cell before seeing anything."""
+"""What an attacker thought of a cell before seeing anything."""
 
 from __future__ import annotations
 
