@@ -33,12 +33,12 @@ from urllib.parse import urlsplit
 
 import duckdb
 import pyarrow as pa
+from lustrum.release.protected_input import ProtectedInput
 
 from lustrum.demo.setup import prepare
 from lustrum.model import Dataset, Release, Table, TableQuery
 from lustrum.policy import Method
 from lustrum.release import TableService, pipeline
-from lustrum.release.protected_input import ProtectedInput
 from lustrum.release.question_state import QuestionState
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (

@@ -24,7 +24,7 @@ import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from lustrum.demo import businesses, description_path, people
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
@@ -80,7 +80,7 @@ def served(root: Path) -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
-            uvicorn.Config(create_app(TableService(root, workers=1)), log_level="warning")
+            uvicorn.Config(create_app(local_service(root, workers=1)), log_level="warning")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

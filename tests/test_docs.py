@@ -89,11 +89,11 @@ def test_every_setting_of_the_server_is_documented() -> None:
 
 
 def test_every_route_of_the_api_is_documented(tmp_path: Path) -> None:
-    from lustrum.release import TableService
+    from lustrum.release.records import local_service
     from lustrum.server import create_app
 
     text = (REFERENCE / "http-api.md").read_text()
-    for path in create_app(TableService(tmp_path)).openapi()["paths"]:
+    for path in create_app(local_service(tmp_path)).openapi()["paths"]:
         assert path in text
 
 

@@ -11,7 +11,7 @@ Every promise that is broken is an ``AssertionError`` with one sentence.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,9 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
         if keyed and promised.one_number:
             _shows_one_number(method, table, release)
     assert used, "the method refused every table that was tried"
+    if keyed and promised.one_number:
+        for table in example_tables(tables, seed + 1):
+            _shows_one_number_elsewhere(method, table, seed)
 
 
 def example_tables(count: int, seed: int) -> Iterator[Table]:
@@ -85,6 +88,60 @@ def _axis(name: str, size: int, total: bool) -> TableAxis:
     parts = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
     whole = (Category("_T", "Total", tuple(range(size))),) if total else ()
     return TableAxis(name, name, (*parts, *whole))
+
+
+def _shows_one_number_elsewhere(method: Any, table: Table, seed: int) -> None:
+    """The same cells in other surroundings: each shows the number that it shows in the whole, or none."""
+    rng = np.random.default_rng(seed)
+    others = [_bare(table), _padded(table)]
+    order = [rng.permutation(len(axis)) for axis in table.axes]
+    others.append(table.take(order))
+    for position, axis in enumerate(table.axes):
+        whole = [i for i, c in enumerate(axis.categories) if c.code == "_T"]
+        if whole and len(table.axes) > 1:
+            margin = table.take(
+                [whole if i == position else np.arange(len(a)) for i, a in enumerate(table.axes)]
+            )
+            others.append(margin)
+    seen: dict[tuple[str, ...], int] = {}
+    for other in (table, *others):
+        try:
+            release = method.apply(other)
+        except InputError:
+            continue
+        for place in np.argwhere(release.shown):
+            cell = tuple(a.codes[i] for a, i in zip(release.axes, place, strict=True))
+            number = int(release.published[tuple(place)])
+            assert seen.setdefault(cell, number) == number, (
+                "the same records show two numbers in two tables"
+            )
+
+
+def _bare(table: Table) -> Table:
+    """The inner cells alone."""
+    return table.take([np.flatnonzero(axis.inner) for axis in table.axes])
+
+
+def _padded(table: Table) -> Table:
+    """The inner cells, and one more category without anybody along the first axis."""
+    bare = _bare(table)
+    first = bare.axes[0]
+    empty = Category("none", "none", (1 + max(m for c in first.categories for m in c.members),))
+    axes = (replace(first, categories=(*first.categories, empty)), *bare.axes[1:])
+
+    def longer(array: Any) -> Any:
+        if array is None:
+            return None
+        return np.concatenate([array, np.zeros_like(array[:1])])
+
+    return replace(
+        bare,
+        axes=axes,
+        values=longer(bare.values),
+        contributors=longer(bare.contributors),
+        keys=longer(bare.keys),
+        structural=longer(bare.structural),
+    )
 
 
 def _is_a_spec(method: Any) -> None:

@@ -80,7 +80,7 @@ def test_the_command_of_the_readme_prints_a_protected_table(run: Run, data: Path
         "--explain", data=data,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for part in ("Female", "Risk before", "utility", "1. rules: passed", "5. answer: released"):
+    for part in ("Female", "risk before", "utility", "1. question: passed", "5. answer: released"):
         assert part in done.stdout
 
 

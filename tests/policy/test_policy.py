@@ -52,7 +52,7 @@ def test_a_policy_from_python_has_the_documented_defaults() -> None:
         ("[protect]\nbasis = 3", "has no parameter 'basis'; did you mean 'base'"),
         ("[risk]\nsplit_at = 3", "has no parameter 'split_at'; did you mean 'split'"),
         ('[risk]\nmeasure = "uniques"', "is for unprotected tables only"),
-        ("[report]\nrisk_step = 0", "greater than 0"),
+        ("[report]\nrisk_step = 0.05", "no key 'report'"),
         ("[rules\n", "is not valid TOML"),
         ("[rules]\nmin_area_population = 9", "'min_area_population' needs 'per_area'"),
         ("[rules]\ndisallowed = [[]]", "a list of 'disallowed' is empty"),

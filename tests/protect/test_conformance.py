@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from lustrum.model import InputError, Release, Table, TableQuery, Verdict
 from lustrum.model.plugins import load, names
 from lustrum.policy import Before, Method, Policy
 from lustrum.protect.abilities import Abilities, abilities_of
 from lustrum.protect.method import released
-from lustrum.release import answer
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
 from lustrum.testing import check_method
-from release.conftest import SECRET, people, town
+from release.conftest import SECRET, answered, people, town
 
 # Parameters beyond the defaults, and whether chance comes from the keys of the table.
 SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {
@@ -167,7 +167,8 @@ def test_what_a_method_promises_depends_on_its_parameters() -> None:
     assert all(abilities.repeatable for abilities in promised.values())
     assert not abilities_of(load("lustrum.methods", "differential-privacy")(epsilon=1.0)).repeatable
     assert promised["cell-key", "{'totals': 'own'}"].one_number
-    assert not promised["cell-key", "{}"].one_number
+    assert promised["cell-key", "{}"].one_number
+    assert promised["random-rounding", "{}"].one_number
     assert promised["cell-key", "{}"].keyed_per_cell
     assert not promised["cell-key", "{'additive': True}"].keyed_per_cell
     assert not promised["additive-noise", "{'distribution': 'laplace'}"].keyed_per_cell
@@ -190,9 +191,15 @@ def test_a_method_takes_a_question_through_the_five_steps(
     engine: EmbeddedEngine, name: str, words: dict[str, Any]
 ) -> None:
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in words.items()}
-    policy = Policy.model_validate({"protect": {"method": name, **listed}})
+    spec = load("lustrum.methods", name)(**words)
+    raw = {"protect": {"method": name, **listed}}
+    if name == "none" or not abilities_of(spec).one_number:
+        with pytest.raises(ValidationError, match=r"two numbers for the same|shows true counts"):
+            Policy.model_validate(raw)
+        return
+    policy = Policy.model_validate(raw)
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "job"], "totals": True})
-    decision = answer(query, engine, policy)
+    decision = answered(query, engine, policy)
     if decision.release is None:
         # Some draw their chance from a generator alone, which a server does not have.
         assert [reason.rule for reason in decision.reasons] == ["method"]

@@ -64,7 +64,13 @@ class Enumeration:
         ]
         low, high = (np.array([getattr(o, n).ravel() for o in out]) for n in ("low", "high"))
         assert np.all((low[origin] <= true) & (true <= high[origin]))
-        values = np.array([o.values.ravel() for o in out])
+        # A hidden total is a mark of its own, which no number is.
+        marks = [o.values if o.hidden is None else np.where(o.hidden, -1, o.values) for o in out]
+        values = np.array([mark.ravel() for mark in marks])
+        if keyed:
+            # Whatever number is shown is the one that the records of that cell always show.
+            seen = values[origin] >= 0
+            assert np.array_equal(values[origin][seen], rounded[seen])
         self.published, release = np.unique(values, axis=0, return_inverse=True)
         self.least = np.full(self.published.shape, np.iinfo(np.int64).max)
         self.most = np.zeros(self.published.shape, dtype=np.int64)
@@ -107,7 +113,20 @@ def test_a_total_that_differs_from_a_part_tells_of_another_part_where_keys_decid
     alone = safe_totals(axes, shown, RoundingChannel(BASE))
     assert alone.values.tolist() == [0, 3, 0]
     keyed = safe_totals(axes, shown, RoundingChannel(BASE), keyed=True)
-    assert keyed.values.tolist() == [0, 3, 3]
+    assert keyed.hidden is not None
+    assert keyed.hidden.tolist() == [False, False, True]
+    assert keyed.status is not None
+    assert keyed.status.tolist() == ["F", "F", "D"]
+    assert (int(keyed.low[2]), int(keyed.high[2])) == (1, 7)
+
+
+def test_totals_that_add_up_are_hidden_too_so_that_a_missing_total_has_two_explanations() -> None:
+    axes = [axis("v", 2)]
+    for shown in ([3, 3, 0], [3, 3, 6]):
+        out = safe_totals(axes, np.array(shown), RoundingChannel(BASE), keyed=True)
+        assert out.hidden is not None
+        assert out.values.tolist() == [3, 3, 0]
+        assert out.hidden.tolist() == [False, False, True]
 
 
 def test_a_harmless_total_stays_as_it_was_rounded() -> None:

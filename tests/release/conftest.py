@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lustrum.model import Dataset
+from lustrum.model import Dataset, Decision, TableQuery
 from lustrum.policy import Policy
-from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest
+from lustrum.release import answer
+from lustrum.release.records import EngineNumbers, ProtectedInput
+from lustrum.tabulate import EmbeddedEngine, Engine, FrameSource, Secret, Store, ingest
 
 SECRET = Secret(bytes(range(32)))
 
@@ -81,6 +83,13 @@ def people(count: int = 6000, seed: int = 4) -> pa.Table:
             "income": rng.integers(0, 5000, count),
         }
     )
+
+
+def answered(
+    query: TableQuery, engine: Engine, policy: Policy, source: ProtectedInput | None = None
+) -> Decision:
+    """The answer of the five steps, with the engine in the same process."""
+    return answer(query, EngineNumbers(engine, policy, source), policy)
 
 
 @pytest.fixture(scope="session")

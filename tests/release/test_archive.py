@@ -9,9 +9,9 @@ import pytest
 
 from lustrum.model import InputError, TableQuery
 from lustrum.model.text import Message
-from lustrum.release import answer
 from lustrum.release.archive import read_decision, write_decision
 from lustrum.tabulate import EmbeddedEngine
+from release.conftest import answered
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_decision_survives_being_written_down(
     engine: EmbeddedEngine, policy: Any, words: dict[str, Any], rules: dict[str, Any]
 ) -> None:
     query = TableQuery.from_mapping({"dataset": "town"} | words)
-    made = answer(query, engine, policy(rules=rules))
+    made = answered(query, engine, policy(rules=rules))
     read = read_decision(write_decision(made))
     assert (read.query, read.verdict, read.reasons, read.trace) == (
         made.query, made.verdict, made.reasons, made.trace,

@@ -8,6 +8,7 @@ import pytest
 
 from lustrum.model import Axis, PolicyError, TableQuery
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
 
@@ -22,7 +23,7 @@ def placed(root: Path, text: str) -> TableService:
     ingest(FrameSource(people()), town(), Store(root), secret=SECRET)
     (root / "policies").mkdir()
     (root / "policies" / "town.toml").write_text(text)
-    return TableService(root, workers=1)
+    return local_service(root, workers=1)
 
 
 def test_a_misspelt_rule_stops_answers_instead_of_forbidding_nothing(tmp_path: Path) -> None:

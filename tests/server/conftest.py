@@ -46,9 +46,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def service(root: Path) -> TableService:
-    """The service over it."""
-    return TableService(root, workers=1)
+def service(root: Path) -> Iterator[TableService]:
+    """The service over it, with the records in a process of their own."""
+    service = TableService(root, workers=1)
+    yield service
+    service.close()
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ def test_an_answer_carries_table_risk_utility_trace_and_links(client: TestClient
     assert body["risk"]["after"] <= 0.3
     assert 0 < body["utility"] <= 1
     steps = [s["step"] for s in body["trace"]]
-    assert steps == ["rules", "risk", "protection", "risk again", "answer"]
+    assert steps == ["question", "numbers", "rules", "risk", "answer"]
     assert body["query"]["where"] == {"region": ["1"]}
     page = "http://lustrum.test/datasets/demo/table?by=age:ten-year&by=sex&where=region:1&totals=on"
     assert body["links"]["page"] == page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http.languages import languages
 from lustrum.server.settings import Settings
@@ -113,7 +113,7 @@ def test_axe_finds_nothing_while_a_table_is_made(
 ) -> None:
     shutil.copytree(root, tmp_path / "data")
     app = create_app(
-        TableService(tmp_path / "data", workers=1), Settings(background_cells=1, rate="")
+        local_service(tmp_path / "data", workers=1), Settings(background_cells=1, rate="")
     )
     # Without its life the server takes jobs in and never begins with them.
     with served(app, lifespan="off") as address:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from lustrum.release import TableService, open_datasets
+from lustrum.release import TableService
+from lustrum.release.records import RecordsDesk, local_service, open_datasets
 from lustrum.server import create_app
 from lustrum.tabulate import Secret
 
@@ -27,7 +28,7 @@ def own(root: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(own: Path) -> TestClient:
-    app = create_app(TableService(own, workers=1))
+    app = create_app(local_service(own, workers=1))
     app.state.ready = True
     return TestClient(app, base_url="http://lustrum.test", raise_server_exceptions=False)
 
@@ -156,18 +157,19 @@ def test_records_cut_while_they_are_counted_give_no_answer(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is already made when the last look at the files finds them changed."""
-    service = TableService(own, workers=1)
+    desk = RecordsDesk(own, workers=1)
+    service = TableService(own, desk=desk)
     client = TestClient(create_app(service), base_url="http://lustrum.test")
     first = client.get(ASKED)
     assert first.status_code == 200
-    source = service.source
+    source = desk.source
 
     def touched(*args: object) -> object:
         found = source(*args)  # type: ignore[arg-type]
         os.utime(version(own) / "records.arrow", ns=(1, 1))
         return found
 
-    monkeypatch.setattr(service, "source", touched)
+    monkeypatch.setattr(desk, "source", touched)
     assert client.get(ASKED).status_code == 503
     monkeypatch.undo()
     # The bytes are what was written: they are checked again, and answer as before.
@@ -191,7 +193,7 @@ def test_a_large_dataset_is_checked_in_the_background_while_others_answer(
         check(files)
 
     monkeypatch.setattr(open_datasets.VersionFiles, "check", slow)
-    app = create_app(TableService(own, workers=1))
+    app = create_app(local_service(own, workers=1))
     with TestClient(app, base_url="http://lustrum.test") as client:
         early = client.get(ASKED)
         assert early.status_code == 503
@@ -221,6 +223,6 @@ def test_a_damaged_large_dataset_is_read_once_and_not_for_every_question(
         check(files)
 
     monkeypatch.setattr(open_datasets.VersionFiles, "check", counted)
-    client = TestClient(create_app(TableService(own, workers=1)), base_url="http://lustrum.test")
+    client = TestClient(create_app(local_service(own, workers=1)), base_url="http://lustrum.test")
     assert [client.get(ASKED).status_code for _ in range(4)] == [503] * 4
     assert len(reads) == 1

@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 from lustrum.client import Client, ServerError
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import Settings, create_app
 from lustrum.server.http.languages import ENGLISH, languages
 from lustrum.server.http.problems import ProblemError
@@ -30,7 +31,7 @@ def own(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TableService:
     """A service whose jobs are nobody else's."""
     folder = tmp_path_factory.mktemp("journeys") / "data"
     shutil.copytree(root, folder)
-    return TableService(folder, workers=1)
+    return local_service(folder, workers=1)
 
 
 @pytest.fixture(scope="module")

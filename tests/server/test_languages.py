@@ -19,7 +19,7 @@ from fastapi.testclient import TestClient
 from lustrum.model import CellStatus
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http.languages import LOCALES, languages
 from lustrum.server.settings import Settings
@@ -115,7 +115,7 @@ def waiting(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     copy = tmp_path_factory.mktemp("waiting") / "data"
     shutil.copytree(root, copy)
     return TestClient(
-        create_app(TableService(copy, workers=1), Settings(background_cells=1, rate="")),
+        create_app(local_service(copy, workers=1), Settings(background_cells=1, rate="")),
         base_url="http://lustrum.test",
     )
 

@@ -224,7 +224,7 @@ def test_no_percentage_of_nothing_or_of_what_is_not_shown() -> None:
     status = [["F", "F", "F"], ["F", "A", "F"], ["F", "F", "N"]]
     made = of(*AXES, values=[[0, 0, 0], [3, 3, 6], [3, 3, 6]], status=status)
     grid = lay_out(made, View(show="row-percent"))
-    assert texts(grid) == [["–", "–", "–"], ["50.0", "A", "100.0"], ["–", "–", "N"]]
+    assert texts(grid) == [["–", "–", "–"], ["50.0", "A", "100.0"], ["50.0", "50.0", "N"]]
     assert [letter for letter, _ in grid.legend] == ["A", "N", "–"]
     assert "0 or not shown" in grid.blocks[0].rows[0].cells[0].hidden
 

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
 from lustrum.policy import read_policy
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
@@ -24,8 +24,6 @@ min_population = 2500
 limit = 0.0
 [protect]
 method = "random-rounding"
-[report]
-risk_step = 0.01
 end = true
 """
 REFUSED = [
@@ -51,7 +49,7 @@ def houses(tmp_path_factory: pytest.TempPathFactory) -> list[TestClient]:
         (root / "policies").mkdir()
         (root / "policies" / "demo.toml").write_text(STRICT)
         clients.append(
-            TestClient(create_app(TableService(root, workers=1)), base_url="http://x.test")
+            TestClient(create_app(local_service(root, workers=1)), base_url="http://x.test")
         )
     return clients
 

@@ -19,7 +19,7 @@ from fastapi.testclient import TestClient
 from lustrum.demo import description_path, people
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, check_stop
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import Settings, create_app
 from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.problems import ProblemError
@@ -32,7 +32,7 @@ LINK = "dataset=demo&by=age:ten-year&by=sex"
 
 
 def made(root: Path, **settings: Any) -> TestClient:
-    app = create_app(TableService(root, workers=1), Settings(**settings))
+    app = create_app(local_service(root, workers=1), Settings(**settings))
     return TestClient(app, base_url="http://lustrum.test")
 
 
@@ -207,7 +207,7 @@ def test_figures_count_requests_by_route_and_decisions_by_verdict(root: Path) ->
 
 
 def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) -> None:
-    app = create_app(TableService(root, workers=1))
+    app = create_app(local_service(root, workers=1))
     outside = TestClient(app)
     assert outside.get("/health/ready").status_code == 503
     assert outside.get("/health").status_code == 200
@@ -220,7 +220,7 @@ def test_ready_is_said_after_the_warm_up_and_no_longer_at_the_end(root: Path) ->
 
 
 def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> None:
-    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
+    app = create_app(local_service(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test") as client:
         plain = made(root).get(f"/api/v1/tables?{LINK}").json()
         first = client.get(f"/api/v1/tables?{LINK}")
@@ -243,7 +243,7 @@ def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> Non
 
 
 def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
-    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
+    app = create_app(local_service(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         link = "/datasets/demo/table?by=age&by=sex&show=row-percent"
         first = client.get(link)
@@ -265,7 +265,7 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
 
 def test_a_finished_job_is_not_shown_under_another_policy(tmp_path: Path) -> None:
     root = fill(tmp_path / "data", 6000)
-    app = create_app(TableService(root, workers=1), Settings(background_cells=10))
+    app = create_app(local_service(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         address = client.get(f"/api/v1/tables?{LINK}").headers["location"]
         end = time.monotonic() + 20
@@ -321,9 +321,10 @@ SEVERAL = """
 import sys
 from pathlib import Path
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import serve
 if __name__ == "__main__":
-    serve(TableService(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
+    serve(local_service(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
           metrics_port=int(sys.argv[2]), logs="info")
     print("ended", flush=True)
 """

@@ -14,6 +14,7 @@ from lustrum._version import __version__
 from lustrum.model import Dataset
 from lustrum.policy import Policy
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http import templating
 from lustrum.server.http.languages import Language, languages
@@ -289,6 +290,6 @@ def test_every_page_leads_to_itself_in_the_other_languages(
 
 
 def test_an_empty_house_says_so(tmp_path: Path) -> None:
-    empty = TestClient(create_app(TableService(tmp_path)))
+    empty = TestClient(create_app(local_service(tmp_path)))
     assert "There is no dataset to ask about yet." in empty.get("/").text
     assert empty.get("/datasets/demo").status_code == 404

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from lustrum.model import InputError
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import serve
 
 PROGRAM = """
 import sys
 from pathlib import Path
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import serve
-serve(TableService(Path(sys.argv[1]), workers=1), port=0, ready=lambda url: print(url, flush=True))
+serve(local_service(Path(sys.argv[1]), workers=1), port=0, ready=lambda url: print(url, flush=True))
 print("ended", flush=True)
 """
 
@@ -31,7 +32,7 @@ def test_a_port_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(InputError) as error:
-            serve(TableService(tmp_path), port=port)
+            serve(local_service(tmp_path), port=port)
     assert str(error.value) == f"Port {port} on 127.0.0.1 is in use; choose another with --port."
 
 
@@ -47,7 +48,7 @@ def test_an_address_that_cannot_be_is_one_too(
     tmp_path: Path, host: str, port: int, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        serve(TableService(tmp_path), host, port)
+        serve(local_service(tmp_path), host, port)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

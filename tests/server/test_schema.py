@@ -23,6 +23,7 @@ from schemathesis.schemas import APIOperation, BaseSchema
 
 from lustrum.model import Dataset
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.server import Settings, create_app
 
 OPERATIONS = (
@@ -60,7 +61,7 @@ def described(root: Path, tmp_path_factory: pytest.TempPathFactory) -> BaseSchem
     """The description that a server itself gives; nobody is told to wait."""
     own = tmp_path_factory.mktemp("schema") / "data"
     shutil.copytree(root, own)
-    app = create_app(TableService(own, workers=1), Settings(rate=""))
+    app = create_app(local_service(own, workers=1), Settings(rate=""))
     return schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Prior, Uniform
 from lustrum.audit.bounding.compute import Bounds, bounds
+from lustrum.audit.bounding.sweep import Progress
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
@@ -34,12 +36,16 @@ def attack(
     cells: Iterable[CellRef] | slice | None = None,
     integer: bool = False,
     seconds: float | None = None,
+    workers: int | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Belief:
     """What an attacker can believe about each cell, or about what others contribute to it.
 
     First the feasible range of each cell; then, inside it, the prior times what the channel says of the
     published value. Without a prior every feasible value is alike (Domingo-Ferrer, Oganian and Torra
-    2002, equation 3). From a cell to which the attacker contributes, that contribution is taken off.
+    2002, equation 3). From a cell to which the attacker contributes, that contribution is taken off. How long
+    the ranges are looked for is said as in :func:`~lustrum.audit.bounds`.
 
     >>> from lustrum.audit.attackers import Insider
     >>> known = Knowledge.of(["z"]).bound("z", low=995, high=1004)
@@ -53,7 +59,10 @@ def attack(
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
     own = attacker.own(known)
-    found = _bounded(known, own, cells, integer=integer, seconds=seconds)
+    work = partial(
+        bounds, integer=integer, seconds=seconds, workers=workers, stop=stop, progress=progress
+    )
+    found = _bounded(known, own, cells, work)
     low, taken = _share(found, own)
     shown = _Shown.of(target, found.cells, low, found.high)
     return _believed(low, found.high, prior, shown, known.decimals).shifted(-taken)
@@ -79,15 +88,13 @@ def _bounded(
     known: Knowledge,
     own: Own,
     cells: Iterable[CellRef] | slice | None,
-    *,
-    integer: bool,
-    seconds: float | None,
+    work: Callable[[Knowledge, Iterable[CellRef] | slice | None], Bounds],
 ) -> Bounds:
     """The bounds of somebody who knows that a cell is no less than what they gave to it."""
     try:
         for cell, contribution in own.named.items():
             known = known.bound(cell, low=contribution)
-        return bounds(known, cells, integer=integer, seconds=seconds)
+        return work(known, cells)
     except ContradictionError:
         if not own.named:
             raise

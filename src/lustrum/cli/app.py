@@ -15,7 +15,7 @@ from lustrum.cli.question import read_question
 from lustrum.cli.show import show_decision
 from lustrum.model import InputError, LustrumError
 from lustrum.model.plugins import load, names
-from lustrum.release import TableService
+from lustrum.release.records import RecordsDesk, local_service
 
 __all__ = ["app", "main"]
 
@@ -173,7 +173,7 @@ def ingest(
 @app.command()
 def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
-    found = TableService(data).datasets()
+    found = local_service(data).datasets()
     if not found:
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
     for dataset in found:
@@ -199,11 +199,19 @@ def table(
         str, typer.Option("--format", help="text, or one of the formats: csv, json-stat, xlsx.")
     ] = "text",
     explain: Annotated[bool, typer.Option("--explain", help="Say what each step decided.")] = False,
+    confidential: Annotated[
+        bool,
+        typer.Option(
+            "--confidential", help="Add true figures, for the agency alone: do not pass on."
+        ),
+    ] = False,
     data: Data = HERE,
 ) -> None:
     """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
+    if confidential and format_ != "text":
+        raise InputError("--confidential is for the terminal; no file holds true figures.")
     writer = None if format_ == "text" else load("lustrum.formats", format_)()
-    service = TableService(data)
+    service = local_service(data)
     question = read_question(dataset, by, where or [], totals)
     decision = service.answer(question)
     if decision.release is not None and writer is not None:
@@ -216,6 +224,10 @@ def table(
     show_decision(
         decision, service.dataset(dataset), service.policy(dataset), Console(), explain=explain
     )
+    if confidential and decision.release is not None:
+        from lustrum.cli.show import show_true_figures
+
+        show_true_figures(decision, RecordsDesk(data), service.policy(dataset), Console())
     if decision.release is None:
         raise typer.Exit(3)
 

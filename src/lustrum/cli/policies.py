@@ -15,7 +15,7 @@ from lustrum.model import Decision, InputError, PolicyError, TableQuery
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
 from lustrum.policy.read import sealed
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.release.replay import Change, read_questions, replay
 
 __all__ = ["check_policy", "seal_policy", "try_policy"]
@@ -29,9 +29,9 @@ def check_policy(file: Path, data: Path, console: Console) -> None:
     The names of variables are checked against the dataset where the folder holds it; a policy for any dataset
     is checked against the one that the file is named after.
     """
-    policy, service = read_policy(file), TableService(data)
+    policy, service = read_policy(file), local_service(data)
     name = file.stem if policy.dataset == "*" else policy.dataset
-    known = name in service.store.names()
+    known = name in service.described()
     if known:
         check_names(policy, service.dataset(name), str(file))
     console.print(Text(f"{file} is valid."))
@@ -56,9 +56,9 @@ def seal_policy(file: Path, console: Console) -> None:
 
 def try_policy(file: Path, questions: Path, data: Path, console: Console, progress: Console) -> int:
     """Replay questions under the policy in force and under the new one; how many would change."""
-    policy, service = read_policy(file), TableService(data)
+    policy, service = read_policy(file), local_service(data)
     asked = read_questions(questions)
-    for name in {query.dataset for query in asked} & set(service.store.names()):
+    for name in {query.dataset for query in asked} & set(service.described()):
         if policy.dataset in ("*", name):
             check_names(policy, service.dataset(name), str(file))
     if policy.dataset != "*":
@@ -111,6 +111,6 @@ def _ended(end: Decision | str) -> str:
         return end
     if end.release is None:
         return " ".join(reason.text for reason in end.reasons)
-    return f"risk {end.risk_after:.2f}, utility {end.utility:.3f}" + (
-        f"; {' '.join(reason.text for reason in end.reasons)}" if end.reasons else ""
-    )
+    figures = [("risk", end.risk_after), ("utility", end.utility)]
+    said = ", ".join(f"{name} {value:.3f}" for name, value in figures if value is not None)
+    return "; ".join(part for part in (said, *(reason.text for reason in end.reasons)) if part)

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from lustrum.model import Dataset, Decision, Release, TableAxis
 from lustrum.policy import Policy
+from lustrum.release.records import RecordsDesk, true_figures
 
-__all__ = ["show_decision"]
+__all__ = ["show_decision", "show_true_figures"]
 
 
 def show_decision(
@@ -28,16 +29,34 @@ def show_decision(
         for reason in decision.reasons:
             console.print(Text(f"{reason.text} {reason.way_forward}".strip()))
         _grid(decision, decision.release, dataset, console)
-        console.print(
-            f"Risk before {decision.risk_before:.2f}, after {decision.risk_after:.2f} "
-            f"(limit {policy.risk.limit:g}); utility {decision.utility:.3f}.",
-            highlight=False,
-        )
+        if decision.risk_before is not None and decision.risk_after is not None:
+            worth = "" if decision.utility is None else f"; utility {decision.utility:.3f}"
+            console.print(
+                f"A reader can expect: risk before {decision.risk_before:.2f}, after "
+                f"{decision.risk_after:.2f} (limit {policy.risk.limit:g}){worth}.",
+                highlight=False,
+            )
         for note in (*decision.release.notes, *policy.notes):
             console.print(Text(f"Note: {note}"))
     if explain:
         for number, step in enumerate(decision.trace, start=1):
             console.print(Text(f"{number}. {step.step}: {step.outcome}. {step.text}"))
+
+
+def show_true_figures(
+    decision: Decision, desk: RecordsDesk, policy: Policy, console: Console
+) -> None:
+    """Print what only the agency may know of a released table, and say so."""
+    assert decision.release is not None
+    engine = desk.engine(decision.query.dataset)
+    true = true_figures(decision.query, engine, decision.release, policy)
+    console.print(Text("CONFIDENTIAL: measured on the true counts. Do not pass it on.", "bold red"))
+    console.print(
+        f"  True risk before {true.risk_before:.4f}, after {true.risk_after:.4f}; "
+        f"true utility {true.utility:.4f}.\n"
+        f"  Error of a shown number: {true.mean_error:.2f} on average, {true.largest_error} at most.",
+        highlight=False,
+    )
 
 
 def _grid(decision: Decision, release: Release, dataset: Dataset, console: Console) -> None:

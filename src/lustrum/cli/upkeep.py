@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lustrum.model import InputError, LustrumError
-from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.rotate import rotate
 from lustrum.tabulate.store.secret_files import NEXT
@@ -44,7 +44,7 @@ def upgrade_folder(data: Path, console: Console) -> None:
     done = upgrade(store)
     for name in done:
         console.print(Text(f"{name} was brought to the present format."))
-    service = TableService(data)
+    service = local_service(data)
     for name in service.names():
         try:
             service.policy(name)

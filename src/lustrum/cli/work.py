@@ -19,6 +19,7 @@ from rich.progress import (
 from lustrum.durable import write_whole
 from lustrum.model import DatasetError, InputError
 from lustrum.release import TableService
+from lustrum.release.records import local_service
 from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def ingest_source(
     if (file is None) == (query is None):
         raise InputError("Name either a file or a --query for DuckDB.")
     dataset = read_description(description)
-    TableService(data).check_replacement(dataset)
+    local_service(data).check_replacement(dataset)
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     bar = Progress(
@@ -108,7 +109,7 @@ def ingest_source(
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
-    path = TableService(data).policy_path(dataset.name)
+    path = local_service(data).policy_path(dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, _STARTER.format(name=dataset.name).encode())

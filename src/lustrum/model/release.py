@@ -52,6 +52,7 @@ class Release:
     """Published values with their status, the channel that made them and the method's own words.
 
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
+    ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     """
 
     axes: tuple[TableAxis, ...]
@@ -65,9 +66,10 @@ class Release:
     unit: str = ""
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    structural: Mask | None = None
 
     def __post_init__(self) -> None:
-        for name in ("published", "status", "low", "high"):
+        for name in ("published", "status", "low", "high", "structural"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _kept(array))
@@ -105,4 +107,5 @@ class Release:
             status=self.status[grid],
             low=None if self.low is None else self.low[grid],
             high=None if self.high is None else self.high[grid],
+            structural=None if self.structural is None else self.structural[grid],
         )

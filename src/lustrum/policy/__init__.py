@@ -1,4 +1,4 @@
-"""What an agency decides: rules, risk, method, audit and how exactly figures are told."""
+"""What an agency decides: rules, risk, method and audit."""
 
 from lustrum.policy.check import check_names
 from lustrum.policy.policy import (
@@ -7,7 +7,6 @@ from lustrum.policy.policy import (
     Fallback,
     Method,
     Policy,
-    Report,
     Risk,
     Rules,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "Fallback",
     "Method",
     "Policy",
-    "Report",
     "Risk",
     "Rules",
     "check_names",

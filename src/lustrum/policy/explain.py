@@ -25,7 +25,7 @@ def explain(policy: Policy) -> Iterator[str]:
         sizes.append(f"hold {rules.min_mean_cell_size:g} on average")
     if rules.max_small_share < 1:
         sizes.append(
-            f"are small (1 to {rules.small_up_to}) in at most {rules.max_small_share:.0%} of all cases"
+            f"are small ({rules.small_up_to} or less) in at most {rules.max_small_share:.0%} of all cases"
         )
     if sizes:
         yield f"Its cells {' and '.join(sizes)}, judged by protected numbers."
@@ -46,8 +46,8 @@ def explain(policy: Policy) -> Iterator[str]:
         yield f"Before anything is counted, the input is protected by {_words(step)}."
     yield f"Every table is protected by {_words(policy.protect)}."
     yield (
-        f"It is released if its risk by {policy.risk.measure} is at most {policy.risk.limit:g} after "
-        "protection."
+        f"It is released if the risk that is left to a reader, by {policy.risk.measure}, is at most "
+        f"{policy.risk.limit:g}."
     )
     if policy.audit.attackers:
         yield (
@@ -60,18 +60,10 @@ def explain(policy: Policy) -> Iterator[str]:
 
 def warnings(policy: Policy) -> Iterator[str]:
     """What may be meant, but should be known to be so."""
-    if policy.protect.method == "none" and not policy.before:
-        yield "Nothing is protected: tables go out as they are counted."
     if policy.risk.limit >= 1:
         yield "The limit of risk is 1, so that no table is ever refused for its risk."
     if not policy.rules.nested_only:
         yield "Groups of one's own are allowed: tables can be compared to single people out."
-    others = [f.method for f in policy.fallback if f.method != "merge"]
-    if others:
-        yield (
-            f"A cell may go out by {policy.protect.method} in one table and by {others[0]} in another; "
-            "readers can compare the two."
-        )
     if policy.protect.method != "none" and any(not b.on_records for b in policy.before):
         yield "Cells are perturbed twice, in the input and in the table; once may be enough."
 
@@ -87,7 +79,5 @@ def _words(method: Method) -> str:
 
 
 def _next(fallback: Fallback) -> str:
-    if fallback.method != "merge":
-        return f"{_words(fallback.protection())} is tried instead"
     which = ", ".join(fallback.variables) or "the longest variable first"
     return f"it is asked again at coarser levels ({which})"

@@ -21,7 +21,6 @@ __all__ = [
     "Fallback",
     "Method",
     "Policy",
-    "Report",
     "Risk",
     "Rules",
 ]
@@ -46,7 +45,8 @@ class Rules(_Part):
         0.0, ge=0, description="Smallest mean of the inner cells, zeros included."
     )
     max_small_share: Share = Field(
-        1.0, description="Largest share of inner cells that are small but not zero."
+        1.0,
+        description="Largest share of inner cells that are small; a published 0 counts as small.",
     )
     small_up_to: int = Field(5, ge=1, description="Largest protected value that counts as small.")
     nested_only: bool = Field(
@@ -158,14 +158,9 @@ class Before(Method):
 
 
 class Fallback(_Part):
-    """What is tried next where a table fails: ``merge`` or another method with its parameters."""
+    """What is tried next where a table fails: ``merge``. Another method would show other numbers."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    method: str = Field(
-        "merge",
-        description="'merge' asks again at coarser levels; or the name of another method.",
-    )
+    method: str = Field("merge", description="'merge' asks again at coarser levels.")
     variables: list[str] = Field(
         default_factory=list,
         description="For 'merge': the variables that may be coarsened, first one first; any if empty.",
@@ -173,15 +168,12 @@ class Fallback(_Part):
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Fallback:
-        if self.method == "merge" and self.model_extra:
-            raise ValueError("'merge' has no parameters but 'variables'")
         if self.method != "merge":
-            self.protection().check_for_tables()
+            raise ValueError(
+                f"the method is 'merge', not {self.method!r}: another method would show other numbers "
+                "for the same people"
+            )
         return self
-
-    def protection(self) -> Method:
-        """The other method."""
-        return Method.model_validate({"method": self.method, **(self.model_extra or {})})
 
 
 class Audit(_Part):
@@ -195,21 +187,10 @@ class Audit(_Part):
         2, ge=2, description="Fewest values that a cell which may be small must leave open."
     )
     up_to: int = Field(5, ge=0, description="Cells that are certainly larger are not audited.")
-    seconds: float = Field(
-        5.0,
-        gt=0,
-        description="Time for the bounds of one table; what is not done counts as found out.",
-    )
-
-
-class Report(_Part):
-    """How exactly risk and utility are told to the public, since they are made from confidential counts."""
-
-    risk_step: float = Field(
-        0.05, gt=0, le=1, description="Risk is randomly rounded to a multiple of this."
-    )
-    utility_step: float = Field(
-        0.005, gt=0, le=1, description="Utility is randomly rounded to a multiple of this."
+    programs: int = Field(
+        20_000,
+        ge=1,
+        description="Most programs for the bounds of one table; one that needs more is refused.",
     )
 
 
@@ -229,7 +210,6 @@ class Policy(_Part):
         default_factory=list, description="What is tried next where a table fails, in this order."
     )
     audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
-    report: Report = Field(default_factory=lambda: Report.model_validate({}))
 
     @field_validator("protect", "risk")
     @classmethod
@@ -238,6 +218,24 @@ class Policy(_Part):
         if isinstance(value, Method):
             value.check_for_tables()
         return value
+
+    @model_validator(mode="after")
+    def _shows_one_number(self) -> Policy:
+        """People who make their own tables see the same population in many of them, in one number always."""
+        if self.protect.method != "none" and abilities_of(self.protect.spec()).one_number:
+            return self
+        if self.protect.method == "none":
+            if not self.before:
+                raise ValueError(
+                    "the method 'none' shows true counts; protect the input under [[before]], or use "
+                    "another method"
+                )
+            return self  # every table is a plain count of one protected input
+        raise ValueError(
+            f"the method {self.protect.method!r}, with these parameters, may show two numbers for the same "
+            "people in two tables; use one that follows record keys alone, such as 'random-rounding' or "
+            "'cell-key', or protect the input under [[before]]"
+        )
 
 
 def _made(kind: Any, parameters: dict[str, Any], what: str) -> Any:

@@ -28,9 +28,10 @@ class Abilities:
     - ``repeatable``: the method has no chance of its own. The same table with the same record keys, or the same
       generator, gives the same numbers, so that asking again tells nothing new.
     - ``keyed_per_cell``: with record keys a cell's number depends on that cell's own records alone, whatever
-      else is in the table. A guard of totals may still change or hide it afterwards.
+      else is in the table. A guard of totals may still hide it afterwards.
     - ``one_number``: with record keys a population shows one number in every table that shows it, as an inner
-      cell and as a total, after every guard.
+      cell and as a total, after every guard, or none at all. A policy for tables that people make themselves
+      asks for it.
     """
 
     repeatable: bool = False
@@ -65,7 +66,7 @@ def abilities_of(method: object) -> Abilities:
 
     >>> from lustrum.protect import RandomRounding
     >>> abilities_of(RandomRounding())
-    Abilities(repeatable=True, keyed_per_cell=True, one_number=False)
+    Abilities(repeatable=True, keyed_per_cell=True, one_number=True)
     >>> abilities_of(object()) == NOTHING_PROMISED
     True
     """

@@ -113,5 +113,6 @@ def released(
         decimals=table.decimals,
         unit=table.unit,
         notes=notes,
+        structural=table.structural,
         provenance=table.provenance,
     )

@@ -1,41 +1,71 @@
 """Step 4, second half: what the attackers of the policy could work out from the protected table alone.
 
-The judgement looks at nothing but what would be published, so that a refusal tells nothing more.
+The judgement looks at nothing but what would be published, so that a refusal tells nothing more. Its work
+is bounded by the number of programs that are solved, never by the clock: the same table is judged alike on a
+busy machine.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lustrum.audit import bounds, from_release
-from lustrum.model import Release, Table
+from lustrum.audit import Attacker, Insider, Outsider, attack
+from lustrum.audit.bounding.sweep import Progress
+from lustrum.model import InputError, Release
 from lustrum.policy import Audit
 
 __all__ = ["is_disclosive"]
 
+_ATTACKERS: dict[str, Attacker] = {"outsider": Outsider(), "insider": Insider(contribution=1)}
+"""Somebody who knows what is published, and somebody who is also counted in the cell in question."""
 
-def is_disclosive(release: Release, table: Table, audit: Audit) -> bool:
+
+def is_disclosive(release: Release, audit: Audit) -> bool:
     """Whether an attacker is left with too few values for a cell that may be small.
 
-    Bounds that could not be proven sharp in time count as too narrow.
+    A table that takes more programs than the policy allows counts as disclosive.
     """
     judged = release.inner & release.shown
-    if table.structural is not None:
-        judged = judged & ~table.structural
+    if release.structural is not None:
+        judged = judged & ~release.structural
     if release.low is not None:
         judged = judged & (release.low <= audit.up_to)
-    cells = np.flatnonzero(judged)
-    if not audit.attackers or not cells.size:
+    cells = np.flatnonzero(judged).tolist()
+    if not cells:
         return False
-    found = bounds(from_release(release), cells.tolist(), integer=True, seconds=audit.seconds)
-    small = found.low <= audit.up_to
-    if bool((small & ~found.sharp).any()):
+    return any(_finds(release, _ATTACKERS[name], cells, audit) for name in audit.attackers)
+
+
+def _finds(release: Release, attacker: Attacker, cells: list[int], audit: Audit) -> bool:
+    work = _Work(audit.programs)
+    try:
+        belief = attack(
+            release,
+            attacker,
+            cells=cells,
+            integer=True,
+            workers=1,
+            stop=work.is_over,
+            progress=work.count,
+        )
+    except InputError:
+        # Nobody can be counted in any of these cells, or too much is open to be weighed value by value.
+        return False
+    if work.is_over():
         return True
-    values = found.count
-    if "insider" in audit.attackers:
-        # Who is counted in a cell knows that it is not empty.
-        values = np.minimum(values, found.high - np.maximum(found.low, 1) + 1)
-        small = small & (found.high >= 1)
-        if "outsider" in audit.attackers:
-            small, values = found.low <= audit.up_to, np.where(small, values, found.count)
-    return bool((small & (values < audit.min_values)).any())
+    own = 1 if isinstance(attacker, Insider) else 0
+    small = belief.low + own <= max(audit.up_to, own)
+    return bool((small & (belief.count < audit.min_values)).any())
+
+
+class _Work:
+    """Counts programs, searches and flows."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._done = most, 0
+
+    def count(self, progress: Progress) -> None:
+        self._done = progress.programs
+
+    def is_over(self) -> bool:
+        return self._done > self._most

@@ -1,4 +1,4 @@
-"""Step 1: preliminary rules.
+"""Steps 1 and 3: preliminary rules.
 
 Rules about the question alone come first and cost nothing. Rules about numbers look at *protected*
 numbers, so that a refusal tells nothing that a released table would not; and they look three times: at
@@ -92,6 +92,9 @@ def number_rules(
     """
     inner = release.published[release.inner]
     people = int(inner.sum())
+    possible = inner
+    if release.structural is not None:
+        possible = inner[~release.structural[release.inner]]
     if people < rules.min_population:
         yield Reason(
             "population",
@@ -117,7 +120,7 @@ def number_rules(
             ),
             help_,
         )
-    if inner.size and _small_share(inner, rules) > rules.max_small_share:
+    if _small_share(possible, rules) > rules.max_small_share:
         yield Reason(
             "small-cells",
             say(
@@ -147,17 +150,21 @@ def failing_areas(release: Release, rules: Rules) -> frozenset[str]:
             continue
         cells = np.take(release.published, place, axis=position)[others]
         people = int(cells.sum())
+        possible = cells
+        if release.structural is not None:
+            possible = cells[~np.take(release.structural, place, axis=position)[others]]
         if (
             people < rules.min_area_population
             or people < rules.min_mean_cell_size * cells.size
-            or _small_share(cells, rules) > rules.max_small_share
+            or _small_share(possible, rules) > rules.max_small_share
         ):
             failing.add(category.code)
     return frozenset(failing)
 
 
 def _small_share(cells: Ints, rules: Rules) -> float:
-    return float(np.mean((cells > 0) & (cells <= rules.small_up_to))) if cells.size else 0.0
+    """The share of small cells among those that can hold somebody. A published 0 may stand for a few."""
+    return float(np.mean(cells <= rules.small_up_to)) if cells.size else 0.0
 
 
 def _combinations(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator[Reason]:

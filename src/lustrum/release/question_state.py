@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lustrum.model import Decision, Reason, Release, Table, TableQuery, TraceStep, Verdict
+from lustrum.model import Decision, Reason, Release, TableQuery, TraceStep, Verdict
 from lustrum.model.text import say
 from lustrum.policy import Policy
-from lustrum.release.protected_input import ProtectedInput
-from lustrum.tabulate import Engine
+from lustrum.release.numbers import ProtectedNumbers, Views
 
 __all__ = ["QuestionState"]
 
@@ -19,15 +18,13 @@ class QuestionState:
     """Frozen; every step returns a new one.
 
     ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
-    is made all the same.
+    is made all the same. Whatever a case knows of the people are protected numbers.
     """
 
     query: TableQuery
-    engine: Engine
+    numbers: ProtectedNumbers
     policy: Policy
-    source: ProtectedInput
-    table: Table | None = field(default=None, repr=False)
-    draft: Release | None = field(default=None, repr=False)
+    views: Views | None = field(default=None, repr=False)
     release: Release | None = None
     risk_before: float | None = field(default=None, repr=False)
     risk_after: float | None = field(default=None, repr=False)
@@ -53,7 +50,7 @@ class QuestionState:
         return self.noted(step, "refused", text, reasons=(*self.reasons, *reasons))
 
     def decision(self) -> Decision:
-        """How the case ended. A refused case carries nothing that was counted."""
+        """How the case ended. A refused case carries no numbers."""
         if not self.open or self.release is None:
             return Decision(self.query, Verdict.REFUSAL, self.reasons, trace=self.trace)
         return Decision(

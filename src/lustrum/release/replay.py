@@ -102,8 +102,8 @@ def _entries(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 
 def _asked(service: TableService, query: TableQuery, policy: Policy | None) -> Decision | str:
     try:
-        engine = service.engine(query.dataset)
-        used = policy or service.policy(query.dataset)
-        return answer(query, engine, used, service.source(engine, used))
+        if policy is None:
+            return service.answer(query)
+        return answer(query, service.under(query.dataset, policy), policy)
     except LustrumError as error:
         return str(error)

@@ -101,7 +101,7 @@ def serve(
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
             open_.enter_context(_metrics(metrics_port, registry))
-        open_.enter_context(worker_environment(service.store.root, settings, logs))
+        open_.enter_context(worker_environment(service.folder, settings, logs))
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )

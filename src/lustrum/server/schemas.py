@@ -71,9 +71,9 @@ class ReasonOut(BaseModel):
 
 
 class RiskOut(BaseModel):
-    """Risk of disclosure, from 0 to 1, told in the policy's steps."""
+    """Risk of disclosure, from 0 to 1, as a reader of the protected table can expect it."""
 
-    before: float | None = Field(description="Of the table as it is.")
+    before: float | None = Field(description="Of the table without protection.")
     after: float | None = Field(description="Of the protected table.")
 
 
@@ -93,7 +93,7 @@ class BoundsOut(BaseModel):
 
 
 class HintOut(BaseModel):
-    """What the preliminary rules would say; the risk is measured only when the table is asked for."""
+    """What the rules would say; the risk is measured only when the table is asked for."""
 
     cells: int = Field(description="Cells of the table, totals not counted.")
     most: int = Field(description="Most cells that are allowed.")
@@ -110,7 +110,8 @@ class AnswerOut(BaseModel):
     table: dict[str, Any] | None = Field(description="A JSON-stat 2.0 dataset, or null.")
     risk: RiskOut | None = Field(None, description="Included unless other parts are asked for.")
     utility: float | None = Field(
-        None, description="What the table is still worth, from 0 to 1; included likewise."
+        None,
+        description="What a reader can expect the table to be worth, from 0 to 1; included likewise.",
     )
     bounds: BoundsOut | None = Field(
         None, description="Included if asked for; null where the method leaves everything open."
@@ -209,7 +210,6 @@ class PolicyOut(BaseModel):
     rules: dict[str, Any] = Field(description="What may be asked at all.")
     risk: dict[str, Any] = Field(description="How risk is measured, and its limit.")
     protection: dict[str, Any] = Field(description="How every table is protected.")
-    report: dict[str, Any] = Field(description="The steps in which risk and utility are told.")
 
 
 class DatasetOut(DatasetSummary):

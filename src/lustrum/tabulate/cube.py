@@ -61,8 +61,7 @@ class Cube:
             every = axis.completed(own)
             axes.append((every, axis.atoms_of(every)))
             picks.append(np.arange(len(own), dtype=np.intp))
-        # Only what is shown needs to say which cells cannot hold anybody.
-        table = self._table(axes, filtered=view != "unfiltered", structural=view == "shown")
+        table = self._table(axes, filtered=view != "unfiltered")
         return table, picks
 
     @property

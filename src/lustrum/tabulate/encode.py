@@ -7,7 +7,7 @@ be right. A wrong code is quoted; a wrong number or identifier is not, for it ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,23 +26,12 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
+from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
 __all__ = ["Chunk", "encode"]
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, repr=False)
-class Chunk:
-    """Some records (or cells of a hypercube, with ``counts``), column by column."""
-
-    rows: int
-    codes: Mapping[str, Array]
-    numbers: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    ids: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    keys: npt.NDArray[np.uint64] | None = None
-    counts: npt.NDArray[np.int64] | None = None
 
 
 def encode(

@@ -13,9 +13,9 @@ from lustrum.model import Dataset, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
+from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.contributions import rank_contributions
 from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.plan import Plan
 
 __all__ = ["Engine", "KernelEngine"]

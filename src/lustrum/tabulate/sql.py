@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
+from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.contributions import rank_contributions
 from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.kernel import OUTSIDE
 from lustrum.tabulate.plan import Plan
 

@@ -36,7 +36,7 @@ from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.zeros import ZeroKeys
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
 from lustrum.protect.perturbation.design import Monotone, design
-from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import Published
 
 __all__ = ["CellKey"]
@@ -113,11 +113,9 @@ class CellKey:
 
     @property
     def abilities(self) -> Abilities:
-        """A table that is made to add up moves a cell for the sake of others; a guard moves totals."""
+        """A table that is made to add up moves a cell for the sake of others; a guard only hides totals."""
         alone = not self.additive
-        return Abilities(
-            repeatable=True, keyed_per_cell=alone, one_number=alone and self.totals == "own"
-        )
+        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
         """The same method, with what it takes to perturb empty cells alike in every table.
@@ -162,8 +160,9 @@ class CellKey:
             published.values,
             low=published.low,
             high=published.high,
+            status=published.status,
             channel=None if self.additive else channel,
-            notes=self._notes(zeros),
+            notes=self._notes(zeros, keyed=rng is None),
         )
 
     def perturbed(self, table: Table, rng: np.random.Generator | None = None) -> Ints:
@@ -257,7 +256,7 @@ class CellKey:
             return words
         return np.where(counts == 0, self.zero_keys.words(table, _PURPOSE), words)
 
-    def _notes(self, zeros: bool) -> tuple[str, ...]:
+    def _notes(self, zeros: bool, keyed: bool) -> tuple[str, ...]:
         channel, given = self._layout.channel, Path(self.to_mapping()["ptable"]).name
         table = getattr(self._layout, "table", None)
         mark = f", {table.digest}" if isinstance(table, PTable) else ""
@@ -286,6 +285,8 @@ class CellKey:
                     most=self.max_shift,
                 )
             )
+        elif self.totals == "guarded" and keyed:
+            notes.append(hidden_totals())
         elif self.totals == "guarded":
             notes.append(
                 say(

@@ -18,7 +18,7 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
-from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["DISTRIBUTIONS", "AdditiveNoise", "NoiseChannel", "unit_noise"]
@@ -129,7 +129,8 @@ class AdditiveNoise:
     @property
     def abilities(self) -> Abilities:
         """Only relative noise follows from record keys; it leaves empty cells empty."""
-        return Abilities(repeatable=True, keyed_per_cell=self.relative)
+        keyed = self.relative
+        return Abilities(repeatable=True, keyed_per_cell=keyed, one_number=keyed)
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Add noise to a table of counts or magnitudes."""
@@ -159,10 +160,13 @@ class AdditiveNoise:
             published.values,
             low=np.maximum(published.low, -UNBOUNDED),
             high=np.minimum(published.high, UNBOUNDED),
+            status=published.status,
             channel=channel if counts else None,
             notes=(
                 self._note(),
-                say(
+                hidden_totals()
+                if rng is None
+                else say(
                     "Totals have noise of their own, so the numbers may not add up to them; a total "
                     "that does add up may be the sum of the noisy numbers."
                 ),

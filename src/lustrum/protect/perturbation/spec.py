@@ -55,7 +55,8 @@ class StochasticPerturbation:
     - ``totals``: ``"sums"`` of the published cells, or ``"perturbed"`` on their own like any other cell, as
       long as :mod:`~lustrum.protect.totals.safe` finds no cell pinned down by them. Only a generator
       perturbs totals: by keys, a total with the same records as one part shows the same number as that
-      part, and where it does not, a reader learns that another part is not empty.
+      part, and where it does not, a reader learns that another part is not empty. With keys such a table
+      may have no totals, and then one population has one number in every table.
     - ``keep_total``: what the sum of all cells has moved by is taken back from the cells above the last row.
 
     Chance comes from the cell keys or from a generator. With keys, and without ``controlled`` and
@@ -70,7 +71,6 @@ class StochasticPerturbation:
 
     name: ClassVar[str] = "stochastic-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     matrix: Matrix = "shlomo-2015"
     residue_base: int | None = None
     version: Literal["plain", "invariant", "calibrated"] = "plain"
@@ -108,6 +108,13 @@ class StochasticPerturbation:
             )
         if self.frequencies:
             self._invariant(np.array(self.frequencies))
+
+    @property
+    def abilities(self) -> Abilities:
+        """A cell is by itself unless it is moved for the sake of others, or totals are sums."""
+        alone = not self.controlled and not self.keep_total and self.totals == "perturbed"
+        alone = alone and self.public_channel is not None
+        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 
     @property
     def base_channel(self) -> MatrixChannel:
@@ -173,6 +180,7 @@ class StochasticPerturbation:
             published.values,
             low=published.low,
             high=published.high,
+            status=published.status,
             channel=None if self.keep_total else self.public_channel,
             notes=self._notes(),
         )

@@ -17,7 +17,7 @@ from lustrum.model import InputError, Release, Table, Transitions
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, whole_counts
-from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["ConventionalRounding", "NearestChannel", "round_to_nearest"]
 
@@ -67,7 +67,9 @@ class ConventionalRounding:
 
     name: ClassVar[str] = "conventional-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, keyed_per_cell=True)
+    abilities: ClassVar[Abilities] = Abilities(
+        repeatable=True, keyed_per_cell=True, one_number=True
+    )
     base: int = 3
 
     def __post_init__(self) -> None:
@@ -81,13 +83,14 @@ class ConventionalRounding:
         counts = whole_counts(table, "Conventional rounding")
         channel = NearestChannel(self.base)
         rounded = round_to_nearest(counts, self.base)
-        published = safe_totals(table.axes, rounded, channel, table.structural)
+        published = safe_totals(table.axes, rounded, channel, table.structural, hide=True)
         return released(
             table,
             self,
             published.values,
             low=published.low,
             high=published.high,
+            status=published.status,
             channel=channel,
             notes=(
                 say("Every number is rounded to the nearest multiple of {base}.", base=self.base)
@@ -96,10 +99,7 @@ class ConventionalRounding:
                     "Every number is rounded to the nearest multiple of {base}, halves up.",
                     base=self.base,
                 ),
-                say(
-                    "Totals are rounded on their own, so the numbers may not add up to them; a total "
-                    "that does add up may be the sum of the rounded numbers."
-                ),
+                hidden_totals(),
             ),
         )
 

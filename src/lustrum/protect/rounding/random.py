@@ -17,7 +17,7 @@ from lustrum.model import InputError, Release, Table, Transitions
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
-from lustrum.protect.totals.safe import safe_totals
+from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
 
@@ -67,7 +67,9 @@ class RandomRounding:
 
     name: ClassVar[str] = "random-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, keyed_per_cell=True)
+    abilities: ClassVar[Abilities] = Abilities(
+        repeatable=True, keyed_per_cell=True, one_number=True
+    )
     base: int = 3
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class RandomRounding:
             published.values,
             low=published.low,
             high=published.high,
+            status=published.status,
             channel=channel,
             notes=(
                 say(
@@ -94,7 +97,9 @@ class RandomRounding:
                     "away from the true one, and right on average.",
                     base=self.base,
                 ),
-                say(
+                hidden_totals()
+                if rng is None
+                else say(
                     "Totals are rounded on their own, so the numbers may not add up to them; a total "
                     "that does add up may be the sum of the rounded numbers."
                 ),

@@ -1,8 +1,8 @@
 """Rounding of small counts only: a count below the base becomes 0 or the base, all others stay.
 
-Nobody sees a count of 1 or 2, and large counts keep their value. Each cell is rounded by itself, and
-totals are the sums of what is published, so that the table is additive and a total cannot give a
-small count away.
+Nobody sees a count of 1 or 2, and large counts keep their value. Each cell is rounded by itself. Totals are
+the sums of what is published, so that the table is additive and a total cannot give a small count away; or
+they are rounded like any other cell, so that the same people show the same number in every table.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
 from lustrum.protect.rounding.random import round_randomly
+from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import added_totals
 
 __all__ = ["SmallCountChannel", "SmallCountRounding", "round_small_counts"]
@@ -72,7 +73,10 @@ class SmallCountChannel:
 
 @dataclass(frozen=True)
 class SmallCountRounding:
-    """Counts below ``base`` become 0 or ``base``; totals are the sums of the published numbers.
+    """Counts below ``base`` become 0 or ``base``; totals are ``"sums"`` of the published numbers.
+
+    With ``totals="own"`` a total is rounded like any other cell and hidden where it would give a part away,
+    which is often: larger counts are as counted, and a difference of two of them is a small count.
 
     ``how="nearest"`` sends a count of half the base or more up, which needs no chance and is biased.
     ``how="random"`` sends a count ``x`` up with probability ``x / base``, which is right on average; it uses
@@ -84,11 +88,13 @@ class SmallCountRounding:
 
     name: ClassVar[str] = "small-count-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = 3
     how: How = "nearest"
+    totals: Literal["sums", "own"] = "sums"
 
     def __post_init__(self) -> None:
+        if self.totals not in ("sums", "own"):
+            raise InputError(f"Totals are 'sums' or rounded on their 'own', not {self.totals!r}.")
         if type(self.base) is not int or self.base < 2:
             raise InputError(
                 f"Rounding of small counts needs a whole base of 2 or more, not {self.base!r}."
@@ -98,6 +104,12 @@ class SmallCountRounding:
                 f"Small counts are rounded to the 'nearest' or at 'random', not {self.how!r}."
             )
 
+    @property
+    def abilities(self) -> Abilities:
+        """Totals that are sums differ from the number that their people show as a cell."""
+        alone = self.totals == "own"
+        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
+
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Round the small counts of a table and add the totals up."""
         counts = whole_counts(table, "Rounding of small counts")
@@ -106,7 +118,13 @@ class SmallCountRounding:
             words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = SmallCountChannel(self.base, self.how)
         rounded = round_small_counts(counts, self.base, words)
-        published = added_totals(table.axes, rounded, *channel.support(rounded))
+        published = (
+            safe_totals(
+                table.axes, rounded, channel, table.structural, keyed=rng is None, hide=True
+            )
+            if self.totals == "own"
+            else added_totals(table.axes, rounded, *channel.support(rounded))
+        )
         how = (
             say("at random, and right on average") if self.how == "random" else say("to the nearer")
         )
@@ -116,6 +134,7 @@ class SmallCountRounding:
             published.values,
             low=published.low,
             high=published.high,
+            status=published.status,
             channel=channel,
             notes=(
                 say(
@@ -123,13 +142,16 @@ class SmallCountRounding:
                     base=self.base,
                     how=how,
                 ),
-                say("Totals are the sums of the published numbers."),
+                hidden_totals()
+                if self.totals == "own"
+                else say("Totals are the sums of the published numbers."),
             ),
         )
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
-        return {"method": self.name, "base": self.base, "how": self.how}
+        words = {"method": self.name, "base": self.base, "how": self.how}
+        return words if self.totals == "sums" else words | {"totals": self.totals}
 
 
 def round_small_counts(values: Ints, base: int, words: Words | None = None) -> Ints:

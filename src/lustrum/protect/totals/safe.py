@@ -1,9 +1,14 @@
 """Totals protected on their own, kept from giving inner cells away.
 
 When every cell of a table is perturbed by itself, totals tell about parts: 3 and 3 beside a total of
-0, all rounded to base 3, can only be 1 and 1. A table with such a line shows, for all its totals, the sums of
-its published inner cells instead. To replace the telling total alone would tell just as much: a reader
-who sees that the total of 3 and 3 was replaced knows why.
+0, all rounded to base 3, can only be 1 and 1. A table with such a line does not show the totals that were
+perturbed, not a single one: a reader who sees that only the total of 3 and 3 is missing knows why. A
+table whose totals happen to add up is treated alike, so that a missing total has two explanations.
+
+What stands in their place depends on where chance comes from. By keys, one population has one number in
+every table: its totals are hidden, never replaced by other numbers. By a generator a table stands alone,
+and its totals are the sums of its published inner cells. A reader can add those up as well, so that both
+tell the same.
 
 Keys tell more. The same records always show the same number, so a total that shows another number than
 one of its parts has somebody in another part: 0 and 3 beside a total of 0 can only be 1 and 1 too.
@@ -21,11 +26,12 @@ import numpy.typing as npt
 
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
+from lustrum.model.text import Message, say
 from lustrum.protect.totals.lines import added_up, line_totals, narrow_relations, pinned
 from lustrum.protect.totals.summed import Published, Totals
 from lustrum.structure import Relations, Structure
 
-__all__ = ["Supported", "TotalsGuard", "safe_totals"]
+__all__ = ["Supported", "TotalsGuard", "hidden_totals", "safe_totals"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -48,13 +54,23 @@ def safe_totals(
     structural: Mask | None = None,
     *,
     keyed: bool = False,
+    hide: bool | None = None,
 ) -> Published:
-    """Keep all totals as they were perturbed, or add all of them up if one pins an inner cell.
+    """Keep all totals as they were perturbed, or none of them if one pins an inner cell.
 
     Everybody knows that ``structural`` cells are empty, and reckons with it. Where chance is ``keyed``, a
     total of the same records as one of its parts shows the same number, and everybody reckons with that too.
+    Totals that are not kept are hidden with ``hide``, by default where chance is keyed, and added up otherwise.
     """
-    return TotalsGuard(tuple(axes)).publish(perturbed, channel, structural, keyed=keyed)
+    return TotalsGuard(tuple(axes)).publish(perturbed, channel, structural, keyed=keyed, hide=hide)
+
+
+def hidden_totals() -> Message:
+    """What a reader should know of totals that are hidden where they would tell."""
+    return say(
+        "Totals are protected on their own, so the numbers may not add up to them. A table in which they "
+        "do add up, or would give a number away, does not show them."
+    )
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,7 @@ class TotalsGuard:
         structural: Mask | None = None,
         *,
         keyed: bool = False,
+        hide: bool | None = None,
     ) -> Published:
         """Decide by the perturbed values alone."""
         known = _Known(channel, structural)
@@ -101,7 +118,12 @@ class TotalsGuard:
         shown = perturbed if keyed else None
         if not np.array_equal(sums, perturbed) and not self._tells(low, high, shown):
             return Published(perturbed, low, high)
-        # Totals that all add up can have come about both ways; whoever reads them must reckon with both.
+        if keyed if hide is None else hide:
+            hidden = self._covered
+            return Published(
+                np.where(hidden, 0, perturbed), self._added_up(low), self._added_up(high), hidden
+            )
+        # Totals that all add up can have come about both ways; a reader must reckon with both.
         natural_low, natural_high = known.support(sums)
         covered = self._covered
         return Published(

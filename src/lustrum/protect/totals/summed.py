@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, TableAxis
+from lustrum.model.status import CellStatus
 from lustrum.model.table import inner_cells
 from lustrum.protect.totals.axis_parts import AxisParts
 
@@ -20,11 +21,22 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Published:
-    """Published values and, for each, the least and the most that the true value can be."""
+    """Published values and, for each, the least and the most that the true value can be.
+
+    ``hidden`` marks totals that are suppressed, so that they do not give a part away.
+    """
 
     values: Ints
     low: Ints
     high: Ints
+    hidden: Mask | None = None
+
+    @property
+    def status(self) -> npt.NDArray[np.str_] | None:
+        """The letters of the cells, or None where all are shown."""
+        if self.hidden is None:
+            return None
+        return np.where(self.hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,4 +87,4 @@ def added_totals(axes: Sequence[TableAxis], values: Ints, low: Ints, high: Ints)
     totals.need_parts(axes)
     if not totals.covered.any():
         return Published(values, low, high)
-    return Published(*(totals.added_up(a) for a in (values, low, high)))
+    return Published(totals.added_up(values), totals.added_up(low), totals.added_up(high))

@@ -119,7 +119,6 @@ def _described(offer: Offer) -> dict[str, Any]:
             "risk": policy.risk.model_dump(),
             # The method's own words, not the file's: what a method keeps to itself stays so.
             "protection": policy.protect.spec().to_mapping(),
-            "report": policy.report.model_dump(),
         },
     }
 

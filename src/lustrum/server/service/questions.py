@@ -26,7 +26,7 @@ class Questions:
         self.metrics = metrics
         self._gate = Gate(settings)
         self.jobs = Jobs(
-            service.store.root,
+            service.folder,
             self._in_background,
             settings,
             metrics,

@@ -1,18 +1,18 @@
 """Other questions where one was refused: coarser, with fewer variables, or about more people.
 
 Those that are shown were tried. Each was decided under the policy like any other question, so that to know
-it would pass tells nothing that asking it would not.
+it would pass tells nothing that asking it would not. How many are tried is counted; the clock decides nothing,
+so that the same question has the same suggestions on a busy machine.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
-from lustrum.model.stop import Stopped, stop_asked, stopping
+from lustrum.model.stop import check_stop
 from lustrum.model.text import say
 from lustrum.release import Precheck, TableService
 from lustrum.release.preliminary import question_rules
@@ -21,12 +21,12 @@ from lustrum.server.table_view import titles as words
 
 __all__ = ["Suggestion", "advice", "passing", "suggestions"]
 
-TRIES = 8
+TRIES = 12
 ENOUGH = 3
-SECONDS = 1.5
-"""How many questions are tried, how many good ones are enough, and how long it may take in all."""
+"""How many questions are tried, and how many good ones are enough."""
 
 _turns = threading.BoundedSemaphore(2)
+_LOOK = 0.05  # seconds between two looks whether the asker has left
 
 _COARSER = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
 _FEWER = _COARSER | {"dimensions", "population", "too-little"}
@@ -47,22 +47,22 @@ def passing(
     *,
     tries: int = TRIES,
     enough: int = ENOUGH,
-    seconds: float = SECONDS,
 ) -> tuple[Suggestion, ...]:
     """Other questions that are answered, least loss first; each was asked and found good.
 
     What a rule about the question alone speaks against is passed over without being counted as a try.
-    Where too many look for suggestions already, there are none.
     """
-    if offer.service is None or not _turns.acquire(timeout=seconds):
+    if offer.service is None:
         return ()
+    while not _turns.acquire(timeout=_LOOK):
+        check_stop()
 
     def left(changed: TableQuery, service: TableService = offer.service) -> tuple[Reason, ...]:
         answer = service.answer(changed)
         return answer.reasons if answer.release is None else ()
 
     try:
-        return _found(decision.query, decision.reasons, offer, left, (tries, enough, seconds))
+        return _found(decision.query, decision.reasons, offer, left, tries, enough)
     finally:
         _turns.release()
 
@@ -79,7 +79,7 @@ def advice(
         seen = precheck(changed)
         return () if seen.passes else seen.reasons
 
-    return next(iter(_found(query, reasons, offer, left, (4, 1, 0.8))), None)
+    return next(iter(_found(query, reasons, offer, left, 4, 1)), None)
 
 
 def suggestions(
@@ -99,49 +99,42 @@ def _found(
     reasons: tuple[Reason, ...],
     offer: Offer,
     left: Callable[[TableQuery], tuple[Reason, ...]],
-    limits: tuple[int, int, float],
+    tries: int,
+    enough: int,
 ) -> tuple[Suggestion, ...]:
-    """Try one change, then two and three, until enough is found or the time is over.
+    """Try one change, then two and three, until enough is found or enough was tried.
 
     ``left`` says what speaks against a question; nothing means that it is good.
     """
-    tries, enough, seconds = limits
-    end = time.monotonic() + seconds
-    asked_before = stop_asked()
     good: list[Suggestion] = []
     seen = {query}
     front = [(Suggestion("", query), reasons)]
-    with stopping(lambda: asked_before() or time.monotonic() > end):
-        for _ in range(3):
-            following: list[tuple[Suggestion, tuple[Reason, ...]]] = []
-            for base, against in front:
-                for change in suggestions(base.query, against, offer):
-                    if change.query in seen:
+    for _ in range(3):
+        following: list[tuple[Suggestion, tuple[Reason, ...]]] = []
+        for base, against in front:
+            for change in suggestions(base.query, against, offer):
+                if change.query in seen:
+                    continue
+                seen.add(change.query)
+                if tries <= 0 or len(good) >= enough:
+                    return tuple(good)
+                both = change if not base.text else _joined(base, change)
+                try:
+                    barred = tuple(question_rules(change.query, offer.dataset, offer.rules))
+                    if barred:
+                        following.append((both, barred))
                         continue
-                    seen.add(change.query)
-                    if time.monotonic() > end or tries <= 0 or len(good) >= enough:
-                        return tuple(good)
-                    both = change if not base.text else _joined(base, change)
-                    try:
-                        barred = tuple(question_rules(change.query, offer.dataset, offer.rules))
-                        if barred:
-                            following.append((both, barred))
-                            continue
-                        tries -= 1
-                        still = left(change.query)
-                    except Stopped:
-                        if asked_before():
-                            raise
-                        return tuple(good)
-                    except LustrumError:
-                        continue
-                    if still:
-                        following.append((both, still))
-                    else:
-                        good.append(both)
-            if good:
-                break
-            front = following
+                    tries -= 1
+                    still = left(change.query)
+                except LustrumError:
+                    continue
+                if still:
+                    following.append((both, still))
+                else:
+                    good.append(both)
+        if good:
+            break
+        front = following
     return tuple(good)
 
 

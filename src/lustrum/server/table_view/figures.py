@@ -1,6 +1,6 @@
 """What stands in the cells: published values, or percentages of them. Nothing else is ever looked at.
 
-A percentage is of the published total where there is one, else of the sum of the published cells. Where that
+A percentage is of the published total where one is shown, else of the sum of the published cells. Where that
 base is 0 or not shown there is no percentage.
 """
 
@@ -106,15 +106,20 @@ def _summed(values: Floats, axes: tuple[TableAxis, ...], over: Collection[int]) 
         axis = axes[position]
         total = whole(axis)
         if total is not None:
-            values = np.take(values, [total], axis=position)
+            known = np.take(values, [total], axis=position)
+            # A total that is not shown leaves the sum of what is.
+            values = np.where(np.isnan(known), _added(values, axis, position), known)
             continue
-        inner = np.flatnonzero(axis.inner)
-        members = [m for i in inner for m in axis.categories[i].members]
-        values = np.take(values, inner, axis=position).sum(axis=position, keepdims=True)
-        if len(set(members)) < len(members):
-            # Categories that overlap partly have no sum.
-            values = np.full_like(values, np.nan)
+        values = _added(values, axis, position)
     return values
+
+
+def _added(values: Floats, axis: TableAxis, position: int) -> Floats:
+    """The sum of the inner cells along one axis; categories that overlap partly have none."""
+    inner = np.flatnonzero(axis.inner)
+    members = [m for i in inner for m in axis.categories[i].members]
+    out = np.take(values, inner, axis=position).sum(axis=position, keepdims=True)
+    return np.full_like(out, np.nan) if len(set(members)) < len(members) else out
 
 
 def _share_ends(

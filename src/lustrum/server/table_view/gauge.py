@@ -10,13 +10,13 @@ from lustrum.model.text import say
 __all__ = ["Gauge", "Step", "gauge", "steps"]
 
 STEPS = (
+    ("question", say("Question")),
+    ("numbers", say("Protected numbers")),
     ("rules", say("Rules")),
     ("risk", say("Risk")),
-    ("protection", say("Protection")),
-    ("risk again", say("Risk again")),
     ("answer", say("Answer")),
 )
-_OUTCOMES = {"passed": "done", "measured": "done", "applied": "done", "released": "done"}
+_OUTCOMES = {"passed": "done", "protected": "done", "released": "done"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""Protected numbers: all that the part that answers ever sees of the people.
+
+The pipeline, the server and the pages work on these types alone. None of them holds a true count, a record
+key or an engine, so that nothing they say can depend on one. Numbers come from a public bundle, or from the
+part that holds the records, which counts, protects and hands out releases; see
+:mod:`lustrum.release.records`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lustrum.model import Dataset, LustrumError, Release, TableQuery
+from lustrum.policy import Policy
+
+__all__ = ["CannotProtectError", "Described", "Desk", "KeyedNumbers", "ProtectedNumbers", "Views"]
+
+
+class CannotProtectError(LustrumError):
+    """The method of the policy is not for such a table, whatever its numbers are."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """The protected numbers of one question, as the rules look at them.
+
+    ``everybody`` is the table without filters and with every choice of codes undone. ``selected`` is that of
+    the selected population, absent where nobody is left out. ``shown`` is the table that was asked for.
+    """
+
+    everybody: Release
+    selected: Release | None
+    shown: Release
+
+
+class ProtectedNumbers(Protocol):
+    """Whatever answers a question with protected numbers only."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        ...
+
+    @property
+    def mark(self) -> str:
+        """Names the numbers: while it is the same, a question gets the same ones."""
+        ...
+
+    def views(self, query: TableQuery) -> Views:
+        """The protected numbers of a question; the same people show the same number in every table."""
+        ...
+
+
+@dataclass(frozen=True)
+class Described:
+    """A dataset as the part that holds the records describes it."""
+
+    version: str
+    dataset: Dataset
+
+
+class Desk(Protocol):
+    """The part that holds records: it describes them and gives protected numbers, and nothing else."""
+
+    def names(self) -> list[str]:
+        """The datasets that are there."""
+        ...
+
+    def describe(self, name: str) -> Described:
+        """A dataset and its version in force."""
+        ...
+
+    def views(self, query: TableQuery, policy: Policy) -> Views:
+        """Count and protect what a question needs."""
+        ...
+
+    def check_in_background(self) -> None:
+        """Check large datasets in the background from now on, as a server does."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyedNumbers:
+    """Numbers that a desk protects by record keys, question by question."""
+
+    desk: Desk
+    policy: Policy
+    described: Described
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.described.dataset
+
+    @property
+    def mark(self) -> str:
+        """The version of the records, which is a random word."""
+        return self.described.version
+
+    def views(self, query: TableQuery) -> Views:
+        """The protected numbers of a question."""
+        return self.desk.views(query, self.policy)

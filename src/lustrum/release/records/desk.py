@@ -1,0 +1,89 @@
+"""The desk of the records: engines, secret and protected inputs of one folder of datasets."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+from lustrum.model import InputError, PolicyError, QueryError, TableQuery
+from lustrum.model.errors import choices
+from lustrum.policy import Policy
+from lustrum.release.numbers import Described, Views
+from lustrum.release.records.open_datasets import OpenDatasets
+from lustrum.release.records.protected_input import ProtectedInput, prepared
+from lustrum.release.records.views import counted_views
+from lustrum.release.table_service import TableService
+from lustrum.tabulate import EmbeddedEngine, Store
+
+__all__ = ["RecordsDesk", "local_service"]
+
+
+class RecordsDesk:
+    """Describes the datasets of a folder and gives protected numbers; safe to share between threads."""
+
+    def __init__(self, root: Path, workers: int | None = None) -> None:
+        self.store = Store(root)
+        self._open = OpenDatasets(self.store, workers)
+        self._preparing = threading.Lock()
+        self._sources: dict[str, tuple[tuple[str, str], ProtectedInput]] = {}
+
+    def names(self) -> list[str]:
+        """The datasets that are there."""
+        return self.store.names()
+
+    def describe(self, name: str) -> Described:
+        """A dataset and its version in force."""
+        engine = self.engine(name)
+        self.store.secret_of(engine.secret)  # without it nothing could be answered
+        return Described(engine.version, engine.dataset)
+
+    def views(self, query: TableQuery, policy: Policy) -> Views:
+        """Count and protect what a question needs."""
+        engine = self.engine(query.dataset)
+        views = counted_views(query, self.source(engine, policy), policy.protect)
+        # Files that were cut or changed meanwhile may have been read so; such numbers never leave.
+        engine.require_unchanged()
+        return views
+
+    def check_in_background(self) -> None:
+        """Check large datasets in the background from now on, as a server does."""
+        self._open.background = True
+
+    def close(self) -> None:
+        """Let go of the engines."""
+        with self._preparing:
+            self._sources.clear()
+
+    def engine(self, name: str) -> EmbeddedEngine:
+        """The engine over the version in force, with the true records; for the agency alone."""
+        if name not in self.store.names():
+            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
+        return self._open.engine(name)
+
+    def source(self, engine: EmbeddedEngine, policy: Policy) -> ProtectedInput:
+        """What tables are counted from: the data, or what the policy made of them beforehand.
+
+        That is made once for each version of the data; a question that comes meanwhile waits for it.
+        """
+        secret = self.store.secret_of(engine.secret)
+        if not policy.before:
+            return ProtectedInput(engine, secret=secret)
+        name = engine.dataset.name
+        mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
+        with self._preparing:
+            kept = self._sources.get(name)
+            if kept is None or kept[0] != mark:
+                try:
+                    made = prepared(engine, policy.before, secret)
+                except InputError as error:  # a mistake of the policy, not of the question
+                    raise PolicyError(
+                        f"The policy of {name!r} cannot protect the input: {error}"
+                    ) from None
+                kept = self._sources[name] = (mark, made)
+            return kept[1]
+
+
+def local_service(root: Path, workers: int | None = None) -> TableService:
+    """A service with the records in the same process: for the agency's own machine and for tests."""
+    return TableService(root, desk=RecordsDesk(root, workers))

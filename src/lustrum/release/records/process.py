@@ -1,0 +1,121 @@
+"""The process that holds the records: answers over a pipe with protected numbers, and with nothing else.
+
+Run as ``python -m lustrum.release.records.process FD ROOT [WORKERS]`` by :mod:`lustrum.release.apart`. It
+ends when the pipe is closed. A failure goes back as one of a few fixed kinds: no text of an exception leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
+from lustrum.model.errors import NotReadyError
+from lustrum.model.stop import Stopped, stopping
+from lustrum.policy import Policy
+from lustrum.release.numbers import CannotProtectError, Described, Views
+from lustrum.release.records.desk import RecordsDesk
+
+__all__ = ["Clerk", "main"]
+
+log = logging.getLogger("lustrum.release")
+
+_AT_ONCE = 8  # questions that are counted at the same time; a server lets fewer through
+
+
+class Clerk:
+    """Takes questions as words, and gives a kind and a value for each."""
+
+    def __init__(self, desk: RecordsDesk) -> None:
+        self._desk = desk
+
+    def reply(self, words: tuple[Any, ...]) -> tuple[str, Any]:
+        """The answer, or a fixed kind of failure."""
+        try:
+            return "answer", self._answer(*words)
+        except Stopped:
+            return "stopped", None
+        except CannotProtectError:
+            return "protect", None
+        except QueryError:
+            return "size", None
+        except PolicyError as error:
+            log.error("unavailable: %s", error)
+            return "policy", None
+        except NotReadyError:
+            return "checking", None
+        except DatasetError as error:
+            log.error(
+                "unavailable: %s", error
+            )  # such a sentence names files, never anything of the data
+            return "data", None
+        except Exception as error:  # its text may hold data
+            log.error("cannot answer: %s", type(error).__name__)
+            return "broken", None
+
+    def _answer(self, what: str, *words: Any) -> list[str] | Described | Views | None:
+        if what == "names":
+            return self._desk.names()
+        if what == "describe":
+            name, version = words
+            if name not in self._desk.names():
+                return None
+            described = self._desk.describe(name)
+            return None if described.version == version else described
+        query, policy = words
+        return self._views(query, policy)
+
+    def _views(self, query: Mapping[str, Any], policy: str) -> Views:
+        return self._desk.views(TableQuery.from_mapping(query), _policy(policy))
+
+
+@lru_cache(maxsize=64)
+def _policy(text: str) -> Policy:
+    return Policy.model_validate_json(text)
+
+
+def main(handle: int, root: Path, workers: int | None = None) -> None:
+    """Serve until the other side closes the pipe."""
+    pipe = Connection(handle)
+    desk = RecordsDesk(root, workers)
+    desk.check_in_background()
+    clerk = Clerk(desk)
+    sending = threading.Lock()
+    left: dict[int, threading.Event] = {}
+
+    def work(number: int, words: tuple[Any, ...], gone: threading.Event) -> None:
+        with stopping(gone.is_set):
+            kind, value = clerk.reply(words)
+        left.pop(number, None)
+        with sending:
+            pipe.send_bytes(pickle.dumps((number, kind, value)))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            while True:
+                number, *words = pickle.loads(pipe.recv_bytes())
+                if words == ["stop"]:
+                    if number in left:
+                        left[number].set()
+                    continue
+                left[number] = threading.Event()
+                pool.submit(work, number, tuple(words), left[number])
+        except (OSError, EOFError):
+            for gone in list(left.values()):
+                gone.set()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)
+    os._exit(0)  # nothing is kept here that would have to be written down

@@ -1,0 +1,60 @@
+"""What a question needs, counted once and protected at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lustrum.model import Dataset, InputError, Release, TableQuery
+from lustrum.policy import Method, Policy
+from lustrum.release.numbers import CannotProtectError, Views
+from lustrum.release.records.protected_input import ProtectedInput
+from lustrum.tabulate import Cube, Engine
+from lustrum.tabulate.cube import View
+
+__all__ = ["EngineNumbers", "counted_views"]
+
+
+@dataclass(frozen=True)
+class EngineNumbers:
+    """Protected numbers from an engine in the same process, for the agency and for tests."""
+
+    engine: Engine
+    policy: Policy
+    source: ProtectedInput | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.engine.dataset
+
+    @property
+    def mark(self) -> str:
+        """Names nothing: whoever holds an engine knows what is in it."""
+        return "engine"
+
+    def views(self, query: TableQuery) -> Views:
+        """Count and protect."""
+        return counted_views(query, self.source or ProtectedInput(self.engine), self.policy.protect)
+
+
+def counted_views(query: TableQuery, source: ProtectedInput, method: Method) -> Views:
+    """The three views of a question, each protected; nothing else of what was counted is kept."""
+    cube = source.engine.cube(query, unfiltered=True)
+    try:
+        return Views(
+            _protected(cube, "unfiltered", source, method),
+            _protected(cube, "widened", source, method) if query.where else None,
+            _protected(cube, "shown", source, method),
+        )
+    except InputError:
+        raise CannotProtectError("The method cannot protect such a table.") from None
+
+
+def _protected(cube: Cube, view: View, source: ProtectedInput, method: Method) -> Release:
+    # All parts of a total are protected with it, also those that were not asked for.
+    completed, asked = cube.completed(view)
+    release = source.protect(completed, method).take(asked)
+    # A number that is not shown does not leave this room either.
+    return replace(release, published=np.where(release.shown, release.published, 0), provenance={})
