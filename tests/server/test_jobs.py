@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -18,7 +20,9 @@ from lustrum.model import Decision, QueryError, Release, TableAxis, TableQuery, 
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
+from lustrum.server.service import job_store
 from lustrum.server.service import jobs as jobs_module
+from lustrum.server.service.job_store import JobStore
 from lustrum.server.service.jobs import Job, Jobs
 from lustrum.server.settings import Settings
 
@@ -84,16 +88,21 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
     jobs.start()
     try:
         job = jobs.submit(QUERY, "v1")
-        jobs.submit(QUERY, "v1")
+        other = jobs.submit(QUERY, "v1")
+        assert other.id == job.id
+        assert other.token != job.token
         assert begun.wait(10)
         end = time.monotonic() + 10
         while (found := jobs.find(job.id)) and found.share == 0 and time.monotonic() < end:
             time.sleep(0.05)
         assert found is not None
         assert (found.step, found.share) == ("protect", 0.4)
-        jobs.cancel(job.id)
+        assert not jobs.cancel(job.id, "guessed")
+        assert jobs.cancel(job.id, job.token)
+        assert not jobs.cancel(job.id, job.token)  # nobody leaves twice, for others
         assert until(jobs, job, "running").state == "running"
-        jobs.cancel(job.id)
+        assert jobs.may_cancel(job.id, other.token)
+        assert jobs.cancel(job.id, other.token)
         until(jobs, job, "cancelled")
         # The thread is free again for another one.
         begun.clear()
@@ -189,8 +198,8 @@ def test_a_job_of_a_process_that_was_killed_is_taken_up_by_another(
     job = jobs.find(name)
     assert job is not None
     assert job.state == "running"
-    assert jobs._claim() is None  # the claim of the dead still holds
-    monkeypatch.setattr(jobs_module, "_CLAIM", 0.5)
+    assert jobs.store.claim() is None  # the claim of the dead still holds
+    monkeypatch.setattr(job_store, "LEASE", 0.5)
     time.sleep(0.6)
     jobs.start()
     try:
@@ -216,6 +225,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Pat
     assert caught.value.problem.status == 503
     assert caught.value.problem.retry
     assert jobs.find(kept.id) == kept
+    assert not jobs.find(kept.id).token  # type: ignore[union-attr]
     assert jobs.submit(OTHER, "v1").state == "waiting"
 
 
@@ -234,3 +244,203 @@ def test_old_jobs_are_forgotten(tmp_path: Path) -> None:
 def test_the_file_of_jobs_is_for_its_keeper_only(tmp_path: Path) -> None:
     Jobs(tmp_path, decided, Settings()).submit(QUERY, "v1")
     assert (tmp_path / "jobs.sqlite").stat().st_mode & 0o077 == 0
+
+
+class Faulty:
+    """Makes every statement that begins with a word fail so many times, as SQLite would say it."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, word: str, times: int, error: Exception
+    ) -> None:
+        self.left = times
+        real = sqlite3.connect
+        faults = self
+
+        class Connection(sqlite3.Connection):
+            def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
+                if faults.left and sql.startswith(word):
+                    faults.left -= 1
+                    raise error
+                return super().execute(sql, *values)
+
+        monkeypatch.setattr(
+            sqlite3, "connect", lambda *args, **options: real(*args, factory=Connection, **options)
+        )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database is locked"),
+        sqlite3.OperationalError("database or disk is full"),
+        sqlite3.OperationalError("disk I/O error"),
+        OSError(28, "No space left on device"),
+        MemoryError(),
+    ],
+)
+@pytest.mark.parametrize("word", ["begin", "select", "update", "commit", "create"])
+def test_the_thread_of_jobs_survives_any_error_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, error: Exception
+) -> None:
+    monkeypatch.setattr(jobs_module, "_TURN", 0.002)
+    metrics = Metrics()
+    jobs = Jobs(tmp_path, decided, Settings(), metrics)
+    job = jobs.submit(QUERY, "v1")
+    faults = Faulty(monkeypatch, word, 5, error)
+    jobs.start()
+    try:
+        end = time.monotonic() + 20
+        while faults.left and time.monotonic() < end:
+            time.sleep(0.01)
+        until(jobs, job, "done")
+    finally:
+        jobs.stop()
+    assert jobs.result(job.id) is not None
+    failed = metrics.registry.get_sample_value("lustrum_job_errors_total")
+    assert failed is not None
+    assert failed >= 1
+
+
+def test_a_file_of_jobs_that_is_locked_for_long_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program holds the file for longer than a writer waits; then the job is done after all."""
+    monkeypatch.setattr(job_store, "_WAIT", 0.05)
+    jobs = Jobs(tmp_path, decided, Settings())
+    job = jobs.submit(QUERY, "v1")
+    other = sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)
+    other.execute("begin exclusive")
+    jobs.start()
+    try:
+        time.sleep(0.5)
+        with pytest.raises(ProblemError) as caught:
+            jobs.submit(OTHER, "v1")
+        assert caught.value.problem.status == 503
+        other.execute("rollback")
+        until(jobs, job, "done")
+    finally:
+        other.close()
+        jobs.stop()
+
+
+def test_a_damaged_file_of_jobs_is_set_aside(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, decided, Settings())
+    jobs.submit(QUERY, "v1")
+    for path in tmp_path.glob("jobs.sqlite-*"):
+        path.unlink()
+    (tmp_path / "jobs.sqlite").write_bytes(b"no database at all" * 500)
+    jobs.start()
+    try:
+        end = time.monotonic() + 20
+        while not list(tmp_path.glob("jobs-damaged-*")) and time.monotonic() < end:
+            time.sleep(0.02)
+        until(jobs, jobs.submit(QUERY, "v1"), "done")
+    finally:
+        jobs.stop()
+    assert len(list(tmp_path.glob("jobs-damaged-*"))) == 1
+
+
+def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
+    base = sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)
+    base.execute(
+        "create table job (id text primary key, key text not null, query text not null, "
+        "state text not null, step text not null default '', share real not null default 0, "
+        "sentence text not null default '', askers integer not null default 1, created real not null, "
+        "changed real not null, owner text, claimed real, answer text)"
+    )
+    query = json.dumps(QUERY.to_mapping())
+    for name, text in (("bad", '{"by": 3}'), ("old", query)):
+        base.execute(
+            "insert into job (id, key, query, state, created, changed, owner, claimed) "
+            "values (?, 'k', ?, 'running', 1.7e9, 1.7e9, 'gone', 1.7e9)",
+            (name, text),
+        )
+    base.close()
+    jobs = Jobs(tmp_path, decided, Settings())
+    jobs.start()
+    try:
+        old = jobs.find("old")
+        assert old is not None
+        until(jobs, old, "done")
+    finally:
+        jobs.stop()
+
+
+def claimed(store: JobStore) -> str | None:
+    job = store.claim()
+    return job and job.id
+
+
+@pytest.mark.parametrize("jump", [-1e9, -3600.0, 3600.0, 1e9])
+def test_a_clock_that_jumps_neither_loses_a_job_nor_starts_it_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    mine, other = JobStore(tmp_path, 24.0), JobStore(tmp_path, 24.0)
+    job = mine.submit(QUERY, "v1")
+    done = mine.submit(OTHER, "v1")
+    assert {claimed(mine), claimed(mine)} == {job.id, done.id}
+    assert mine.end(done.id, "done", answer="{}")
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + jump)
+    assert other.claim() is None  # the claim still holds
+    assert mine.renew(job.id, "protect", 0.5)
+    assert other.claim() is None
+    other.submit(QUERY, "v2")  # cleans up
+    assert other.answer(done.id) is not None
+    # The machine starts again: its running clock begins at 0, and all claims are of dead processes.
+    running = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0 if running > 5 else 0.0)
+    assert job.id in {claimed(other), claimed(other)}
+    assert not mine.renew(job.id, "", 0.0)
+
+
+def test_a_claim_runs_out_when_its_process_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = JobStore(tmp_path, 24.0), JobStore(tmp_path, 24.0)
+    job = mine.submit(QUERY, "v1")
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert claimed(mine) == job.id
+    monkeypatch.setattr(time, "monotonic", lambda: now + job_store.LEASE + 1)
+    assert job.id in {claimed(other), claimed(other)}
+    assert not mine.renew(job.id, "", 0.0)
+    assert not mine.end(job.id, "done", answer="{}")
+    assert other.end(job.id, "done", answer="{}")
+
+
+def questions(many: int) -> list[TableQuery]:
+    return [
+        TableQuery.from_mapping({"dataset": "demo", "by": ["age"], "where": {"area": [str(i)]}})
+        for i in range(many)
+    ]
+
+
+def test_askers_take_turns_in_the_queue_of_jobs(tmp_path: Path) -> None:
+    store = JobStore(tmp_path, 24.0)
+    many = [store.submit(query, "v1", "10.0.0.1").id for query in questions(6)]
+    one = store.submit(QUERY, "v1", "10.0.0.2").id
+    two = store.submit(OTHER, "v1", "10.0.0.2").id
+    order = []
+    while (job := store.claim()) is not None:
+        order.append(job.id)
+        store.end(job.id, "done", answer="{}")
+    assert order == [many[0], one, many[1], two, *many[2:]]
+
+
+def test_one_asker_cannot_fill_the_queue_of_jobs(tmp_path: Path) -> None:
+    store = JobStore(tmp_path, 24.0)
+    asked = questions(job_store.MOST_OF_ONE + 1)
+    for query in asked[:-1]:
+        store.submit(query, "v1", "10.0.0.1")
+    with pytest.raises(ProblemError) as caught:
+        store.submit(asked[-1], "v1", "10.0.0.1")
+    assert caught.value.problem.status == 503
+    assert store.submit(asked[-1], "v1", "10.0.0.2").state == "waiting"
+    kept = (tmp_path / "jobs.sqlite").read_bytes()
+    kept += (
+        (tmp_path / "jobs.sqlite-wal").read_bytes()
+        if (tmp_path / "jobs.sqlite-wal").exists()
+        else b""
+    )
+    assert b"10.0.0" not in kept

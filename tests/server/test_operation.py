@@ -237,7 +237,14 @@ def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> Non
         assert client.get("/api/v1/jobs/nowhere").status_code == 404
         asked = client.post("/api/v1/jobs", json={"dataset": "demo", "by": ["sex"]})
         assert asked.status_code == 202
-        assert client.delete(asked.headers["location"]).status_code == 204
+        where, token = asked.headers["location"], asked.json()["token"]
+        assert "token" not in client.get(where).json()
+        for wrong_token in ({}, {"Cancel-Token": "x" * len(token)}):
+            refused = client.delete(where, headers=wrong_token)
+            assert refused.status_code == 403
+            assert "Only those who asked" in refused.json()["detail"]
+        assert client.delete(where, headers={"Cancel-Token": token}).status_code == 204
+        assert client.delete(where, headers={"Cancel-Token": token}).status_code == 403
         wrong = client.post("/api/v1/jobs", json={"dataset": "demo", "by": ["sexx"]})
         assert wrong.status_code == 400
 

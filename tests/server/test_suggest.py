@@ -10,6 +10,7 @@ from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.release import TableService, answer
+from lustrum.server.service.estimate import estimate
 from lustrum.server.service.offer import Offer
 from lustrum.server.service.suggestions import advice, passing, suggestions
 
@@ -38,11 +39,9 @@ class Under(TableService):
         self._service = service
         self._policy = policy
         self.asked: list[TableQuery] = []
-        self.wait = 0.0
 
     def answer(self, query: TableQuery):  # type: ignore[no-untyped-def]
         self.asked.append(query)
-        time.sleep(self.wait)
         return answer(query, self._service.under("demo", self._policy), self._policy)
 
 
@@ -74,13 +73,26 @@ def test_no_more_is_tried_than_is_allowed(service: TableService) -> None:
     assert len(strict.service.asked) == 5
 
 
-def test_a_slow_machine_suggests_the_same(service: TableService) -> None:
-    """What is said is bounded by what was tried, never by the clock."""
+def test_the_search_ends_when_enough_cells_were_tried(service: TableService) -> None:
     decision = service.answer(REFUSED[0])
-    quick, slow = offer(service), offer(service)
-    assert isinstance(slow.service, Under)
-    slow.service.wait = 0.3
-    assert passing(decision, slow) == passing(decision, quick) != ()
+    strict = offer(service, min_population=10**9)
+    assert isinstance(strict.service, Under)
+    assert passing(decision, strict, cells=300, tries=100) == ()
+    tried = [estimate(query, strict.dataset).cells for query in strict.service.asked]
+    assert tried
+    assert sum(tried) <= 300
+
+
+def test_a_slow_machine_finds_the_same_suggestions(
+    service: TableService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that runs ten thousand times as fast stands for a machine that is as slow."""
+    expected = [passing(service.answer(query), offer(service)) for query in REFUSED[:3]]
+    for name in ("time", "monotonic", "perf_counter"):
+        real = getattr(time, name)
+        monkeypatch.setattr(time, name, lambda real=real: real() * 10_000)
+    assert [passing(service.answer(query), offer(service)) for query in REFUSED[:3]] == expected
+    assert all(expected)
 
 
 def test_the_search_ends_when_its_asker_has_left(service: TableService) -> None:

@@ -108,6 +108,28 @@ def serve(
     trusted_proxies: Annotated[
         str, typer.Option(help="Proxies whose word about the asker's address is taken.")
     ] = "",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that the server answers to; .example.org for all below it."),
+    ] = None,
+    memory: Annotated[
+        int, typer.Option(help="Most memory for a question, in MiB; 0: by the machine.", min=0)
+    ] = 0,
+    connections: Annotated[
+        int, typer.Option(help="Connections of a process at the same time.", min=1)
+    ] = 1000,
+    header_seconds: Annotated[
+        float, typer.Option(help="Longest that the headers of a request may take.")
+    ] = 10.0,
+    body_seconds: Annotated[
+        float, typer.Option(help="Longest that the body of a request may take.")
+    ] = 20.0,
+    idle_seconds: Annotated[
+        float, typer.Option(help="How long a connection stays open between two requests.")
+    ] = 5.0,
+    send_seconds: Annotated[
+        float, typer.Option(help="Longest that a client may take to read an answer.")
+    ] = 30.0,
     metrics_port: Annotated[
         int | None,
         typer.Option(help="Port for Prometheus, on this machine only.", min=1, max=65535),
@@ -130,6 +152,13 @@ def serve(
         background_seconds=background_seconds,
         keep_hours=keep_hours,
         trusted_proxies=trusted_proxies,
+        allowed_hosts=",".join(allowed_host or ()),
+        memory=memory,
+        connections=connections,
+        header_seconds=header_seconds,
+        body_seconds=body_seconds,
+        idle_seconds=idle_seconds,
+        send_seconds=send_seconds,
     )
     if demo:
         work.make_demo(data, Console(stderr=True))

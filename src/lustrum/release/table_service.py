@@ -127,6 +127,11 @@ class TableService:
         if path.is_file():
             check_names(read_policy(path), dataset, str(path))
 
+    def forget_policies(self) -> None:
+        """Read every policy again before the next question, even if its file looks the same."""
+        with self._lock:
+            self._policies.clear()
+
     def answer(self, query: TableQuery) -> Decision:
         """An answer or a refusal, under the policy in force."""
         return answer(query, *self.in_force(query.dataset))

@@ -17,10 +17,12 @@ from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import tables as api
 from lustrum.server.http import errors
+from lustrum.server.http.askers import AskerContext
 from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.etags import ETags
 from lustrum.server.http.languages import LanguagePrefix
 from lustrum.server.http.middleware import HeadAsGet, SecurityHeaders, SizeLimits, UnexpectedErrors
+from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import STATIC, Pages
 from lustrum.server.operation import health
@@ -74,7 +76,10 @@ def create_app(
             Middleware(LanguagePrefix),
             Middleware(ETags),
             Middleware(UnexpectedErrors, pages=templates),
+            Middleware(AllowedHosts, hosts=settings.host_names, pages=templates),
+            Middleware(SameOriginWrites, pages=templates),
             Middleware(DisconnectWatcher),
+            Middleware(AskerContext),
             Middleware(Rates, rate=settings.rate, pages=templates),
             Middleware(SizeLimits, pages=templates),
             Middleware(RouteLabel),

@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,8 +23,10 @@ from uvicorn.supervisors import Multiprocess
 from lustrum.model import InputError
 from lustrum.release import TableService
 from lustrum.server.app import create_app
+from lustrum.server.http.connections import BoundedProtocol, ConnectionLimits
 from lustrum.server.operation.logs import set_up
 from lustrum.server.operation.metrics import Metrics
+from lustrum.server.operation.signals import reloading_at_hangup
 from lustrum.server.settings import Settings
 from lustrum.server.worker import worker_environment
 
@@ -63,6 +66,9 @@ def serve(
 ) -> None:
     """Serve until interrupted (SIGINT or SIGTERM), then finish what is under way and return.
 
+    SIGHUP reads all policies again and ends nothing. Workers that die are started again, and all of them
+    end with this process, even if it is killed.
+
     ``ready`` gets the address once the server listens. Port 0 takes any free one. Several ``workers`` are
     processes that share the port and give the same answers. Figures for Prometheus are served on a port of
     their own, to this machine only. ``logs`` names the least level that is logged.
@@ -80,8 +86,12 @@ def serve(
             "access_log": False,
             "server_header": False,
             "timeout_graceful_shutdown": 10,
-            # h11 keeps a request's head within bounds of its own.
-            "http": "h11",
+            # A worker that compiles or solves may be silent for a while and is not dead.
+            "timeout_worker_healthcheck": 60,
+            "http": partial(
+                BoundedProtocol, limits=ConnectionLimits.of(settings).within_open_files()
+            ),
+            # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
             "proxy_headers": bool(settings.trusted_proxies),
             "forwarded_allow_ips": settings.trusted_proxies or None,
@@ -92,6 +102,7 @@ def serve(
                 open_.enter_context(_metrics(metrics_port, metrics.registry))
             config = uvicorn.Config(create_app(service, settings, metrics), **options)
             server = _Server(config, lambda: ready(address) if ready else None)
+            open_.enter_context(reloading_at_hangup(service))
             asyncio.run(server.serve(sockets=[listening]))
             return
         folder = open_.enter_context(tempfile.TemporaryDirectory(prefix="lustrum-metrics-"))
@@ -122,6 +133,12 @@ class _Processes(Multiprocess):
         super().init_processes()
         if self.processes[0].wait_until_ready(_START, self.should_exit):
             self._tell()
+
+    def handle_hup(self) -> None:
+        """Let every process read the policies again; one that is still starting reads them anyway."""
+        for process in self.processes:
+            if process.pid is not None and process.is_ready(timeout=1):
+                os.kill(process.pid, signal.SIGHUP)
 
 
 @contextmanager

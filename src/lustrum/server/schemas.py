@@ -134,6 +134,10 @@ class JobOut(BaseModel):
     sentence: str = Field(description="Why it failed, if it did.")
     query: dict[str, Any] = Field(description="The question.")
     links: dict[str, str] = Field(description="Addresses: self, page, and result once it is done.")
+    token: str | None = Field(
+        None,
+        description="Cancels the job; given once, in the answer to those who asked for the table.",
+    )
 
 
 class DatasetSummary(BaseModel):

@@ -11,6 +11,7 @@ from limits import parse_many
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
+from lustrum.server.http.host_names import listed_hosts
 
 __all__ = ["Settings"]
 
@@ -28,6 +29,13 @@ class Settings:
     ``background_seconds``  longest that a table may take in the background
     ``keep_hours``          how long a table made in the background is kept
     ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
+    ``allowed_hosts``       names that the server answers to, with commas; ``.example.org``: all below it
+    ``memory``              most memory that a question may need, in MiB; 0: a share of what the machine has
+    ``connections``         connections of one process at the same time
+    ``header_seconds``      longest that the headers of a request may take to arrive
+    ``body_seconds``        longest that the body of a request may take to arrive
+    ``idle_seconds``        how long a connection stays open between two requests
+    ``send_seconds``        longest that a client may take to read what was sent to it
     ======================  ====================================================================
     """
 
@@ -39,14 +47,33 @@ class Settings:
     background_seconds: float = 600.0
     keep_hours: float = 24.0
     trusted_proxies: str = ""
+    allowed_hosts: str = ""
+    memory: int = 0
+    connections: int = 1000
+    header_seconds: float = 10.0
+    body_seconds: float = 20.0
+    idle_seconds: float = 5.0
+    send_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        for name in ("patience", "seconds", "background_seconds", "keep_hours"):
+        for name in (
+            "patience",
+            "seconds",
+            "background_seconds",
+            "keep_hours",
+            "header_seconds",
+            "body_seconds",
+            "idle_seconds",
+            "send_seconds",
+        ):
             if not getattr(self, name) > 0:
                 raise InputError(f"The setting {name!r} must be a number above 0.")
-        for name in ("concurrency", "background_cells"):
+        for name in ("concurrency", "background_cells", "memory", "connections"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 0:
                 raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
+        if not self.connections:
+            raise InputError("The setting 'connections' must be a whole number of 1 or more.")
+        listed_hosts(self.allowed_hosts)
         if self.rate:
             try:
                 parse_many(self.rate)
@@ -59,6 +86,11 @@ class Settings:
     def at_once(self) -> int:
         """Tables that are counted at the same time: as many as processors unless told otherwise."""
         return self.concurrency or processors()
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names that the server answers to; none: those that nobody else can own."""
+        return listed_hosts(self.allowed_hosts)
 
     def to_text(self) -> str:
         """The settings for another process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -15,11 +15,14 @@ from lustrum.release import TableService
 from lustrum.server.app import create_app
 from lustrum.server.operation.logs import set_up
 from lustrum.server.operation.metrics import Metrics
+from lustrum.server.operation.signals import leave_with_parent, reloading_at_hangup
 from lustrum.server.settings import Settings
 
 __all__ = ["application", "worker_environment"]
 
 _TOLD = "LUSTRUM_WORKER"
+_for_ever = ExitStack()
+"""What holds until the process ends."""
 
 
 @contextmanager
@@ -39,7 +42,8 @@ def application() -> FastAPI:
     raw = json.loads(os.environ[_TOLD])
     if raw["logs"]:
         set_up(raw["logs"])
+    leave_with_parent()
+    service = TableService(Path(raw["root"]))
+    _for_ever.enter_context(reloading_at_hangup(service))
     # In the multiprocess mode every process writes to files, which the first one reads.
-    return create_app(
-        TableService(Path(raw["root"])), Settings.from_text(raw["settings"]), Metrics(REGISTRY)
-    )
+    return create_app(service, Settings.from_text(raw["settings"]), Metrics(REGISTRY))

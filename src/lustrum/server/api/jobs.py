@@ -22,6 +22,9 @@ from lustrum.server.urls import display, forms
 
 __all__ = ["accepted", "api_router", "router"]
 
+TOKEN = "Cancel-Token"
+"""The header with the token of a job that is to be cancelled."""
+
 STEPS = {
     "": say("It waits for its turn."),
     "preliminary": say("The table is counted and the rules are tried."),
@@ -100,12 +103,23 @@ def api_router(questions: Questions) -> APIRouter:
         "/jobs/{name}",
         status_code=204,
         summary="Cancel a job",
-        responses=documented(400, 404, 422, 429, 500, 503),
+        responses=documented(400, 403, 404, 422, 429, 500, 503),
+        openapi_extra={
+            "parameters": [
+                {
+                    "name": TOKEN,
+                    "in": "header",
+                    "description": "The token that came with the job when it was asked for.",
+                    "required": True,
+                    "schema": {"type": "string"},
+                }
+            ]
+        },
     )
     def delete(name: str, request: Request) -> Response:
         """The job is stopped unless somebody else waits for it too."""
         only(request)
-        questions.jobs.cancel(_found(questions, name).id)
+        _cancel(questions, name, request.headers.get(TOKEN, ""))
         return Response(status_code=204)
 
     return routes
@@ -118,7 +132,9 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
     @routes.get("/jobs/{name}")
     def page(name: str, request: Request) -> Response:
         job = _found(questions, name)
-        view, rest = display.read(request.query_params.multi_items())
+        token = request.query_params.get("token", "")
+        shown = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
+        view, rest = display.read(shown)
         if rest:
             raise not_found(say("There is nothing at this address."))
         answer = questions.answer_of(job)
@@ -132,6 +148,7 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         made = pages.render(
             "job.html",
             job=job,
+            token=token if token and questions.jobs.may_cancel(job.id, token) else "",
             sentence=current().gettext(job.sentence),
             step=STEPS.get(job.step, STEPS[""]),
             dataset=offer.dataset,
@@ -143,17 +160,16 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         return made
 
     @routes.post("/jobs/{name}/cancel")
-    def cancel(name: str) -> Response:
-        job = _found(questions, name)
-        questions.jobs.cancel(job.id)
-        return RedirectResponse(current().at(f"/jobs/{job.id}"), status_code=303)
+    def cancel(name: str, request: Request) -> Response:
+        _cancel(questions, name, request.query_params.get("token", ""))
+        return RedirectResponse(current().at(f"/jobs/{name}"), status_code=303)
 
     return routes
 
 
 def accepted(job: Job, request: Request) -> Response:
-    """A job as the answer to a request for its table."""
-    body = _body(job, request)
+    """A job as the answer to a request for its table; nobody else gets the token."""
+    body = _body(job, request) | {"token": job.token}
     headers = {"Location": body["links"]["self"], "Retry-After": "1"}
     return JSONResponse(body, status_code=202, headers=headers)
 
@@ -163,6 +179,14 @@ def _found(questions: Questions, name: str) -> Job:
     if job is None:
         raise not_found(say("There is no such job; it may be too old. Ask for the table again."))
     return job
+
+
+def _cancel(questions: Questions, name: str, token: str) -> None:
+    if not questions.jobs.cancel(_found(questions, name).id, token):
+        sentence = say(
+            "Only those who asked for this table can cancel it, with the token they got."
+        )
+        raise ProblemError(Problem.of_status(403, sentence))
 
 
 def _body(job: Job, request: Request) -> dict[str, Any]:

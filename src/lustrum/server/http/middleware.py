@@ -140,7 +140,10 @@ class SizeLimits:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, send)
             return
-        body = await _body(scope, receive)
+        try:
+            body = await _body(scope, receive)
+        except _CutOffError:
+            return  # half a question is no question, and nobody is there to hear the answer
         if body is None:
             sentence = say("The body is too large; {most} kB is the most.", most=MAX_BODY // 1024)
             await self._refuse(Problem.of_status(413, sentence), scope, receive, send)
@@ -162,6 +165,10 @@ class SizeLimits:
         await answer(scope, receive, send)
 
 
+class _CutOffError(Exception):
+    """The body ended before its end."""
+
+
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
     """The body, or nothing if it is too large; what it says of its length is checked, not trusted."""
     said = Headers(scope=scope).get("content-length", "")
@@ -171,7 +178,7 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return bytes(chunks)
+            raise _CutOffError
         chunks += message.get("body", b"")
         if len(chunks) > MAX_BODY:
             return None

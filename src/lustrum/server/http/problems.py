@@ -14,6 +14,7 @@ __all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "documented", "not_found"]
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
     400: say("Bad request"),
+    403: say("Not allowed"),
     404: say("Not found"),
     405: say("Method not allowed"),
     406: say("Not available in this format"),
@@ -21,6 +22,8 @@ _TITLES = {
     413: say("Body too large"),
     414: say("Address too long"),
     415: say("Not JSON"),
+    421: say("Not at this name"),
+    422: say("Too large"),
     429: say("Too many requests"),
     503: say("Not available"),
 }

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.model.text import say
+from lustrum.server.http.askers import asker_of
 from lustrum.server.http.errors import response
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
@@ -34,7 +35,7 @@ class Rates:
         if scope["type"] != "http" or not self._items or not _costs(scope):
             await self.app(scope, receive, send)
             return
-        asker = (scope.get("client") or ("unknown",))[0]
+        asker = asker_of(scope)
         hits = [self._limiter.hit(item, asker) for item in self._items]
         allowed = all(hits)
         item, left, wait = min(

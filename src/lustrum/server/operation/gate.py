@@ -1,6 +1,7 @@
 """How many questions are answered at once, and for how long: the others wait, or are asked to come again.
 
-A question whose asker has left, or that takes too long, is stopped.
+The queue is fair: askers take turns, so that many questions of one asker do not hold up the single question of
+another. A question whose asker has left, or that takes too long, is stopped.
 """
 
 from __future__ import annotations
@@ -8,29 +9,33 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lustrum.model.stop import Stopped, stop_asked, stopping
 from lustrum.model.text import say
+from lustrum.server.http.askers import current_asker
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.settings import Settings
 
-__all__ = ["MOST_WAITING", "Gate"]
+__all__ = ["MOST_OF_ONE", "MOST_WAITING", "Gate"]
 
 MOST_WAITING = 200
 """Each waits in a thread of its own; the others are asked to come again at once."""
 
+MOST_OF_ONE = MOST_WAITING // 4
+"""So many places in the queue one asker may hold; the rest stays free for others."""
+
 
 class Gate:
-    """Lets so many through at a time, and the others in the order in which they came."""
+    """Lets so many through at a time; askers take turns, the questions of one in the order of their coming."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._inside = 0
-        self._waiting: deque[threading.Event] = deque()
+        self._waiting: OrderedDict[str, deque[threading.Event]] = OrderedDict()
 
     @property
     def inside(self) -> int:
@@ -62,14 +67,17 @@ class Gate:
                 self._leave()
 
     def _wait(self, gone: Callable[[], bool], patience: float) -> None:
+        asker = current_asker()
         with self._lock:
             if self._inside < self._settings.at_once:
                 self._inside += 1
                 return
-            if len(self._waiting) >= MOST_WAITING and patience < math.inf:
+            own = self._waiting.get(asker, ())
+            places = sum(map(len, self._waiting.values()))
+            if patience < math.inf and (places >= MOST_WAITING or len(own) >= MOST_OF_ONE):
                 raise _busy()
             turn = threading.Event()
-            self._waiting.append(turn)
+            self._waiting.setdefault(asker, deque()).append(turn)
         end = time.monotonic() + patience
         while not turn.wait(0.25):
             left = gone()
@@ -80,17 +88,22 @@ class Gate:
                 if turn.is_set():
                     self._leave()
                 else:
-                    self._waiting.remove(turn)
+                    self._waiting[asker].remove(turn)
+                    if not self._waiting[asker]:
+                        del self._waiting[asker]
             if left:
                 raise Stopped
             raise _busy()
 
     def _leave(self) -> None:
-        """Give the turn to the request that has waited longest."""
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
+        """Hand the turn to the asker whose last turn is the longest ago."""
+        if not self._waiting:
             self._inside -= 1
+            return
+        asker, turns = self._waiting.popitem(last=False)
+        turns.popleft().set()
+        if turns:
+            self._waiting[asker] = turns
 
 
 def _busy() -> ProblemError:

@@ -52,6 +52,11 @@ class Metrics:
             ["state"],
             registry=self.registry,
         )
+        self.job_errors = Counter(
+            "lustrum_job_errors",
+            "Times that the file of jobs did not answer the process that works on them.",
+            registry=self.registry,
+        )
 
 
 class RequestMetrics:

@@ -17,7 +17,7 @@ from lustrum.server.service.answers import Answer
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.offer import find
 from lustrum.server.service.questions import Questions
-from lustrum.server.service.suggestions import passing
+from lustrum.server.service.suggestions import Suggestion
 from lustrum.server.table_view import titles as words
 from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
@@ -41,10 +41,11 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         view, asked = display.read(request.query_params.multi_items())
         answer = questions.ask_or_job(forms.read(asked, name))
         if isinstance(answer, Job):
-            waiting = view.address(f"/jobs/{answer.id}")
+            # In the address, as there are no cookies; whoever is given the rest of it cannot cancel.
+            waiting = view.address(f"/jobs/{answer.id}?token={answer.token}")
             return RedirectResponse(current().at(waiting), status_code=303)
         if answer.release is None:
-            return _refusal(answer, pages)
+            return _refusal(answer, questions.alternatives(answer), pages)
         host = str(request.base_url).rstrip("/")
         return _answer(answer, arrange(answer.release, view), host, pages)
 
@@ -168,15 +169,14 @@ def _listed(labels: list[str]) -> str:
     return str(current().say(say("{some} and {last}", some=some, last=last))) if some else last
 
 
-def _refusal(answer: Answer, pages: Pages) -> Response:
+def _refusal(answer: Answer, found: tuple[Suggestion, ...], pages: Pages) -> Response:
     return pages.render(
         "refusal.html",
         **_common(answer),
         here=answer.page,
         reasons=answer.decision.reasons,
         suggestions=[
-            (s.text, f"/datasets/{s.query.dataset}/table?{forms.write(s.query)}")
-            for s in passing(answer.decision, answer.offer)
+            (s.text, f"/datasets/{s.query.dataset}/table?{forms.write(s.query)}") for s in found
         ],
     )
 

@@ -7,7 +7,6 @@ so that the same question has the same suggestions on a busy machine.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from lustrum.model.stop import check_stop
 from lustrum.model.text import say
 from lustrum.release import Precheck, TableService
 from lustrum.release.preliminary import question_rules
+from lustrum.server.service.estimate import estimate
 from lustrum.server.service.offer import Offer, offered_levels
 from lustrum.server.table_view import titles as words
 
@@ -23,10 +23,11 @@ __all__ = ["Suggestion", "advice", "passing", "suggestions"]
 
 TRIES = 12
 ENOUGH = 3
-"""How many questions are tried, and how many good ones are enough."""
+CELLS = 400_000
+"""How many questions are tried, how many good ones are enough, and how many cells they may have in all.
 
-_turns = threading.BoundedSemaphore(2)
-_LOOK = 0.05  # seconds between two looks whether the asker has left
+The work is counted, not timed: the same refusal has the same suggestions on a busy machine, too.
+"""
 
 _COARSER = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
 _FEWER = _COARSER | {"dimensions", "population", "too-little"}
@@ -47,6 +48,7 @@ def passing(
     *,
     tries: int = TRIES,
     enough: int = ENOUGH,
+    cells: int = CELLS,
 ) -> tuple[Suggestion, ...]:
     """Other questions that are answered, least loss first; each was asked and found good.
 
@@ -54,17 +56,12 @@ def passing(
     """
     if offer.service is None:
         return ()
-    while not _turns.acquire(timeout=_LOOK):
-        check_stop()
 
     def left(changed: TableQuery, service: TableService = offer.service) -> tuple[Reason, ...]:
         answer = service.answer(changed)
         return answer.reasons if answer.release is None else ()
 
-    try:
-        return _found(decision.query, decision.reasons, offer, left, tries, enough)
-    finally:
-        _turns.release()
+    return _found(decision.query, decision.reasons, offer, left, (tries, enough, cells))
 
 
 def advice(
@@ -79,7 +76,7 @@ def advice(
         seen = precheck(changed)
         return () if seen.passes else seen.reasons
 
-    return next(iter(_found(query, reasons, offer, left, 4, 1)), None)
+    return next(iter(_found(query, reasons, offer, left, (4, 1, CELLS))), None)
 
 
 def suggestions(
@@ -99,13 +96,13 @@ def _found(
     reasons: tuple[Reason, ...],
     offer: Offer,
     left: Callable[[TableQuery], tuple[Reason, ...]],
-    tries: int,
-    enough: int,
+    limits: tuple[int, int, int],
 ) -> tuple[Suggestion, ...]:
     """Try one change, then two and three, until enough is found or enough was tried.
 
     ``left`` says what speaks against a question; nothing means that it is good.
     """
+    tries, enough, cells = limits
     good: list[Suggestion] = []
     seen = {query}
     front = [(Suggestion("", query), reasons)]
@@ -124,6 +121,13 @@ def _found(
                     if barred:
                         following.append((both, barred))
                         continue
+                    needed = estimate(change.query, offer.dataset).cells
+                    if needed > cells:
+                        # Too much to try, but what is coarser still may be little enough.
+                        following.append((both, against))
+                        continue
+                    check_stop()
+                    cells -= needed
                     tries -= 1
                     still = left(change.query)
                 except LustrumError:

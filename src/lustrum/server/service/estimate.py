@@ -1,0 +1,87 @@
+"""What a question will need, worked out from the question and the classifications alone, before it is taken.
+
+The estimate must not look at the data: that a table is refused or made in the background would then tell
+something of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lustrum.model import Dataset, TableQuery
+from lustrum.model.text import say
+from lustrum.server.http.problems import Problem, ProblemError
+
+__all__ = ["Estimate", "available_memory", "estimate", "require_memory"]
+
+_PER_CELL = 1024
+"""Bytes for a cell. Measured: 140 to 200 for rounding and its JSON or page, up to 900 in a workbook."""
+
+_CGROUPS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cells that are worked on, also those that are not shown, and the memory for them in bytes."""
+
+    cells: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the answer may need at its peak."""
+        return self.cells * _PER_CELL
+
+
+def estimate(query: TableQuery, dataset: Dataset) -> Estimate:
+    """What a question will need: a total is protected beside all its parts, also those not asked for."""
+    sizes = []
+    for axis in query.by:
+        variable = dataset.variable(axis.variable)
+        asked = len(axis.categories(variable))
+        whole = len(replace(axis, codes=None, groups=(), total=True).categories(variable))
+        sizes.append(max(asked, whole))
+    return Estimate(math.prod(sizes))
+
+
+def require_memory(needed: Estimate, most: int) -> None:
+    """End a request for a table that needs more memory than there is for one question, in words."""
+    if needed.memory > most:
+        sentence = say(
+            "The table has about {cells:,} cells with its totals, more than this server has memory for; ask "
+            "for a smaller one: fewer variables, coarser levels or fewer categories.",
+            cells=needed.cells,
+        )
+        raise ProblemError(Problem.of_status(422, sentence))
+
+
+def available_memory() -> int:
+    """The memory of the machine in bytes, or as much of it as this process is allowed."""
+    return min(_limits())
+
+
+def _limits() -> Iterator[int]:
+    yield 8 * 2**30  # enough for any table that somebody can read, and where nothing is known
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - a system without such limits
+        return
+    if "SC_PHYS_PAGES" in os.sysconf_names:
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            yield soft
+    for path in _CGROUPS:
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdigit():
+            yield int(text)

@@ -1,0 +1,164 @@
+"""Limits of a question: its turn in a fair queue, and the memory it may need."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.types import Scope
+
+from lustrum.demo import description_path
+from lustrum.model import Axis, TableQuery
+from lustrum.model.stop import Stopped, stopping
+from lustrum.release import TableService
+from lustrum.server import Settings, create_app
+from lustrum.server.http import askers
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.operation.gate import MOST_OF_ONE, Gate
+from lustrum.server.service import estimate as estimating
+from lustrum.server.service.estimate import available_memory, estimate
+from lustrum.tabulate import read_description
+
+DEMO = read_description(description_path("demo"))
+
+
+class Queue:
+    """Questions of askers that wait at a gate, one thread each, in a known order."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.order: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def ask(self, asker: str, name: str, **options: Any) -> None:
+        def pass_through() -> None:
+            askers._current.set(asker)
+            with self.gate.pass_through(**options):
+                self.order.append(name)
+
+        thread = threading.Thread(target=pass_through)
+        thread.start()
+        self.threads.append(thread)
+        while sum(map(len, self.gate._waiting.values())) < len(self.threads):
+            time.sleep(0.001)
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join(20)
+
+
+def test_askers_take_turns() -> None:
+    queue = Queue(Gate(Settings(concurrency=1, patience=60)))
+    with queue.gate.pass_through():
+        for i in range(4):
+            queue.ask("many", f"many {i}")
+        queue.ask("one", "one")
+        queue.ask("two", "two 0")
+        queue.ask("two", "two 1")
+    queue.join()
+    assert queue.order == ["many 0", "one", "two 0", "many 1", "two 1", "many 2", "many 3"]
+    assert queue.gate.inside == 0
+    assert not queue.gate._waiting
+
+
+def test_one_asker_cannot_hold_all_places() -> None:
+    queue = Queue(Gate(Settings(concurrency=1, patience=60)))
+    with queue.gate.pass_through():
+        for i in range(MOST_OF_ONE):
+            queue.ask("many", str(i))
+        token = askers._current.set("many")
+        with pytest.raises(ProblemError) as caught, queue.gate.pass_through():
+            raise AssertionError
+        askers._current.reset(token)
+        assert caught.value.problem.status == 503
+        assert caught.value.problem.retry
+        queue.ask("other", "other")
+    queue.join()
+    assert queue.order[1] == "other"
+
+
+def test_an_asker_who_leaves_gives_the_place_up() -> None:
+    gate = Gate(Settings(concurrency=1, patience=60))
+    gone = threading.Event()
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            with stopping(gone.is_set), gate.pass_through():
+                raise AssertionError
+        except Stopped as error:
+            raised.append(error)
+
+    with gate.pass_through():
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not gate._waiting:
+            time.sleep(0.001)
+        gone.set()
+        thread.join(20)
+        assert len(raised) == 1
+        assert not gate._waiting
+    assert gate.inside == 0
+
+
+def test_the_work_for_a_request_knows_its_asker() -> None:
+    seen: list[str] = []
+
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        seen.append(await asyncio.to_thread(askers.current_asker))
+
+    scope = {"type": "http", "client": ("192.0.2.1", 5)}
+    asyncio.run(askers.AskerContext(app)(scope, None, None))  # type: ignore[arg-type]
+    assert seen == ["192.0.2.1"]
+    assert askers.current_asker() == ""
+
+
+def test_the_estimate_counts_what_is_worked_on_and_never_looks_at_data() -> None:
+    plain = estimate(TableQuery("demo", (Axis("age"), Axis("sex"))), DEMO)
+    assert plain.cells == 22 * 3
+    # Some categories are protected beside all the others.
+    assert estimate(TableQuery("demo", (Axis("age", codes=("1",)), Axis("sex"))), DEMO) == plain
+    assert estimate(TableQuery("demo", ()), DEMO).cells == 1
+
+
+def test_a_question_that_needs_too_much_memory_is_refused_in_words(root: Path) -> None:
+    app = create_app(TableService(root, workers=1), Settings(rate="", memory=1))
+    client = TestClient(app, base_url="http://lustrum.test")
+    link = "by=age&by=occupation&by=education"
+    for method, path in (
+        ("GET", f"/api/v1/tables?dataset=demo&{link}"),
+        ("GET", f"/api/v1/hints?dataset=demo&{link}"),
+        ("GET", f"/datasets/demo/table?{link}"),
+        ("GET", f"/fr/datasets/demo/table?{link}"),
+        ("POST", "/api/v1/jobs"),
+        ("POST", "/api/v1/tables"),
+    ):
+        body = {"dataset": "demo", "by": ["age", "occupation", "education"]}
+        response = client.request(method, path, json=body if method == "POST" else None)
+        assert response.status_code == 422, path
+        assert "3,080" in response.text or "3 080" in response.text.replace("\u202f", " ")
+    assert client.get("/api/v1/tables?dataset=demo&by=age&by=sex").status_code == 200
+    # What the policy refuses is refused by the policy, with its reasons.
+    body = client.get("/api/v1/tables?dataset=demo&by=age&by=occupation&by=area&by=sex").json()
+    assert body["decision"] == "refusal"
+
+
+def test_the_memory_of_a_process_is_the_least_of_all_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = available_memory()
+    assert 2**28 < found <= 8 * 2**30
+    group = tmp_path / "memory.max"
+    monkeypatch.setattr(estimating, "_CGROUPS", (group, tmp_path / "none"))
+    group.write_text("max\n")
+    assert available_memory() >= found
+    group.write_text(f"{2**29}\n")
+    assert available_memory() == 2**29
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (2**28, 2**40))
+    assert available_memory() == 2**28

@@ -1,0 +1,150 @@
+"""Names that the server answers to, and requests that pages of other sites make a browser send."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from lustrum.model import InputError
+from lustrum.release import TableService
+from lustrum.server import Settings, create_app
+from lustrum.server.http.askers import asker_of
+
+
+@cache
+def client(root: Path, hosts: str = "") -> TestClient:
+    app = create_app(TableService(root, workers=1), Settings(rate="", allowed_hosts=hosts))
+    return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "good", "bad"),
+    [
+        (
+            "",
+            [
+                "127.0.0.1:8000",
+                "localhost",
+                "[::1]:80",
+                "10.1.2.3",
+                "stats",
+                "a.test",
+                "x.localhost:9",
+            ],
+            ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "a.test.example"],
+        ),
+        (
+            "tables.example.org,.stat.example",
+            [
+                "tables.example.org",
+                "TABLES.example.org:443",
+                "tables.example.org.",
+                "a.stat.example",
+            ],
+            ["evil.example", "stat.example", "xstat.example", "10.1.2.3", "stats", "a.test"],
+        ),
+        ("*", ["evil.example"], ["evil.example/x", "a b", "a@b", "[::1", "x:y", ""]),
+    ],
+)
+def test_only_names_of_its_own_are_answered(
+    root: Path, hosts: str, good: list[str], bad: list[str]
+) -> None:
+    asked = client(root, hosts)
+    for name in good:
+        assert asked.get("/api/v1/datasets", headers={"Host": name}).status_code == 200, name
+    for name in bad:
+        for path in ("/api/v1/datasets", "/", "/api/v1/tables?dataset=demo&by=sex"):
+            response = asked.get(path, headers={"Host": name})
+            assert response.status_code == 421, (name, path)
+            assert "does not answer to that name" in response.text
+            assert "evil" not in response.text
+            assert "location" not in response.headers
+        assert asked.get("/health", headers={"Host": name}).status_code == 200
+
+
+def test_loopback_is_answered_beside_a_list(root: Path) -> None:
+    asked = client(root, "tables.example.org")
+    for name in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000"):
+        assert asked.get("/api/v1/datasets", headers={"Host": name}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["http://a.example", "a.example:80", "a_b/", "a..b", "-"])
+def test_a_name_that_is_none_is_one_sentence(name: str) -> None:
+    with pytest.raises(InputError, match="An allowed host is a name such as"):
+        Settings(allowed_hosts=name)
+
+
+QUESTION = {"dataset": "demo", "by": ["sex"]}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8000"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://127.0.0.1:8000"},
+        {"Origin": "http://tables.test", "Host": "tables.test:80"},
+        {"Origin": "https://tables.test:443", "Host": "tables.test"},
+    ],
+)
+def test_programs_and_its_own_pages_may_post(root: Path, headers: dict[str, str]) -> None:
+    response = client(root).post("/api/v1/tables", json=QUESTION, headers=headers)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1:8000"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:8001"},
+        {"Origin": "http://127.0.0.1"},
+        {"Origin": "http://[evil"},
+        {"Origin": "file://127.0.0.1:8000"},
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/tables"),
+        ("POST", "/api/v1/jobs"),
+        ("DELETE", "/api/v1/jobs/x"),
+        ("POST", "/jobs/x/cancel"),
+        ("POST", "/fr/jobs/x/cancel"),
+    ],
+)
+def test_pages_of_other_sites_may_not(
+    root: Path, method: str, path: str, headers: dict[str, str]
+) -> None:
+    response = client(root).request(method, path, json=QUESTION, headers=headers)
+    assert response.status_code == 403
+    assert "set-cookie" not in response.headers
+    assert "access-control-allow-origin" not in response.headers
+
+
+def test_links_from_other_sites_may_lead_here(root: Path) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert client(root).get("/datasets/demo/table?by=sex", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "asker"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::"),
+        ("::1", "::1"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_one_customer_is_one_asker(address: str, asker: str) -> None:
+    assert asker_of({"client": (address, 1)}) == asker
+    assert asker_of({}) == "unknown"

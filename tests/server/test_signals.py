@@ -1,0 +1,126 @@
+"""What ends a server and what does not: hangups, workers that die, a parent that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.conftest import fill
+
+SERVER = """
+import sys
+from pathlib import Path
+from lustrum.release import TableService
+from lustrum.server import Settings, serve
+if __name__ == "__main__":
+    serve(TableService(Path(sys.argv[1]), workers=1), port=0, workers=int(sys.argv[2]), logs="info",
+          settings=Settings(rate=""), ready=lambda url: print(url, flush=True))
+"""
+QUESTION = "/api/v1/tables?dataset=demo&by=age:ten-year&by=sex"
+
+
+@contextmanager
+def serving(root: Path, workers: int) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+    script, log = root.parent / "server.py", root.parent / "server.log"
+    script.write_text(SERVER)
+    command = [sys.executable, str(script), str(root), str(workers)]
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://"), log.read_text()
+            yield process, url, log
+        finally:
+            process.kill()
+
+
+def status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def workers_of(parent: int) -> set[int]:
+    """The processes of a server, by what the system says of them."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            spawned = b"spawn_main" in (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and spawned and fields[0] != "Z":
+            found.add(int(folder.name))
+    return found
+
+
+def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data", 2000)
+    with serving(root, 1) as (process, url, log):
+        for times in range(1, 4):
+            process.send_signal(signal.SIGHUP)
+            until(lambda times=times: log.read_text().count("policy of demo read again") == times)
+            assert status(f"{url}/health/ready") == 200
+        broken = root / "policies" / "businesses.toml"
+        broken.write_text("dataset = [")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "policy of businesses refused" in log.read_text())
+        assert status(f"{url}/health") == 200
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_workers_are_replaced_hear_hangups_and_leave_with_their_parent(tmp_path: Path) -> None:
+    root = fill(tmp_path / "data", 2000)
+    with serving(root, 2) as (process, url, log):
+        first = until(lambda: len(found := workers_of(process.pid)) == 2 and found)
+        # One dies: the other answers, and there are two again.
+        os.kill(min(first), signal.SIGKILL)
+        for _ in range(5):
+            assert status(url + QUESTION) == 200
+        second = until(
+            lambda: len(found := workers_of(process.pid)) == 2 and min(first) not in found and found
+        )
+        until(
+            lambda: log.read_text().count("Uvicorn") >= 0 and status(f"{url}/health/ready") == 200
+        )
+        # A hangup reaches those that are up, and ends none of them.
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "policy of demo read again" in log.read_text())
+        assert status(url + QUESTION) == 200
+        assert workers_of(process.pid) == second
+        # The parent is killed: its workers leave, and the port is free.
+        process.kill()
+        process.wait(20)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in second))
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.socket() as again:
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            again.bind((host, int(port)))
