@@ -13,13 +13,14 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from lustrum.model import Category, CellStatus, InputError, Table, TableAxis
+from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.directions import alternating, imbalance
 from lustrum.protect.adjustment.eliminate import eliminate
 from lustrum.protect.adjustment.l2 import least_squares
 from lustrum.protect.adjustment.problem import reduce_problem
 from lustrum.protect.adjustment.whole_moves import whole_moves
+from lustrum.protect.adjustment.work import Work
 from lustrum.sensitivity import PPercent, Threshold
 from lustrum.structure import UNBOUNDED, Structure
 
@@ -286,7 +287,7 @@ def test_rounding_repairs_totals_that_fall_short() -> None:
         matrix, values, low, high, empty.astype(np.intp), empty, empty, np.ones(7)
     )
     point = np.append(np.full(6, 0.4), 2.4)
-    whole = whole_moves(problem, point, problem.low, problem.high, Clock(10.0))
+    whole = whole_moves(problem, point, problem.low, problem.high, Work(100_000))
     assert whole is not None
     assert whole[6] >= 2
     assert whole[:6].sum() == whole[6]
@@ -324,7 +325,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"directions": "exact", "norm": "l2"}, "'l1'"),
     ({"weights": "heavy"}, "no weights"),
     ({"weights": [1.0, 0.0, 1.0]}, "above 0"),
-    ({"seconds": 0}, "more than 0"),
+    ({"steps": 0}, "1 step of work or more"),
     ({"frozen": [1, 0, 0]}, "mask"),
     ({"low": 15}, "outside its own bounds"),
     ({"high": [1.5]}, "whole numbers"),
@@ -457,7 +458,7 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
         ({"keep": "all"}, "'keep'"),
         ({"max_change": 2.0}, "max_change"),
         ({"max_change": True}, "max_change"),
-        ({"seconds": -1.0}, "seconds"),
+        ({"steps": -1}, "steps"),
         ({"norm": "l2", "directions": "exact"}, "'l1'"),
         ({"rule": 3}, "rule"),
         ({"rule": {"rule": "nothing"}}, "no sensitivity rule"),
@@ -468,9 +469,13 @@ def test_wrong_parameters_are_refused(parameters: dict[str, Any], words: str) ->
         ControlledAdjustment(**parameters)
 
 
-def test_a_short_clock_says_that_it_cut() -> None:
+def test_little_work_says_that_it_was_cut_short_and_is_cut_at_the_same_place() -> None:
     values, matrix, places, lower, upper = drawn(5, (9, 9), 30)
-    found = adjust(values, matrix, places, lower, upper, directions="exact", seconds=0.05)
+    found = adjust(values, matrix, places, lower, upper, directions="exact", steps=50)
     assert isinstance(found, Adjusted)
     assert found.cut_short
     assert not (matrix @ found.values).any()
+    again = adjust(values, matrix, places, lower, upper, directions="exact", steps=50)
+    assert np.array_equal(again.values, found.values)
+    with pytest.raises(Stopped), stopping(lambda: True):
+        adjust(values, matrix, places, lower, upper)

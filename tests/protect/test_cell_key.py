@@ -525,7 +525,7 @@ def test_the_words_of_a_policy_make_the_same_method(name: str) -> None:
         ({"totals": "none"}, "Totals are"),
         ({"additive": "yes"}, "true or false"),
         ({"max_shift": -1}, "whole number from 0 up"),
-        ({"seconds": 0}, "above 0"),
+        ({"steps": 0}, "above 0"),
         ({"zero_keys": "secret"}, "no words of a policy"),
         ({"key_version": "1"}, "whole number"),
         ({"ptable": "designed", "variance": 99.0}, "largest variance"),

@@ -32,7 +32,7 @@ SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {
         ({"totals": "own"}, True),
         ({"additive": True}, True),
     ],
-    "controlled-adjustment": [({"seconds": 5.0}, False), ({"norm": "l2", "seconds": 5.0}, False)],
+    "controlled-adjustment": [({"steps": 50_000}, False), ({"norm": "l2", "steps": 50_000}, False)],
     "controlled-rounding": [({}, True), ({"base": 5, "distance": "l2"}, True),
                             ({"small_only": True}, True)],
     "conventional-rounding": [({"base": 5}, True)],

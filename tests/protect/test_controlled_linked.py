@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lustrum.model import InputError
+from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds
 from lustrum.protect.rounding.controlled.local import sums_of
@@ -250,16 +252,51 @@ def test_exact_is_never_worse_than_the_search_it_starts_from() -> None:
     assert ranks["exact"] < ranks["search"]
 
 
-def test_out_of_time_the_incumbent_is_returned_and_not_called_the_best() -> None:
+def test_out_of_steps_the_incumbent_is_returned_and_not_called_the_best() -> None:
     tables = cube(4, 4, 4)
     inner = np.random.default_rng(2).integers(0, 7, 64)
     search = round_system(tables, inner, 3, rng=np.random.default_rng(1), how="search")
-    for options in ({"seconds": 0.0}, {"stop": lambda: True}):
-        made, _ = exact(tables, inner, 3, incumbent=search.published, **options)
-        assert np.array_equal(made.published, search.published)
-        assert not made.proven
-    with pytest.raises(InputError, match="time"):
-        exact(tables, inner, 3, seconds=0.0)
+    made, _ = exact(tables, inner, 3, incumbent=search.published, steps=0)
+    assert np.array_equal(made.published, search.published)
+    assert not made.proven
+    with pytest.raises(InputError, match="steps"):
+        exact(tables, inner, 3, steps=0)
+
+
+def test_a_search_that_is_told_to_stop_gives_no_number_at_all() -> None:
+    tables = cube(4, 4, 4)
+    inner = np.random.default_rng(2).integers(0, 7, 64)
+    for looks in (0, 1, 3):
+        left = iter([False] * looks)
+        with pytest.raises(Stopped):
+            exact(tables, inner, 3, stop=lambda left=left: next(left, True))
+    left = iter([False] * 2)
+    with pytest.raises(Stopped), stopping(lambda: next(left, True)):
+        exact(tables, inner, 3)
+
+
+def test_the_clock_decides_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same steps end at the same place, however long they take."""
+    tables = cube(6, 5, 5)
+    inner = np.random.default_rng(3).poisson(6, 150)
+    for steps in (1, 5, 20, 1000):
+        made = [
+            round_system(
+                tables, inner, 5, rng=np.random.default_rng(1), distance="squares", steps=steps
+            )
+        ]
+        with monkeypatch.context() as slow:
+            for name in ("time", "monotonic", "perf_counter"):
+                real = getattr(time, name)
+                slow.setattr(time, name, lambda real=real: real() * 100_000)
+            made.append(
+                round_system(
+                    tables, inner, 5, rng=np.random.default_rng(1), distance="squares", steps=steps
+                )
+            )
+        assert np.array_equal(made[0].published, made[1].published)
+        assert made[0].proven == made[1].proven
+    assert made[0].proven
 
 
 def test_large_systems_and_small_scopes_are_searched() -> None:

@@ -225,7 +225,7 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
         {"base": 5},
         {"base": 3, "distance": "l2"},
         {"base": 3, "unbiased": True},
-        {"base": 3, "small_only": True, "seconds": 5.0},
+        {"base": 3, "small_only": True, "steps": 5},
     ):
         spec = Method.model_validate({"method": "controlled-rounding", **words}).spec()
         assert spec == ControlledRounding(**words)  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
         ({"distance": "l3"}, "'l1' or 'l2'"),
         ({"unbiased": "yes"}, "true or false"),
         ({"unbiased": True, "small_only": True}, "choose one"),
-        ({"seconds": 0}, "above 0"),
+        ({"steps": -1}, "0 or more"),
     ],
 )
 def test_wrong_parameters_are_one_sentence(words: dict[str, Any], sentence: str) -> None:

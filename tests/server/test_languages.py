@@ -353,7 +353,9 @@ def test_a_table_that_waits_says_so_in_french(waiting: TestClient, sentences: Ca
     assert "Le tableau attend son tour." in page.pieces
     assert _english(page, sentences, waiting) == []
     assert [a["href"] for a in page.links if a.get("hreflang") == "en"] == [there[3:]] * 2
-    waiting.post(f"{there}/cancel")
+    path, _, token = there.partition("?")
+    assert waiting.post(f"{path}/cancel").status_code == 403
+    assert waiting.post(f"{path}/cancel?{token}").status_code == 200
     ended = Text(waiting.get(there).text)
     assert "Le calcul du tableau a été annulé" in ended.pieces
     assert _english(ended, sentences, waiting) == []

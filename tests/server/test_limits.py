@@ -45,7 +45,7 @@ class Queue:
         thread = threading.Thread(target=pass_through)
         thread.start()
         self.threads.append(thread)
-        while sum(map(len, self.gate._waiting.values())) < len(self.threads):
+        while self.gate.waiting < len(self.threads):
             time.sleep(0.001)
 
     def join(self) -> None:
@@ -64,7 +64,7 @@ def test_askers_take_turns() -> None:
     queue.join()
     assert queue.order == ["many 0", "one", "two 0", "many 1", "two 1", "many 2", "many 3"]
     assert queue.gate.inside == 0
-    assert not queue.gate._waiting
+    assert queue.gate.waiting == 0
 
 
 def test_one_asker_cannot_hold_all_places() -> None:
@@ -98,12 +98,12 @@ def test_an_asker_who_leaves_gives_the_place_up() -> None:
     with gate.pass_through():
         thread = threading.Thread(target=wait)
         thread.start()
-        while not gate._waiting:
+        while not gate.waiting:
             time.sleep(0.001)
         gone.set()
         thread.join(20)
         assert len(raised) == 1
-        assert not gate._waiting
+        assert gate.waiting == 0
     assert gate.inside == 0
 
 

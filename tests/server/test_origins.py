@@ -16,7 +16,7 @@ from lustrum.server.http.askers import asker_of
 
 @cache
 def client(root: Path, hosts: str = "") -> TestClient:
-    app = create_app(TableService(root, workers=1), Settings(rate="", allowed_hosts=hosts))
+    app = create_app(TableService(root, workers=1), Settings(rate="", allowed_host=hosts))
     return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
 
 
@@ -74,7 +74,7 @@ def test_loopback_is_answered_beside_a_list(root: Path) -> None:
 @pytest.mark.parametrize("name", ["http://a.example", "a.example:80", "a_b/", "a..b", "-"])
 def test_a_name_that_is_none_is_one_sentence(name: str) -> None:
     with pytest.raises(InputError, match="An allowed host is a name such as"):
-        Settings(allowed_hosts=name)
+        Settings(allowed_host=name)
 
 
 QUESTION = {"dataset": "demo", "by": ["sex"]}

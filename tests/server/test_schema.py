@@ -204,6 +204,7 @@ def test_a_job_is_described_from_its_beginning_to_its_end(
     question: Any = {"dataset": "demo", "by": ["sex", "age"], "totals": True}
     post = _operation(described, "POST /api/v1/jobs")
     job = _kept(post.Case(body=question, media_type="application/json"), session).json()
+    token = job["token"]
     look = _operation(described, "GET /api/v1/jobs/{name}").Case(
         path_parameters={"name": job["id"]}
     )
@@ -218,7 +219,8 @@ def test_a_job_is_described_from_its_beginning_to_its_end(
     assert body["bounds"] is not None
     assert "risk" not in body
     gone = _operation(described, "DELETE /api/v1/jobs/{name}")
-    response = _kept(gone.Case(path_parameters={"name": job["id"]}), session)
+    headers = {"Cancel-Token": token}
+    response = _kept(gone.Case(path_parameters={"name": job["id"]}, headers=headers), session)
     assert response.status_code == 204
 
 

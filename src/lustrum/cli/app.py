@@ -152,7 +152,7 @@ def serve(
         background_seconds=background_seconds,
         keep_hours=keep_hours,
         trusted_proxies=trusted_proxies,
-        allowed_hosts=",".join(allowed_host or ()),
+        allowed_host=",".join(allowed_host or ()),
         memory=memory,
         connections=connections,
         header_seconds=header_seconds,

@@ -29,7 +29,7 @@ class Settings:
     ``background_seconds``  longest that a table may take in the background
     ``keep_hours``          how long a table made in the background is kept
     ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
-    ``allowed_hosts``       names that the server answers to, with commas; ``.example.org``: all below it
+    ``allowed_host``        names that the server answers to, with commas; ``.example.org``: all below it
     ``memory``              most memory that a question may need, in MiB; 0: a share of what the machine has
     ``connections``         connections of one process at the same time
     ``header_seconds``      longest that the headers of a request may take to arrive
@@ -47,7 +47,7 @@ class Settings:
     background_seconds: float = 600.0
     keep_hours: float = 24.0
     trusted_proxies: str = ""
-    allowed_hosts: str = ""
+    allowed_host: str = ""
     memory: int = 0
     connections: int = 1000
     header_seconds: float = 10.0
@@ -73,7 +73,7 @@ class Settings:
                 raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
         if not self.connections:
             raise InputError("The setting 'connections' must be a whole number of 1 or more.")
-        listed_hosts(self.allowed_hosts)
+        listed_hosts(self.allowed_host)
         if self.rate:
             try:
                 parse_many(self.rate)
@@ -90,7 +90,7 @@ class Settings:
     @property
     def host_names(self) -> tuple[str, ...]:
         """The names that the server answers to; none: those that nobody else can own."""
-        return listed_hosts(self.allowed_hosts)
+        return listed_hosts(self.allowed_host)
 
     def to_text(self) -> str:
         """The settings for another process."""

@@ -7,6 +7,8 @@ would forget that vertex. One thread and a fixed order of questions always give 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
 _LOOSE = 1e-6  # a proof that falls short of the point by more is tried again
 _PRIMAL, _DUAL = 4, 1
+_MOST_STEPS = 2**31 - 1  # what the solver takes for no limit
 # Small problems are asked by the hundred; these heuristics take longer than the search itself.
 _PLAIN = {
     "mip_rel_gap": 0.0,
@@ -77,13 +80,16 @@ class _Loaded:
         whole: bool = False,
         seconds: float | None = None,
         target: float | None = None,
+        steps: int | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Optimum:
         """The least ``cost @ x``; for whole x by branch and bound, down to the target if there is one."""
         if self._crossed:
             return Optimum(Outcome.INFEASIBLE, np.inf)
         if cost.size == 0:
             return Optimum(Outcome.OPTIMAL, 0.0, np.zeros(0))
-        return self._branch(cost, seconds, target) if whole else self._slide(cost, seconds)
+        limits = _Limits(seconds, steps, stop)
+        return self._branch(cost, limits, target) if whole else self._slide(cost, limits)
 
     def again(self) -> _Loaded:
         """The same problem at the same vertex."""
@@ -97,7 +103,7 @@ class _Loaded:
         self._linear = _model(self.problem, self._scale)
         set_options(self._linear, presolve="off", solver="simplex")
 
-    def _slide(self, cost: Floats, seconds: float | None) -> Optimum:
+    def _slide(self, cost: Floats, limits: _Limits) -> Optimum:
         """From the last vertex to the best one; from scratch where that leads nowhere."""
         fresh = self._linear is None
         if fresh:
@@ -107,22 +113,22 @@ class _Loaded:
         model.changeColsCost(changed.size, changed, cost[changed])
         self._cost = cost.copy()
         # Without a vertex to start from the dual method is quicker, and says why nothing is feasible.
-        found = self._run(cost, _DUAL if fresh else _PRIMAL, seconds)
+        found = self._run(cost, _DUAL if fresh else _PRIMAL, limits)
         if found.outcome is Outcome.UNBOUNDED or self._good(cost, found):
             return found
-        if model.getModelStatus() == _STATUS.kTimeLimit:
+        if model.getModelStatus() in (_STATUS.kTimeLimit, _STATUS.kIterationLimit):
             return found
         if fresh and found.outcome is Outcome.INFEASIBLE:
             return found
         model.clearSolver()
-        again = self._run(cost, _DUAL, seconds)
+        again = self._run(cost, _DUAL, limits)
         if again.outcome is Outcome.INFEASIBLE or again.bound > found.bound:
             return again
         return found
 
-    def _run(self, cost: Floats, strategy: int, seconds: float | None) -> Optimum:
+    def _run(self, cost: Floats, strategy: int, limits: _Limits) -> Optimum:
         set_options(self._linear, simplex_strategy=strategy)
-        _limit(self._linear, seconds)
+        limits.set(self._linear)
         self._linear.run()
         return self._read(cost)
 
@@ -162,7 +168,7 @@ class _Loaded:
         best = int(np.argmax(proofs))
         return signed[best] if proofs[best] > 0 else None
 
-    def _branch(self, cost: Floats, seconds: float | None, target: float | None) -> Optimum:
+    def _branch(self, cost: Floats, limits: _Limits, target: float | None) -> Optimum:
         if self._integer is None:
             self._integer = _model(self.problem, 1.0)
             every = np.arange(cost.size, dtype=np.int32)
@@ -172,8 +178,9 @@ class _Loaded:
         model = self._integer
         model.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
         set_options(model, objective_target=-highspy.kHighsInf if target is None else target + 1e-6)
-        _limit(model, seconds)
-        model.run()
+        limits.set(model)
+        with limits.watching(model) as looks:
+            model.run()
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
         if outcome is Outcome.INFEASIBLE:
             return Optimum(outcome, np.inf)
@@ -181,7 +188,7 @@ class _Loaded:
         point = np.array(solution.col_value) if solution.value_valid else None
         bound = float(info.mip_dual_bound)
         proven = drawn_back(bound) if np.isfinite(bound) else -np.inf
-        return Optimum(outcome, proven, point, None, max(int(info.simplex_iteration_count), 0))
+        return Optimum(outcome, proven, point, None, len(looks))
 
 
 def _crossed(problem: LinearProblem) -> bool:
@@ -206,7 +213,43 @@ def _model(problem: LinearProblem, scale: float) -> Any:
     return highs_model(problem.matrix, rows, (problem.low / scale, problem.high / scale))
 
 
-def _limit(model: Any, seconds: float | None) -> None:
-    # The solver's clock goes on from one question to the next.
-    left = highspy.kHighsInf if seconds is None else model.getRunTime() + max(seconds, 1e-3)
-    model.setOptionValue("time_limit", left)
+@dataclass(frozen=True)
+class _Limits:
+    """When to end: after so many steps, which are counted, or by the clock, or when somebody says so."""
+
+    seconds: float | None
+    steps: int | None
+    stop: Callable[[], bool] | None
+
+    def set(self, model: Any) -> None:
+        """Tell a model, before it runs."""
+        # The solver's clock goes on from one question to the next.
+        end = model.getRunTime() + max(self.seconds, 1e-3) if self.seconds is not None else None
+        most = _MOST_STEPS if self.steps is None else min(max(self.steps, 0), _MOST_STEPS)
+        set_options(
+            model,
+            time_limit=highspy.kHighsInf if end is None else end,
+            simplex_iteration_limit=most,
+        )
+
+    @contextmanager
+    def watching(self, model: Any) -> Iterator[list[None]]:
+        """Count how often a search looks at its limits, which is the same on every machine."""
+        looks: list[None] = []
+        if self.steps is None and self.stop is None:
+            yield looks
+            return
+        # Inside a search for whole numbers, single programs must not be cut: that would prove nothing.
+        set_options(model, simplex_iteration_limit=_MOST_STEPS)
+
+        def look(event: Any) -> None:
+            looks.append(None)
+            late = self.steps is not None and len(looks) > self.steps
+            if late or (self.stop is not None and self.stop()):
+                event.data_in.user_interrupt = True
+
+        model.cbMipInterrupt.subscribe(look)
+        try:
+            yield looks
+        finally:
+            model.cbMipInterrupt.unsubscribe(look)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
@@ -66,7 +67,8 @@ class Optimum:
     No feasible x is below ``bound``, however the search ended; it is minus infinity where nothing
     is proven. ``point`` is the best x found, within the solver's tolerances, or None. The
     ``multipliers`` of the rows, where there are any, are the solver's reason for the bound; where
-    nothing is feasible, they are its reason for that. ``steps`` is how many vertices it went through.
+    nothing is feasible, they are its reason for that. ``steps`` is how many vertices it went through, or how
+    often a search for whole ones looked at its limits, where these are counted.
     """
 
     outcome: Outcome
@@ -86,10 +88,15 @@ class Loaded(Protocol):
         whole: bool = False,
         seconds: float | None = None,
         target: float | None = None,
+        steps: int | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Optimum:
-        """The least ``cost @ x``, over all x or over whole ones, within so many seconds.
+        """The least ``cost @ x``, over all x or over whole ones.
 
-        A search for whole ones may end at the first that costs no more than the ``target``.
+        A search for whole ones may end at the first that costs no more than the ``target``. So many ``steps``
+        end the work at the same place on every machine: vertices of a linear program, looks at its
+        limits of a search for whole ones. ``seconds`` and ``stop`` end it wherever it is, so what was
+        found by then must not be published.
         """
         ...
 

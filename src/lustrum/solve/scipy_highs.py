@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,8 @@ class _Loaded:
         whole: bool = False,
         seconds: float | None = None,
         target: float | None = None,
+        steps: int | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Optimum:
         """The least ``cost @ x``; for whole x by branch and bound, which never ends early."""
         if bool((self.problem.low > self.problem.high).any()):

@@ -19,8 +19,8 @@ from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.protect.additive.layers import Layer, fit_layers, layers_of
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.whole import nearest_whole
+from lustrum.protect.adjustment.work import STEPS, Work
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.structure import UNBOUNDED
 
@@ -92,7 +92,7 @@ def restore(
     perturbed: npt.ArrayLike,
     margins: Mapping[Axes, npt.ArrayLike],
     *,
-    seconds: float = 30.0,
+    steps: int = STEPS,
     tolerance: float = 1e-9,
     rounds: int = 2000,
 ) -> Restored:
@@ -107,7 +107,7 @@ def restore(
     start = _table(perturbed)
     wanted = {axes: _whole(m, str(axes)) for axes, m in _margins(start.shape, margins).items()}
     layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
-    found = _restored(start.ravel(), layers, seconds, tolerance, rounds)
+    found = _restored(start.ravel(), layers, steps, tolerance, rounds)
     return Restored(
         found.values.reshape(start.shape), found.exact, found.largest_error, found.nearest
     )
@@ -118,7 +118,7 @@ def restore_sums(
     incidence: Sparse,
     totals: npt.ArrayLike,
     *,
-    seconds: float = 30.0,
+    steps: int = STEPS,
     tolerance: float = 1e-9,
     rounds: int = 2000,
 ) -> Restored:
@@ -135,11 +135,11 @@ def restore_sums(
             f"The totals of {start.size} cells need a 0/1 matrix with a row for each of the "
             f"{wanted.size} totals and a column for each cell."
         )
-    return _restored(start, layers_of(matrix, wanted), seconds, tolerance, rounds)
+    return _restored(start, layers_of(matrix, wanted), steps, tolerance, rounds)
 
 
 def _restored(
-    start: Floats, layers: Sequence[Layer], seconds: float, tolerance: float, rounds: int
+    start: Floats, layers: Sequence[Layer], steps: int, tolerance: float, rounds: int
 ) -> Restored:
     fitted, _, _, _ = fit_layers(start, layers, tolerance, rounds)
     live = np.flatnonzero(start > 0)
@@ -151,7 +151,7 @@ def _restored(
         return np.abs(values - near)
 
     low, high = np.zeros(live.size, np.int64), np.full(live.size, UNBOUNDED)
-    whole, nearest = nearest_whole(matrix, target, near, low, high, price, Clock(seconds))
+    whole, nearest = nearest_whole(matrix, target, near, low, high, price, Work(steps))
     if whole is None:
         _check_possible(matrix, target)
         whole = np.round(near).astype(np.int64)

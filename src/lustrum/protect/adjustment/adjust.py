@@ -17,11 +17,11 @@ from scipy import sparse
 
 from lustrum.model import InputError, InternalError
 from lustrum.model.errors import choices
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.problem import reduce_problem
 from lustrum.protect.adjustment.search import DirectionWord, Norm, search
 from lustrum.protect.adjustment.whole import nearest_whole
 from lustrum.protect.adjustment.whole_moves import whole_moves
+from lustrum.protect.adjustment.work import STEPS, Work
 from lustrum.solve.threads import one_thread
 from lustrum.structure import UNBOUNDED
 
@@ -77,7 +77,7 @@ def adjust(
     frozen: npt.ArrayLike | None = None,
     weights: WeightWord | npt.ArrayLike = "reciprocal",
     max_change: float | None = None,
-    seconds: float = 60.0,
+    steps: int = STEPS,
     rng: np.random.Generator | None = None,
 ) -> Adjusted:
     """Move sensitive cells by their levels and all others as little as possible; exact and additive.
@@ -113,16 +113,16 @@ def adjust(
         raise InputError(f"There is no way {directions!r} to find directions; {known}.")
     if norm not in get_args(Norm):
         raise InputError(f"The norm of an adjustment is 'l1' or 'l2', not {norm!r}.")
-    if not seconds > 0:
-        raise InputError("An adjustment needs a time limit of more than 0 seconds.")
+    if type(steps) is not int or steps < 1:
+        raise InputError("An adjustment needs 1 step of work or more; 'steps' is a whole number.")
     cost = _weights(weights, x)
     problem = reduce_problem(matrix, np.abs(x), least, most, places, down, up, cost)
-    clock = Clock(seconds)
+    work = Work(steps)
     word: DirectionWord = "heuristic" if given is not None else directions  # type: ignore[assignment]
     with one_thread():
-        found = search(problem, norm, word, clock, rng)
-    # The last step is what makes the table publishable, so it always gets some time.
-    rounding = Clock(max(clock.left, 0.25 * seconds))
+        found = search(problem, norm, word, work, rng)
+    # The last part is what makes the table publishable, so it always gets some work.
+    rounding = Work(max(work.left, steps // 4))
     ends = problem.bounds(found.directions)
 
     def price(moved: Ints) -> Floats:
@@ -131,16 +131,16 @@ def adjust(
 
     moved: Ints | None = None
     if norm == "l2":  # hardly any cell is whole, and through the free cells that is no obstacle
-        moved = whole_moves(problem, found.moved, *ends, Clock(0.5 * rounding.left))
+        moved = whole_moves(problem, found.moved, *ends, rounding.part(0.5))
     if moved is None:
         zeros = np.zeros(problem.relations.shape[0], dtype=np.int64)
         moved, _ = nearest_whole(problem.relations, zeros, found.moved, *ends, price, rounding)
     if moved is None and norm == "l1":
-        moved = whole_moves(problem, found.moved, *ends, Clock(0.25 * seconds))
+        moved = whole_moves(problem, found.moved, *ends, Work(steps // 4))
     if moved is None:
         raise InputError(
-            f"No whole numbers near the adjustment were found that add up within {seconds:g} seconds; allow "
-            "more time, or more decimals."
+            f"No whole numbers near the adjustment were found that add up within {steps:,} steps; allow "
+            "more 'steps', or more decimals."
         )
     published = x + problem.spread(moved)
     _prove(published, x, matrix, places, down, up, least, most)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
+from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 
 __all__ = ["Directed", "Found", "Mixed", "improve"]
@@ -80,8 +80,8 @@ class Directed:
     def _penalty(self) -> Floats:
         return np.full(2 * self.problem.places.size, _PENALTY)
 
-    def solve(self, directions: Signs, seconds: float | None = None) -> Found | None:
-        """The least cost with these directions, or None where the clock ran out."""
+    def solve(self, directions: Signs, work: Work | None = None) -> Found | None:
+        """The least cost with these directions, or None where the work was cut short."""
         problem, count = self.problem, self.problem.low.size
         changed = (
             np.arange(directions.size)
@@ -95,7 +95,7 @@ class Directed:
             np.where(up, np.inf, -problem.down[changed] / self.unit),
         )
         self._shown = directions.copy()
-        answer = self._program.run(seconds)
+        answer = self._program.run(work)
         if answer.point is None or answer.prices is None:
             return None
         x = answer.point
@@ -117,7 +117,7 @@ class Directed:
 def improve(
     directed: Directed,
     start: Found,
-    clock: Clock,
+    work: Work,
     passes: int = 3,
     *,
     tries: int | None = None,
@@ -139,13 +139,13 @@ def improve(
             if hope <= 1e-9 * (1.0 + best.cost):
                 continue
             enough = tries is not None and tried >= tries
-            if clock.late or enough or (until_feasible and best.feasible):
+            if work.late or enough or (until_feasible and best.feasible):
                 return best
             tried += 1
             mark = directed.mark()
             turned = best.directions.copy()
             turned[choice] = -turned[choice]
-            found = directed.solve(turned, clock.left)
+            found = directed.solve(turned, work)
             if found is not None and found.cost < best.cost - 1e-9 * (1.0 + best.cost):
                 best = found
             else:
@@ -201,16 +201,16 @@ class Mixed:
             mip_rel_gap=1e-6,
         )
 
-    def rounded(self, start: Found, seconds: float | None) -> Signs:
+    def rounded(self, start: Found, work: Work | None) -> Signs:
         """Directions from the relaxed program: the side to which each variable leans."""
-        answer = self._program.run(seconds)
+        answer = self._program.run(work)
         if answer.point is None:
             return start.directions
         lean = answer.point[2 * self.problem.low.size :] - 0.5
         return np.where(np.abs(lean) < 1e-6, start.directions, np.sign(lean)).astype(np.int64)
 
     def solve(
-        self, start: Found, open_choices: Places, seconds: float | None, nodes: int | None = None
+        self, start: Found, open_choices: Places, work: Work | None, nodes: int | None = None
     ) -> tuple[Signs, float, Outcome]:
         """The best directions with the others as they are, and what no choice costs less than."""
         problem, count = self.problem, self.problem.low.size
@@ -223,7 +223,7 @@ class Mixed:
             moved = start.moved / self.unit
             split = (np.maximum(moved, 0.0), np.maximum(-moved, 0.0), chosen)
             self._program.start(np.concatenate(split))
-        answer = self._program.run(seconds, nodes)
+        answer = self._program.run(work, nodes)
         factor = self.unit / self.scale
         if answer.point is None:
             bound = answer.bound * factor

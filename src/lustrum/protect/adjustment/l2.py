@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.adjustment.clock import Clock
+from lustrum.model.stop import check_stop
 from lustrum.protect.adjustment.problem import Problem, as_floats
+from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
 
@@ -21,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 Signs = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-8
+_STEPS = 1000  # what a quadratic program counts for beside the steps of linear ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +36,14 @@ class Squares:
     residual: float
 
 
-def least_squares(
-    problem: Problem, directions: Signs, seconds: float | None = None
-) -> Squares | None:
-    """The optimum for these directions, or None where they cannot be kept or the clock ran out."""
+def least_squares(problem: Problem, directions: Signs, work: Work | None = None) -> Squares | None:
+    """The optimum for these directions, or None where they cannot be kept or the work was cut short."""
     low, high = problem.bounds(directions)
     if bool((low > high).any()):
         return None
+    check_stop()
+    if work is not None:
+        work.spend(_STEPS)
     scale = 1.0 / max(float(problem.weights.max(initial=0.0)), 1e-300)
     found = minimise_quadratic(
         QuadraticProblem(
@@ -53,7 +56,6 @@ def least_squares(
             span=problem.floats,
         ),
         tolerance=_TOLERANCE,
-        seconds=seconds,
     )
     if found.outcome is not Outcome.OPTIMAL or found.point is None or found.pressure is None:
         return None
@@ -61,18 +63,18 @@ def least_squares(
     return Squares(directions.copy(), found.point, found.value / scale, pull, found.residual)
 
 
-def improve_squares(problem: Problem, start: Squares, clock: Clock, tries: int = 12) -> Squares:
+def improve_squares(problem: Problem, start: Squares, work: Work, tries: int = 12) -> Squares:
     """Turn the direction under the most pressure, and keep it turned if that lowers the cost."""
     way = (problem.up + problem.down).astype(np.float64)
     best, failed = start, set[int]()
     for _ in range(tries):
         hope = best.pull * best.directions * way
         order = [c for c in np.argsort(-hope, kind="stable").tolist() if c not in failed]
-        if not order or hope[order[0]] <= 1e-9 * best.cost or clock.late:
+        if not order or hope[order[0]] <= 1e-9 * best.cost or work.late:
             break
         turned = best.directions.copy()
         turned[order[0]] = -turned[order[0]]
-        found = least_squares(problem, turned, clock.left)
+        found = least_squares(problem, turned, work)
         failed.add(order[0])
         if found is not None and found.cost < best.cost * (1.0 - 1e-9):
             best = found

@@ -21,6 +21,7 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
+from lustrum.protect.adjustment.work import STEPS
 from lustrum.protect.method import Stage, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
 from lustrum.structure import UNBOUNDED, Structure
@@ -39,7 +40,7 @@ class ControlledAdjustment:
     ``rule`` finds the sensitive cells and their levels: a rule, or its words in a policy. ``norm`` is
     ``l1``, which moves few cells, or ``l2``, which moves many a little. ``directions`` says how it is found
     which cells go up and which down. ``keep`` are cells that stay as they are, and ``max_change`` is the
-    largest share of its size by which any cell may move; both are public. ``seconds`` end a long search.
+    largest share of its size by which any cell may move; both are public. ``steps`` of work end a long search.
 
     >>> table = Table.from_counts([1, 5, 9])
     >>> release = ControlledAdjustment(rule={"rule": "threshold", "minimum": 3}).apply(table)
@@ -56,7 +57,7 @@ class ControlledAdjustment:
     weights: WeightWord = "reciprocal"
     keep: Kept = "nothing"
     max_change: float | None = None
-    seconds: float = 60.0
+    steps: int = STEPS
 
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
@@ -77,8 +78,8 @@ class ControlledAdjustment:
             _number(self.max_change) and 0 < self.max_change < 1
         ):
             raise InputError("'max_change' is a share above 0 and below 1, such as 0.2.")
-        if not (_number(self.seconds) and 0 < self.seconds < np.inf):
-            raise InputError("'seconds' of controlled adjustment must be a number above 0.")
+        if type(self.steps) is not int or self.steps < 1:
+            raise InputError("'steps' of controlled adjustment must be a whole number above 0.")
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Adjust a table; chance comes from the generator, else from record keys, else from a fixed order."""
@@ -99,7 +100,7 @@ class ControlledAdjustment:
             frozen=frozen.ravel(),
             weights=self.weights,
             max_change=self.max_change,
-            seconds=self.seconds,
+            steps=self.steps,
             rng=_chance(table, rng, self.name) if rng is None else rng,
         )
         published = adjusted.values.reshape(table.shape)
@@ -116,7 +117,7 @@ class ControlledAdjustment:
             "directions": self.directions,
             "weights": self.weights,
             "keep": self.keep,
-            "seconds": self.seconds,
+            "steps": self.steps,
         }
         return words if self.max_change is None else words | {"max_change": self.max_change}
 

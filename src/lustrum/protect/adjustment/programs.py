@@ -1,7 +1,7 @@
 """Linear and mixed programs in HiGHS whose bounds change from one question to the next.
 
-One thread and fixed seeds: the same questions in the same order get the same answers, unless the clock
-cuts one short.
+One thread and fixed seeds: the same questions in the same order get the same answers. Work is cut
+short by counted steps; where somebody asks to stop, nothing comes out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.model.stop import check_stop, stop_asked
+from lustrum.protect.adjustment.work import SEARCH_STEP, Work
 from lustrum.solve import Outcome
 from lustrum.solve.highs_model import highs_model
 
@@ -85,15 +87,20 @@ class Program:
         solution.col_value = point.tolist()
         self._model.setSolution(solution)
 
-    def run(self, seconds: float | None = None, nodes: int | None = None) -> Answer:
-        """Solve from here."""
+    def run(self, work: Work | None = None, nodes: int | None = None) -> Answer:
+        """Solve from here, within so much work and so many nodes of a search."""
         model = self._model
-        # The clock of linear programs goes on from one question to the next, that of searches does not.
-        gone = 0.0 if self._whole else model.getRunTime()
-        limit = highspy.kHighsInf if seconds is None else gone + max(seconds, 1e-2)
-        model.setOptionValue("time_limit", limit)
+        check_stop()
         model.setOptionValue("mip_max_nodes", highspy.kHighsIInf if nodes is None else nodes)
-        model.run()
+        if self._whole:
+            self._search(work)
+        else:
+            left = highspy.kHighsIInf if work is None else min(work.left, highspy.kHighsIInf)
+            model.setOptionValue("simplex_iteration_limit", left)
+            model.run()
+            if work is not None:
+                work.spend(max(int(model.getInfo().simplex_iteration_count), 1))
+        check_stop()
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
         solution, info = model.getSolution(), model.getInfo()
         point = np.array(solution.col_value) if solution.value_valid else None
@@ -105,3 +112,22 @@ class Program:
         bound = float(info.mip_dual_bound) if self._whole else value
         prices = None if self._whole else np.array(solution.row_dual)
         return Answer(outcome, value, bound, point, prices)
+
+    def _search(self, work: Work | None) -> None:
+        """Branch and bound; how often it looks at its limits is the same on every machine."""
+        stop, looks = stop_asked(), 0
+        most = None if work is None else max(1, work.left // SEARCH_STEP)
+
+        def look(event: Any) -> None:
+            nonlocal looks
+            looks += 1
+            if (most is not None and looks > most) or stop():
+                event.data_in.user_interrupt = True
+
+        self._model.cbMipInterrupt.subscribe(look)
+        try:
+            self._model.run()
+        finally:
+            self._model.cbMipInterrupt.unsubscribe(look)
+        if work is not None:
+            work.spend(max(looks, 1) * SEARCH_STEP)

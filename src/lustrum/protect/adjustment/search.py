@@ -1,7 +1,7 @@
 """From a problem to directions and a real solution: which heuristics run, in which order.
 
-All steps are counted, not timed, so that the same problem has the same answer; the clock only cuts off what
-would take too long, and the answer says when it did.
+All steps are counted, not timed, so that the same problem has the same answer. What would take too many is cut
+short, and the answer says so.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
 from lustrum.protect.adjustment.l1 import Directed, Found, Mixed, improve
 from lustrum.protect.adjustment.l2 import improve_squares, least_squares
 from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, Problem
+from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 
 __all__ = ["DirectionWord", "Norm", "Solution", "search"]
@@ -50,7 +50,7 @@ def search(
     problem: Problem,
     norm: Norm,
     word: DirectionWord,
-    clock: Clock,
+    work: Work,
     rng: np.random.Generator | None,
 ) -> Solution:
     """Directions by this way, and the best real solution for them."""
@@ -61,14 +61,14 @@ def search(
     if word == "random" and rng is None:
         raise InputError("Random directions need chance; give a random generator ('rng').")
     form = imbalance(problem)
-    candidates = _candidates(problem, form, word, rng, clock)
+    candidates = _candidates(problem, form, word, rng, work)
     directed = Directed(problem)
-    best = _best(directed, candidates, clock)
+    best = _best(directed, candidates, work)
     if not best.feasible:
-        best = _repaired(directed, best, clock)
+        best = _repaired(directed, best, work)
     if norm == "l2":
-        return _squares(problem, best, word, clock, candidates)
-    return _absolutes(problem, form, directed, best, word, clock)
+        return _squares(problem, best, word, work, candidates)
+    return _absolutes(problem, form, directed, best, word, work)
 
 
 def _candidates(
@@ -76,7 +76,7 @@ def _candidates(
     form: Floats,
     word: DirectionWord,
     rng: np.random.Generator | None,
-    clock: Clock,
+    work: Work,
 ) -> list[Signs]:
     count = problem.places.size
     chance = np.random.default_rng(0) if rng is None else rng  # a fixed order where there is none
@@ -85,7 +85,7 @@ def _candidates(
         return draws
     if word == "relaxed":
         start = Found(draws[0], np.zeros(problem.low.size), np.inf, np.inf, np.zeros(count))
-        return [Mixed(problem, _far(problem), relaxed=True).rounded(start, clock.left)]
+        return [Mixed(problem, _far(problem), relaxed=True).rounded(start, work)]
     return balanced(form, problem, [alternating(problem), *draws])[:_TRIED]
 
 
@@ -93,12 +93,12 @@ def _signs(rng: np.random.Generator, count: int) -> Signs:
     return rng.integers(0, 2, count, dtype=np.int64) * 2 - 1
 
 
-def _best(directed: Directed, candidates: list[Signs], clock: Clock) -> Found:
+def _best(directed: Directed, candidates: list[Signs], work: Work) -> Found:
     best: Found | None = None
     for directions in candidates:
-        if best is not None and clock.late:
+        if best is not None and work.late:
             break
-        found = directed.solve(directions, clock.left if best is not None else None)
+        found = directed.solve(directions, work if best is not None else None)
         if found is not None and (best is None or found.cost < best.cost):
             best = found
     if best is None:
@@ -106,14 +106,14 @@ def _best(directed: Directed, candidates: list[Signs], clock: Clock) -> Found:
     return best
 
 
-def _repaired(directed: Directed, found: Found, clock: Clock) -> Found:
+def _repaired(directed: Directed, found: Found, work: Work) -> Found:
     """Turn what falls short, by the price of falling short; then look for any directions at all."""
-    found = improve(directed, found, clock, passes=2, until_feasible=True)
+    found = improve(directed, found, work, passes=2, until_feasible=True)
     if found.feasible:
         return found
     problem = directed.problem
     mixed = Mixed(problem, _far(problem))
-    directions, _, outcome = mixed.solve(found, np.arange(problem.places.size), clock.left)
+    directions, _, outcome = mixed.solve(found, np.arange(problem.places.size), work)
     again = None if outcome is Outcome.INFEASIBLE else directed.solve(directions, None)
     if again is None or not again.feasible:
         raise InputError(NO_ADJUSTMENT)
@@ -135,27 +135,27 @@ def _absolutes(
     directed: Directed,
     best: Found,
     word: DirectionWord,
-    clock: Clock,
+    work: Work,
 ) -> Solution:
     bound = 0.0
     if word in ("heuristic", "exact") and problem.places.size:
-        share = Clock(clock.left * (0.4 if word == "exact" else 1.0))
+        share = work.part(0.4 if word == "exact" else 1.0)
         best = improve(directed, best, share, tries=_TRIES if word == "heuristic" else None)
         mixed = Mixed(problem, best.cost)
         if word == "exact" or problem.low.size <= _SMALL:
             for block in neighbours(form, problem, _BLOCK):
                 if share.late:
                     break
-                directions, _, _ = mixed.solve(best, block, share.left, _BLOCK_NODES)
+                directions, _, _ = mixed.solve(best, block, share, _BLOCK_NODES)
                 best = _kept(directed, best, directions)
         if word == "exact":
             every = np.arange(problem.places.size)
-            directions, bound, _ = mixed.solve(best, every, clock.left)
+            directions, bound, _ = mixed.solve(best, every, work)
             best = _kept(directed, best, directions)
     if problem.places.size == 0:
         bound = best.cost
     bound = max(bound, _floor(problem))
-    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), clock.late)
+    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)
 
 
 def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
@@ -178,21 +178,21 @@ def _squares(
     problem: Problem,
     start: Found,
     word: DirectionWord,
-    clock: Clock,
+    work: Work,
     candidates: list[Signs],
 ) -> Solution:
     best = least_squares(problem, start.directions)
     for directions in candidates if word == "heuristic" else []:
-        if clock.late or np.array_equal(directions, start.directions):
+        if work.late or np.array_equal(directions, start.directions):
             continue
-        other = least_squares(problem, directions, clock.left)
+        other = least_squares(problem, directions, work)
         best = other if best is None or (other and other.cost < best.cost) else best
     if best is None:
         raise InputError(NO_ADJUSTMENT)
     if word == "heuristic":
-        best = improve_squares(problem, best, clock)
+        best = improve_squares(problem, best, work)
     levels = np.minimum(problem.up, problem.down).astype(np.float64)
     forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
     forced[problem.places] = np.maximum(forced[problem.places], levels)
     bound = best.cost if problem.places.size == 0 else float(problem.weights @ forced**2)
-    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), clock.late)
+    return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.programs import Answer, Program
+from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 
 __all__ = ["nearest_whole"]
@@ -38,11 +38,11 @@ def nearest_whole(
     low: Ints,
     high: Ints,
     cost: Cost,
-    clock: Clock,
+    work: Work,
 ) -> tuple[Ints | None, bool]:
     """Whole x near the point with ``matrix @ x = target``, and whether it is the best next to the point.
 
-    ``cost`` gives, for whole numbers in all places, what each costs; it must be convex. None where the time
+    ``cost`` gives, for whole numbers in all places, what each costs; it must be convex. None where the work
     does not suffice, or where there is nothing near.
     """
     snapped = np.round(point)
@@ -56,7 +56,7 @@ def nearest_whole(
         steps = _Steps(matrix, target, floor, low, high, cost, width)
         if steps.crossed:
             continue
-        found = steps.linear(clock)
+        found = steps.linear(work)
         if found is None:
             return None, False
         if found.outcome is Outcome.INFEASIBLE:
@@ -64,10 +64,10 @@ def nearest_whole(
         moved = steps.read(found)
         if moved is not None:
             return moved, width == 0
-        moved, best = steps.search(clock)
+        moved, best = steps.search(work)
         if moved is not None:
             return moved, best and width == 0
-        if clock.late:
+        if work.late:
             break
     return None, False
 
@@ -116,14 +116,14 @@ class _Steps:
             **({"mip_rel_gap": 1e-4} if whole else {}),
         )
 
-    def linear(self, clock: Clock) -> Answer | None:
-        """The linear program; None where the clock ran out."""
-        answer = self._program(False).run(clock.left)
+    def linear(self, work: Work) -> Answer | None:
+        """The linear program; None where the work was cut short."""
+        answer = self._program(False).run(work)
         return None if answer.outcome is Outcome.CUT_SHORT else answer
 
-    def search(self, clock: Clock) -> tuple[Ints | None, bool]:
+    def search(self, work: Work) -> tuple[Ints | None, bool]:
         """The same over whole numbers."""
-        answer = self._program(True).run(clock.left)
+        answer = self._program(True).run(work)
         found = None if answer.point is None else self.read(answer)
         return found, answer.outcome is Outcome.OPTIMAL
 

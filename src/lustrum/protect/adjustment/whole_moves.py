@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.protect.adjustment.clock import Clock
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
+from lustrum.protect.adjustment.work import Work
 
 __all__ = ["whole_moves"]
 
@@ -25,10 +25,8 @@ _REACH = 4  # so many steps may a free cell go away from its rounding
 _GAP = 0.05
 
 
-def whole_moves(
-    problem: Problem, point: Floats, low: Ints, high: Ints, clock: Clock
-) -> Ints | None:
-    """Whole movements within the bounds near the point, or None where none are found in time."""
+def whole_moves(problem: Problem, point: Floats, low: Ints, high: Ints, work: Work) -> Ints | None:
+    """Whole movements within the bounds near the point, or None where none are found in so much work."""
     span = problem.span.tocsr()
     if problem.rest.shape[0]:
         return None
@@ -41,10 +39,10 @@ def whole_moves(
         if not failed.any():
             return np.asarray(moved)
         wider = _around(problem, failed, open_cells)
-        if np.array_equal(wider, open_cells) or clock.late:
+        if np.array_equal(wider, open_cells) or work.late:
             return None
         open_cells = wider
-        found = _chosen_anew(problem, start, chosen, open_cells, low, high, clock)
+        found = _chosen_anew(problem, start, chosen, open_cells, low, high, work)
         chosen = chosen if found is None else found
 
 
@@ -96,7 +94,7 @@ def _chosen_anew(
     open_cells: Mask,
     low: Ints,
     high: Ints,
-    clock: Clock,
+    work: Work,
 ) -> Ints | None:
     """The open free cells such that all bounds hold, as near to the real solution as a straight cost tells."""
     places = np.flatnonzero(open_cells)
@@ -119,7 +117,7 @@ def _chosen_anew(
         whole=np.arange(2 * places.size),
         mip_rel_gap=_GAP,
     )
-    answer = program.run(clock.left)
+    answer = program.run(work)
     if answer.point is None:
         return None
     steps = np.round(answer.point).astype(np.int64)

@@ -28,6 +28,7 @@ from scipy import sparse
 
 from lustrum.model import InputError, TableAxis
 from lustrum.model.channel import MatrixChannel
+from lustrum.model.stop import check_stop, stop_asked
 from lustrum.model.table import inner_cells
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
@@ -75,7 +76,7 @@ def restore(
     max_shift: int,
     structural: Mask | None = None,
     weights: npt.ArrayLike | None = None,
-    seconds: float = 10.0,
+    steps: int = 500,
     large: int = _LARGE,
 ) -> Restored:
     """The additive table of whole numbers that is nearest to a perturbed one.
@@ -91,7 +92,7 @@ def restore(
     fixed = np.zeros(perturbed.shape, np.bool_) if structural is None else structural
     y = np.where(fixed, 0, perturbed)
     problem = _Problem(tuple(axes), y.ravel(), w.ravel(), fixed.ravel(), max_shift)
-    return problem.solved(seconds, large)
+    return problem.solved(steps, large)
 
 
 def widened(
@@ -121,10 +122,10 @@ def additive_release(
     *,
     max_shift: int,
     structural: Mask | None,
-    seconds: float,
+    steps: int,
 ) -> tuple[Restored, Published]:
     """The restored table with bounds that are true however it was found."""
-    found = restore(axes, perturbed, max_shift=max_shift, structural=structural, seconds=seconds)
+    found = restore(axes, perturbed, max_shift=max_shift, structural=structural, steps=steps)
     low, high = widened(found.values, channel, max_shift)
     if structural is not None:
         low, high = np.where(structural, 0, low), np.where(structural, 0, high)
@@ -157,7 +158,7 @@ class _Problem:
     def relations(self) -> Relations:
         return complete_relations(self.structure)
 
-    def solved(self, seconds: float, large: int) -> Restored:
+    def solved(self, steps: int, large: int) -> Restored:
         relations = self.relations
         if self._adds_up(self.y):
             return self._result(self.y, 0.0, "linear")
@@ -177,17 +178,19 @@ class _Problem:
         )
         loaded = Highs().load(problem)
         cost = np.concatenate((self.weights, self.weights))
-        relaxed = loaded.minimise(cost, seconds=seconds)
+        check_stop()
+        relaxed = loaded.minimise(cost)
         if relaxed.outcome is Outcome.INFEASIBLE:
             return self._summed()
         bound = max(relaxed.bound, 0.0)
         whole = self._whole(relaxed.point)
         if whole is not None:
             return self._result(whole, bound, "linear")
-        best = loaded.minimise(cost, whole=True, seconds=seconds)
+        best = loaded.minimise(cost, whole=True, steps=steps, stop=stop_asked())
+        check_stop()
         if best.outcome is Outcome.INFEASIBLE:
             return self._summed()
-        # What a search found that was cut short depends on the clock.
+        # A search that was cut short need not have found the nearest; the other way is quicker then.
         whole = self._whole(best.point) if best.outcome is Outcome.OPTIMAL else None
         if whole is not None:
             return self._result(whole, max(bound, best.bound), "integer")

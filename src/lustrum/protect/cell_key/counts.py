@@ -85,7 +85,7 @@ class CellKey:
     totals: Literal["guarded", "own"] = "guarded"
     additive: bool = False
     max_shift: int = 5
-    seconds: float = 10.0
+    steps: int = 500
     version: str = "1"
     key_version: int = 1
     zero_keys: ZeroKeys | None = field(default=None, repr=False, compare=False)
@@ -102,8 +102,8 @@ class CellKey:
             raise InputError(
                 f"'max_shift' must be a whole number from 0 up, not {self.max_shift!r}."
             )
-        if type(self.seconds) not in (int, float) or not self.seconds > 0:
-            raise InputError(f"'seconds' must be a number above 0, not {self.seconds!r}.")
+        if type(self.steps) is not int or self.steps < 1:
+            raise InputError(f"'steps' must be a whole number above 0, not {self.steps!r}.")
         words: tuple[object, object] = (self.version, self.key_version)
         if tuple(map(type, words)) != (str, int):
             raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
@@ -137,7 +137,7 @@ class CellKey:
                 channel,
                 max_shift=self.max_shift,
                 structural=table.structural,
-                seconds=self.seconds,
+                steps=self.steps,
             )
         elif self.totals == "guarded":
             published = safe_totals(
@@ -195,7 +195,7 @@ class CellKey:
             out["monotone"] = self.monotone
         out["totals"] = self.totals
         if self.additive:
-            out |= {"additive": True, "max_shift": self.max_shift, "seconds": self.seconds}
+            out |= {"additive": True, "max_shift": self.max_shift, "steps": self.steps}
         return out | {"version": self.version, "key_version": self.key_version}
 
     @cached_property

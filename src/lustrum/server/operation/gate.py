@@ -24,7 +24,7 @@ __all__ = ["MOST_OF_ONE", "MOST_WAITING", "Gate"]
 MOST_WAITING = 200
 """Each waits in a thread of its own; the others are asked to come again at once."""
 
-MOST_OF_ONE = MOST_WAITING // 4
+MOST_OF_ONE = MOST_WAITING // 2
 """So many places in the queue one asker may hold; the rest stays free for others."""
 
 
@@ -41,6 +41,12 @@ class Gate:
     def inside(self) -> int:
         """How many are being answered now."""
         return self._inside
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        with self._lock:
+            return sum(map(len, self._waiting.values()))
 
     @contextmanager
     def pass_through(

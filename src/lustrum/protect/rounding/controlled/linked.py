@@ -8,7 +8,6 @@ base as possible; zeros stay zeros, and nothing goes below zero.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
+from lustrum.model.stop import Stopped, stop_asked
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
 from lustrum.protect.rounding.controlled.program import Distance, Program
 from lustrum.solve import Highs, Outcome, Solver
@@ -66,7 +66,7 @@ def round_published(
     *,
     weights: npt.ArrayLike | None = None,
     distance: Distance = "absolute",
-    seconds: float | None = 60.0,
+    steps: int | None = 1000,
     incumbent: npt.ArrayLike | None = None,
     solver: Solver | None = None,
     stop: Callable[[], bool] | None = None,
@@ -74,8 +74,8 @@ def round_published(
     """The nearest controlled rounding of published cells under ``relations @ published == 0``.
 
     The ``distance`` is the weighted sum of absolute errors, or of their squares. An ``incumbent`` is any
-    rounding that keeps the relations; it is returned if time runs out before something better is found.
-    ``stop`` is asked between the stages of the search.
+    rounding that keeps the relations; it is returned if so many ``steps`` of the solver find nothing
+    better. ``stop`` is asked now and then; a search that was told to stop is over, and gives nothing.
 
     >>> sums = sparse.csr_array([[1, 1, 1, -1]])
     >>> round_published([1, 1, 2, 4], sums, 3).published.tolist()
@@ -85,7 +85,7 @@ def round_published(
     matrix = sparse.csr_array(relations.matrix if isinstance(relations, Relations) else relations)
     true = _checked(values, matrix)
     cost = _weights(weights, true.size)
-    search = _Stages(true, matrix, base, cost, distance, solver or Highs(), seconds, stop)
+    search = _Stages(true, matrix, base, cost, distance, solver or Highs(), steps, stop)
     if incumbent is not None:
         given = np.asarray(incumbent, dtype=np.int64).ravel()
         if given.size != true.size or not search.allowed(given):
@@ -97,7 +97,7 @@ def round_published(
     proven = search.run()
     if search.best is None:
         raise InputError(
-            "No rounding was found in the time given; allow more time, or give an incumbent."
+            "No rounding was found in so many steps; allow more 'steps', or give an incumbent."
         )
     return _rounded(true, search.best, base, proven)
 
@@ -115,7 +115,7 @@ def round_system(
     inner_weight: float = 0.0,
     weights: npt.ArrayLike | None = None,
     distance: Distance = "absolute",
-    seconds: float | None = 60.0,
+    steps: int | None = 1000,
     progress: Callable[[float], object] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Rounded:
@@ -155,7 +155,7 @@ def round_system(
         base,
         weights=weights,
         distance=distance,
-        seconds=seconds,
+        steps=steps,
         incumbent=found.published,
         stop=stop,
     )
@@ -172,13 +172,13 @@ class _Stages:
         weights: Floats,
         distance: Distance,
         solver: Solver,
-        seconds: float | None,
+        steps: int | None,
         stop: Callable[[], bool] | None,
     ) -> None:
         self.true, self.matrix, self.base = true, matrix, base
         self.weights, self.distance, self.solver = weights, distance, solver
-        self.end = None if seconds is None else time.monotonic() + seconds
-        self.stop = stop
+        self.left = steps
+        self.stop = stop or stop_asked()
         self.best: Ints | None = None
 
     def allowed(self, shown: Ints) -> bool:
@@ -221,10 +221,17 @@ class _Stages:
         )
 
     def _solve(self, program: Program, cost: Floats) -> tuple[Outcome, bool]:
-        left = None if self.end is None else self.end - time.monotonic()
-        if (left is not None and left <= 0) or (self.stop is not None and self.stop()):
+        if self.stop():
+            raise Stopped
+        if self.left is not None and self.left <= 0:
             return Outcome.CUT_SHORT, False
-        found = self.solver.load(program.problem).minimise(cost, whole=True, seconds=left)
+        found = self.solver.load(program.problem).minimise(
+            cost, whole=True, steps=self.left, stop=self.stop
+        )
+        if self.stop():
+            raise Stopped  # what was found by then depends on the clock
+        if self.left is not None:
+            self.left -= found.steps
         if found.point is None:
             return found.outcome, False
         point = np.rint(found.point)

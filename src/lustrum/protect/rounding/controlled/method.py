@@ -43,7 +43,8 @@ class ControlledRounding:
     ``unbiased`` draws a table that is right on average instead of the nearest one, for tables that are
     networks. ``small_only`` rounds nothing but inner counts below the base, to 0 or to the base, and keeps
     sums close. The nearest table is that of least ``distance``: absolute (``l1``) or squared (``l2``).
-    A search that is cut after ``seconds`` returns the best it has found.
+    A search that is cut after so many ``steps`` returns the best it has found; steps are
+    counted, so that it is the same on every machine.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]])
     >>> ControlledRounding(base=3).apply(table, rng=np.random.default_rng(1)).published.tolist()
@@ -57,7 +58,7 @@ class ControlledRounding:
     distance: Literal["l1", "l2"] = "l1"
     unbiased: bool = False
     small_only: bool = False
-    seconds: float = 60.0
+    steps: int = 1000
 
     def __post_init__(self) -> None:
         if type(self.base) is not int or self.base < 2:
@@ -71,8 +72,8 @@ class ControlledRounding:
             raise InputError(
                 "Rounding of small counts only is not unbiased; choose one of the two."
             )
-        if not self.seconds > 0:
-            raise InputError(f"'seconds' must be a number above 0, not {self.seconds!r}.")
+        if type(self.steps) is not int or self.steps < 0:
+            raise InputError(f"'steps' must be a whole number of 0 or more, not {self.steps!r}.")
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Round one table of counts."""
@@ -115,8 +116,8 @@ class ControlledRounding:
             words["unbiased"] = True
         if self.small_only:
             words["small_only"] = True
-        if self.seconds != 60.0:
-            words["seconds"] = self.seconds
+        if self.steps != 1000:
+            words["steps"] = self.steps
         return words
 
     def _together(self, tables: Sequence[Table], rng: np.random.Generator) -> list[Release]:
@@ -136,7 +137,7 @@ class ControlledRounding:
                 complete_relations(structure),
                 self.base,
                 distance=distance,
-                seconds=self.seconds,
+                steps=self.steps,
             )
         else:
             made = round_system(
@@ -147,7 +148,7 @@ class ControlledRounding:
                 how="auto" if structure.rows <= EXACT_CELLS and not self.small_only else "search",
                 scope="small" if self.small_only else "all",
                 distance=distance,
-                seconds=self.seconds,
+                steps=self.steps,
             )
         steps = int(made.steps.max(initial=0))
         bounds = None

@@ -1,0 +1,47 @@
+"""How much work is left, counted in steps: the same problem is cut short at the same place on every machine."""
+
+from __future__ import annotations
+
+__all__ = ["SEARCH_STEP", "STEPS", "Work"]
+
+STEPS = 500_000
+"""Steps of linear programs that a search takes at most, unless the caller says otherwise."""
+
+SEARCH_STEP = 500
+"""A look that a search for whole numbers takes at its limits counts as so many steps of a linear program."""
+
+
+class Work:
+    """So many steps from now on; a part of it is spent from the whole, too.
+
+    >>> work = Work(100)
+    >>> part = work.part(0.5)
+    >>> part.spend(60)
+    >>> part.late, work.left
+    (True, 40)
+    """
+
+    def __init__(self, steps: int, whole: Work | None = None) -> None:
+        self._left = steps
+        self._whole = whole
+
+    @property
+    def left(self) -> int:
+        """Steps left, never below 0."""
+        whole = self._left if self._whole is None else self._whole.left
+        return max(0, min(self._left, whole))
+
+    @property
+    def late(self) -> bool:
+        """Whether none are left."""
+        return self.left <= 0
+
+    def part(self, share: float) -> Work:
+        """A share of what is left."""
+        return Work(int(self.left * share), self)
+
+    def spend(self, steps: int) -> None:
+        """Take off what was done."""
+        self._left -= steps
+        if self._whole is not None:
+            self._whole.spend(steps)
