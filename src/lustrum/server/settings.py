@@ -11,7 +11,7 @@ from limits import parse_many
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
-from lustrum.server.http.host_names import listed_hosts
+from lustrum.server.host_names import listed_hosts
 
 __all__ = ["Settings"]
 

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lustrum.model.text import say
+from lustrum.server.host_names import host_address, requested_host
 from lustrum.server.http.errors import response
-from lustrum.server.http.host_names import host_address, requested_host
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
