@@ -6,7 +6,7 @@ A map by task:
 describe   :class:`Dataset`, :class:`TableQuery`, :class:`Axis`, :class:`Filter`
 count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`lustrum.tabulate`
 relate     :mod:`lustrum.structure`: which cells add up to which
-protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`
+protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`; :func:`suppress` from records
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
 compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
 decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.TableService` which answers or refuses
@@ -33,6 +33,7 @@ from lustrum.model import (
 
 if TYPE_CHECKING:
     from lustrum import policy, protect, release, risk, structure, tabulate, utility
+    from lustrum.frames import suppress
     from lustrum.rumap import best, rumap
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "risk",
     "rumap",
     "structure",
+    "suppress",
     "tabulate",
     "utility",
 ]
@@ -66,4 +68,6 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"lustrum.{name}")
     if name == "best":
         return importlib.import_module("lustrum.rumap").best
+    if name == "suppress":
+        return importlib.import_module("lustrum.frames").suppress
     raise AttributeError(f"module 'lustrum' has no attribute {name!r}")

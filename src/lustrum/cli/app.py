@@ -344,6 +344,108 @@ def audit(
 
 
 @app.command()
+def suppress(
+    file: Annotated[Path, typer.Argument(help="A confidential table with totals, CSV or Parquet.")],
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(help="p=10, pq=10,50, nk=2,85 or threshold=3; several mean any of them."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the protected table here (.csv or .parquet).")
+    ] = None,
+    ranges: Annotated[
+        Path | None, typer.Option(help="Write what a reader can work out of each cell (.csv).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write a picture of the pattern (.svg or .html).")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of the ranges of primary cells.")
+    ] = None,
+    cost: Annotated[
+        str, typer.Option(help="value, count, frequency, unity, distance or box-cox.")
+    ] = "value",
+    power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
+    algorithm: Annotated[str, typer.Option(help="How to search; auto chooses.")] = "auto",
+    work: Annotated[
+        int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
+    ] = None,
+    attacker: Annotated[
+        str, typer.Option(help="Whom to protect from: outsider, singletons or holdings.")
+    ] = "outsider",
+    unions: Annotated[
+        bool, typer.Option("--unions", help="Judge sums of suppressed cells by the rule too.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(help="Always publish: nothing, grand-total or totals.")
+    ] = "nothing",
+    zeros: Annotated[
+        bool, typer.Option("--zeros", help="Empty cells may be suppressed too.")
+    ] = False,
+    frozen: Annotated[
+        list[str] | None, typer.Option(help="Cells that must be published, as 'area=n,job=a'.")
+    ] = None,
+    never: Annotated[
+        list[str] | None, typer.Option(help="Cells that must not be published.")
+    ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="The protected table of the last period, to stay near it.")
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="State intervals instead of blanks.")
+    ] = False,
+    plain_status: Annotated[
+        bool, typer.Option("--plain-status", help="Do not tell why a cell is suppressed.")
+    ] = False,
+    by: By = "",
+    value: Values = None,
+    total: Total = None,
+    hierarchy: HierarchyFile = None,
+    no_totals: NoTotals = None,
+    rest: Rest = None,
+) -> None:
+    """Suppress sensitive cells and as few others as protect them; the result is audited.
+
+    Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
+    Exit code 3: some cell cannot be protected; then nothing is written.
+    """
+    from lustrum.cli.suppress import SuppressFiles, suppress_file
+    from lustrum.cli.table_options import FileOptions
+
+    method = {
+        "cost": cost,
+        "power": power,
+        "algorithm": algorithm,
+        "work": work,
+        "attacker": attacker,
+        "unions": unions,
+        "keep": keep,
+        "zeros": zeros,
+        "partial": partial,
+    }
+    safe = suppress_file(
+        file,
+        Console(),
+        rule or (),
+        method,
+        SuppressFiles(out, ranges, picture, certificate, plain_status),
+        frozen=frozen or (),
+        never=never or (),
+        previous=previous,
+        options=FileOptions(
+            values=value or (),
+            by=by,
+            total=total or (),
+            hierarchy=hierarchy or (),
+            no_totals=no_totals or (),
+            rest=rest or (),
+        ),
+    )
+    if not safe:
+        raise typer.Exit(3)
+
+
+@app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="A certificate (JSON).")],
     digest: Annotated[

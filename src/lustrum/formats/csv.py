@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.model import Release
 
-__all__ = ["Csv"]
+__all__ = ["Csv", "inert", "number_text"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -18,7 +18,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 class Csv:
     """Writes one row per cell: a code and a label per variable, the value, the status.
 
-    A suppressed value is an empty field beside its status letter, never 0.
+    A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
+    instead, they stand in the columns ``low`` and ``high``.
     """
 
     name: ClassVar[str] = "csv"
@@ -29,27 +30,34 @@ class Csv:
         """The release as text."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
-        names = [_inert(axis.name) for axis in release.axes]
+        names = [inert(axis.name) for axis in release.axes]
         head = [column for name in names for column in (name, f"{name}_label")]
-        writer.writerow([*head, "value", "status"])
-        shown = release.shown
+        shown, stated = release.shown, release.stated
+        ends = ["low", "high"] if stated.any() else []
+        writer.writerow([*head, "value", "status", *ends])
         for position in np.ndindex(*release.shape):
             row: list[str] = []
             for axis, i in zip(release.axes, position, strict=True):
                 category = axis.categories[i]
-                row += [_inert(category.code), _inert(category.label)]
-            value = _number(int(release.published[position]), release.decimals)
-            writer.writerow([*row, value if shown[position] else "", release.status[position]])
+                row += [inert(category.code), inert(category.label)]
+            value = number_text(int(release.published[position]), release.decimals)
+            row += [value if shown[position] else "", str(release.status[position])]
+            if ends and release.low is not None and release.high is not None:
+                pair = (release.low[position], release.high[position])
+                known = stated[position]
+                row += [number_text(int(end), release.decimals) if known else "" for end in pair]
+            writer.writerow(row)
         return out.getvalue()
 
 
-def _number(value: int, decimals: int) -> str:
+def number_text(value: int, decimals: int) -> str:
+    """A whole number of units of the last decimal, as it is written."""
     if decimals == 0:
         return str(value)
     digits = f"{abs(value):0{decimals + 1}d}"
     return f"{'-' if value < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

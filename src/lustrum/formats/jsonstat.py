@@ -58,4 +58,13 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         out["status"] = status
         letters = sorted(set(status))
         out["extension"]["status"] = {s: CellStatus(s).meaning for s in letters}
+    if release.stated.any() and release.low is not None and release.high is not None:
+        ends = [(release.low / scale).ravel().tolist(), (release.high / scale).ravel().tolist()]
+        if release.decimals == 0:
+            ends = [release.low.ravel().tolist(), release.high.ravel().tolist()]
+        stated = release.stated.ravel().tolist()
+        out["extension"]["interval"] = {
+            name: [v if known else None for v, known in zip(end, stated, strict=True)]
+            for name, end in zip(("low", "high"), ends, strict=True)
+        }
     return out

@@ -17,6 +17,8 @@ __all__ = ["Channel", "Release", "Transitions"]
 
 Floats = npt.NDArray[np.float64]
 
+_OPEN = 2**62  # an end that nothing bounds
+
 
 @dataclass(frozen=True)
 class Transitions:
@@ -92,6 +94,13 @@ class Release:
     def shown(self) -> Mask:
         """Which values may be seen; the others are suppressed, which is never 0."""
         return np.asarray(self.status == CellStatus.FREE.value)
+
+    @cached_property
+    def stated(self) -> Mask:
+        """Which suppressed cells have an interval stated instead of a value: partial suppression."""
+        if self.low is None or self.high is None:
+            return np.zeros(self.shape, dtype=np.bool_)
+        return np.asarray(~self.shown & (self.low > -_OPEN) & (self.high < _OPEN))
 
     def take(self, picks: Sequence[npt.ArrayLike]) -> Release:
         """A part of the release: the given positions along each axis."""

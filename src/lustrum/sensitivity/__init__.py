@@ -5,6 +5,7 @@ few contributors                       :class:`Threshold`
 few contributors have most             :class:`Dominance`, :class:`Request` (only who asked)
 one contributor can work out another   :class:`PPercent`, :class:`PriorPosterior`, :func:`insider_bounds`
 a group is all in one place            :class:`KDisclosure`, :class:`GroupDisclosure`, :class:`Sparsity`
+cells named by their owner             :class:`GivenCells`
 several rules                          :class:`AnyOf`, :class:`AllOf`, :class:`Unless`
 =====================================  =============================================================
 
@@ -16,6 +17,7 @@ come in a :class:`Background`.
 from lustrum.sensitivity.background import Background
 from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
 from lustrum.sensitivity.dominance import Dominance
+from lustrum.sensitivity.given import GivenCells
 from lustrum.sensitivity.group_disclosure import GroupDisclosure
 from lustrum.sensitivity.insider import insider_bounds
 from lustrum.sensitivity.k_disclosure import KDisclosure
@@ -34,6 +36,7 @@ __all__ = [
     "Background",
     "Dominance",
     "Finding",
+    "GivenCells",
     "GroupDisclosure",
     "KDisclosure",
     "PPercent",

@@ -7,6 +7,8 @@
 :class:`Pattern`                       which cells are suppressed, and what is proven about it
 :func:`singleton_views`                attackers that know their own cell
 :func:`cell_costs`                     what the suppression of a cell costs
+:func:`with_intervals`                 partial suppression: intervals instead of blanks
+:func:`level_counts`                   what is suppressed at each level of the hierarchy
 =====================================  ==================================================================
 """
 
@@ -20,6 +22,7 @@ from lustrum.protect.suppression.check import Audit, audit_pattern
 from lustrum.protect.suppression.choose import suppress
 from lustrum.protect.suppression.costs import cell_costs
 from lustrum.protect.suppression.method import Suppression
+from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import (
     AxisSums,
     ContributorView,
@@ -27,6 +30,7 @@ from lustrum.protect.suppression.problem import (
     UnionRule,
 )
 from lustrum.protect.suppression.result import AuditedCells, Changes, Pattern, Unprotectable
+from lustrum.protect.suppression.summary import LevelCounts, level_counts
 
 __all__ = [
     "Audit",
@@ -34,6 +38,7 @@ __all__ = [
     "AxisSums",
     "Changes",
     "ContributorView",
+    "LevelCounts",
     "Pattern",
     "RuleOnUnions",
     "Suppression",
@@ -44,6 +49,8 @@ __all__ = [
     "cell_costs",
     "coalition",
     "holding_views",
+    "level_counts",
     "singleton_views",
     "suppress",
+    "with_intervals",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -15,8 +15,9 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, released
 from lustrum.protect.suppression.attackers import RuleOnUnions, holding_views, singleton_views
-from lustrum.protect.suppression.choose import AlgorithmWord, suppress
+from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
 from lustrum.protect.suppression.costs import CostWord, cell_costs
+from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
@@ -39,7 +40,8 @@ class Suppression:
     secondary cells are searched for. ``attacker`` is who must not find out more: an ``outsider``, also
     ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors. With
     ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
-    that must be published. Empty cells are published unless ``zeros`` may be suppressed.
+    that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial``
+    the release states the interval of every suppressed cell that its readers can work out anyway.
 
     >>> release = Suppression(rule={"rule": "threshold", "minimum": 3}).apply(
     ...     Table.from_counts([[1, 8], [9, 7]])
@@ -60,6 +62,7 @@ class Suppression:
     unions: bool = False
     keep: Kept = "nothing"
     zeros: bool = False
+    partial: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
@@ -82,15 +85,20 @@ class Suppression:
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Suppress cells of a table; there is no chance in it."""
+        return self.release(table, self.pattern(table))
+
+    def release(self, table: Table, pattern: Pattern) -> Release:
+        """The table without the suppressed cells of a pattern; one that is not safe is refused."""
         found = self.judge(table)
-        pattern = self.pattern(table)
         if not pattern.safe:
             raise InputError(_refusal(pattern))
         hidden = pattern.suppressed.reshape(table.shape)
-        status = np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
+        secondary = pattern.secondary.reshape(table.shape)
+        status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, CellStatus.FREE.value)
+        status = np.where(secondary, CellStatus.SECONDARY.value, status)
         status = np.where(found.mask, found.status, status)
         floor = 0 if bool((table.values >= 0).all()) else -UNBOUNDED
-        return released(
+        made = released(
             table,
             self,
             # Nothing of a suppressed value may be in the release, and it is never 0.
@@ -105,15 +113,42 @@ class Suppression:
             if hidden.any()
             else (),
         )
+        return with_intervals(made) if self.partial else made
 
     def judge(self, table: Table) -> Sensitivity:
         """What the rule finds."""
         assert not isinstance(self.rule, Mapping)
         return self.rule.judge(table)
 
-    def pattern(self, table: Table) -> Pattern:
-        """The suppressed cells with what is proven about them, for whoever keeps the true values."""
-        return suppress(self.problem(table), algorithm=self.algorithm, work=self.work)
+    def pattern(
+        self,
+        table: Table,
+        *,
+        frozen: Mask | None = None,
+        never: Mask | None = None,
+        previous: Mask | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> Pattern:
+        """The suppressed cells with what is proven about them, for those who hold the true values.
+
+        ``frozen`` cells of the table must be published, ``never`` cells must not; ``previous`` is the
+        pattern of the last period.
+        """
+        problem = self.problem(table)
+        if frozen is not None:
+            problem = replace(problem, frozen=problem.frozen | frozen.ravel())
+        if never is not None:
+            hidden = never.ravel() & ~problem.primary
+            problem = replace(problem, never=hidden, frozen=problem.frozen & ~hidden)
+        return suppress(
+            problem,
+            algorithm=self.algorithm,
+            work=self.work,
+            previous=None if previous is None else previous.ravel(),
+            workers=workers,
+            progress=progress,
+        )
 
     def problem(self, table: Table) -> SuppressionProblem:
         """The problem that a table poses."""
@@ -142,6 +177,7 @@ class Suppression:
             "unions": self.unions,
             "keep": self.keep,
             "zeros": self.zeros,
+            "partial": self.partial,
         }
         return words if self.work is None else words | {"work": self.work}
 

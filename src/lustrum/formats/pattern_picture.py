@@ -1,0 +1,227 @@
+"""A picture of a pattern of suppression: every cell a square, hatched where it is not shown.
+
+The picture is made from a release, so it shows nothing that the protected table does not. Kinds differ in
+hatching as well as in colour, so that they can be told apart in print; in dark mode the colours are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import product
+
+import numpy as np
+
+from lustrum.formats.csv import number_text
+from lustrum.model import CellStatus, InputError, Release, TableAxis
+
+__all__ = ["pattern_page", "pattern_svg"]
+
+_MOST_SQUARES = 60_000
+_MOST_FIGURES = 3_000
+
+_COLOURS = """
+.pattern { --ground: #ffffff; --ink: #1a1f36; --line: #c3c7d4; --shown: #eef0f4; --total: #dfe3ea;
+  --primary: #9c1c16; --secondary: #c77d0a; --never: #4a5068; --mark: #ffffff }
+@media (prefers-color-scheme: dark) { .pattern { --ground: #14161f; --ink: #e8e9f0; --line: #3a3f52;
+  --shown: #262a38; --total: #343a4d; --primary: #ff7b72; --secondary: #e3b341; --never: #9aa0b8;
+  --mark: #14161f } }
+@media print { .pattern { --ground: #ffffff; --ink: #000000; --line: #999999; --shown: #ffffff;
+  --total: #eeeeee; --primary: #000000; --secondary: #666666; --never: #333333; --mark: #ffffff } }
+"""
+
+_STYLE = (
+    _COLOURS
+    + """
+.pattern .ground { fill: var(--ground) } .pattern text { fill: var(--ink); font: 11px system-ui, sans-serif }
+.pattern .title { font-weight: 600; font-size: 13px }
+.pattern .shown { fill: var(--shown) } .pattern .total { fill: var(--total) }
+.pattern .primary { fill: var(--primary) } .pattern .secondary { fill: url(#secondary) }
+.pattern .never { fill: url(#never) } .pattern rect.cell { stroke: var(--line); stroke-width: .5 }
+"""
+)
+
+_HATCHING = """<defs>
+<pattern id="secondary" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+<rect width="5" height="5" style="fill:var(--ground)"/>
+<rect width="2.6" height="5" style="fill:var(--secondary)"/></pattern>
+<pattern id="never" width="4" height="4" patternUnits="userSpaceOnUse">
+<rect width="4" height="4" style="fill:var(--ground)"/><circle cx="2" cy="2" r="1.1" style="fill:var(--never)"/>
+</pattern></defs>"""
+
+_KINDS = (
+    ("shown", "published"),
+    ("total", "published total or subtotal"),
+    ("primary", "primary: suppressed for its own sake"),
+    ("secondary", "secondary: suppressed to protect another cell"),
+    ("never", "not for publication"),
+)
+
+
+def pattern_svg(release: Release, title: str = "") -> str:
+    """The picture as SVG: the first dimension goes down, the second across, others make further panels.
+
+    >>> from lustrum.model import Table
+    >>> from lustrum.protect.suppression import Suppression
+    >>> picture = pattern_svg(Suppression().apply(Table.from_counts([[1, 8], [9, 7]])))
+    >>> picture.startswith("<svg"), picture.count('class="cell primary"')
+    (True, 1)
+    """
+    if release.published.size > _MOST_SQUARES:
+        raise InputError(
+            f"A picture shows at most {_MOST_SQUARES:,} cells; this table has {release.published.size:,}."
+        )
+    panels = _panels(release)
+    side = 14 if max(release.shape[:2], default=1) <= 60 else 7
+    kinds = _kinds(release)
+    left = 14 + 7 * max((len(c) for c in _codes(release.axes, 0)), default=0)
+    head = 14 + 7 * max((len(c) for c in _codes(release.axes, 1)), default=0) if side > 7 else 14
+    across = len(release.axes[1]) if len(release.axes) > 1 else 1
+    down = len(release.axes[0]) if release.axes else 1
+    wide, high = left + across * side + 24, head + down * side + 30
+    columns = max(1, min(len(panels), 1100 // wide))
+    top = 34
+    body = []
+    for number, (name, rest) in enumerate(panels):
+        x, y = (number % columns) * wide + 10, (number // columns) * high + top
+        body.append(_panel(release, kinds, name, rest, (x, y), (left, head), side))
+    legend_y = top + high * ((len(panels) + columns - 1) // columns) + 14
+    used = [(kind, words) for kind, words in _KINDS if bool((kinds == kind).any())]
+    legend, x = [], 10
+    for kind, words in used:
+        legend.append(
+            f'<rect class="cell {kind}" x="{x}" y="{legend_y - 11}" width="13" height="13"/>'
+            f'<text x="{x + 19}" y="{legend_y}">{words}</text>'
+        )
+        x += 34 + 6 * len(words)
+    width = max(columns * wide + 10, x, 10 + 8 * len(title))
+    return (
+        f'<svg class="pattern" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {legend_y + 12}" '
+        f'width="{width}" height="{legend_y + 12}" role="img" aria-label="{escape(_summary(release))}">'
+        f"<style>{_STYLE}</style>{_HATCHING}"
+        f'<rect class="ground" width="100%" height="100%"/>'
+        f'<text class="title" x="10" y="20">{escape(title)}</text>{"".join(body)}{"".join(legend)}</svg>\n'
+    )
+
+
+def pattern_page(release: Release, title: str = "", notes: Sequence[str] = ()) -> str:
+    """The picture on a page of its own, with the figures where the table is not too large."""
+    lines = "".join(f"<p>{escape(note)}</p>" for note in (_summary(release), *notes))
+    figures = _figures(release) if release.published.size <= _MOST_FIGURES else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title or 'Suppression')}</title><style>{_COLOURS}{_PAGE}</style></head>"
+        f'<body class="pattern"><h1>{escape(title or "Suppression")}</h1>{lines}'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Picture">{pattern_svg(release)}</div>'
+        f"{figures}</body></html>\n"
+    )
+
+
+_PAGE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem;
+  color: var(--ink); background: var(--ground) }
+.scroll { overflow-x: auto } td { print-color-adjust: exact }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem }
+caption { text-align: left; font-weight: 600; padding: .4rem 0 }
+th, td { border: 1px solid var(--line); padding: .15rem .45rem; text-align: right }
+th { background: var(--total); text-align: left }
+td.primary { background: var(--primary); color: var(--mark) }
+td.secondary { background: repeating-linear-gradient(45deg, var(--ground) 0 4px, var(--secondary) 4px 5px) }
+td.never { background: var(--total); font-style: italic }
+"""
+
+
+def _summary(release: Release) -> str:
+    kinds = _kinds(release)
+    counts = [int((kinds == kind).sum()) for kind in ("primary", "secondary", "never")]
+    words = [
+        f"{release.published.size:,} cells",
+        f"{counts[0]:,} primary and {counts[1]:,} secondary suppressed",
+    ]
+    return "; ".join(words + ([f"{counts[2]:,} not for publication"] if counts[2] else [])) + "."
+
+
+def _kinds(release: Release) -> np.ndarray:
+    kinds = np.where(release.inner, "shown", "total").astype("<U9")
+    kinds[~release.shown] = "primary"
+    kinds[release.status == CellStatus.SECONDARY.value] = "secondary"
+    kinds[release.status == CellStatus.NOT_FOR_PUBLICATION.value] = "never"
+    return kinds
+
+
+def _codes(axes: Sequence[TableAxis], place: int) -> tuple[str, ...]:
+    return axes[place].codes if len(axes) > place else ()
+
+
+def _panels(release: Release) -> list[tuple[str, tuple[int, ...]]]:
+    """A panel for each combination of the dimensions beyond the second."""
+    rest = release.axes[2:]
+    out = []
+    for at in product(*(range(len(axis)) for axis in rest)):
+        name = ", ".join(f"{a.name} {a.codes[i]}" for a, i in zip(rest, at, strict=True))
+        out.append((name, at))
+    return out
+
+
+def _panel(
+    release: Release,
+    kinds: np.ndarray,
+    name: str,
+    rest: tuple[int, ...],
+    corner: tuple[int, int],
+    margin: tuple[int, int],
+    side: int,
+) -> str:
+    x, y = corner[0] + margin[0], corner[1] + margin[1]
+    rows = release.axes[0] if release.axes else TableAxis.plain("", [""])
+    columns = release.axes[1] if len(release.axes) > 1 else TableAxis.plain("", [""])
+    parts = [f'<text x="{corner[0]}" y="{corner[1] + 2}">{escape(name)}</text>'] if name else []
+    if side > 7:
+        for i, code in enumerate(rows.codes):
+            at = y + i * side + side - 3
+            parts.append(f'<text x="{x - 4}" y="{at}" text-anchor="end">{escape(code)}</text>')
+        for j, code in enumerate(columns.codes):
+            at = x + j * side + side - 3
+            parts.append(
+                f'<text transform="translate({at} {y - 4}) rotate(-90)">{escape(code)}</text>'
+            )
+    for i, j in product(range(len(rows)), range(len(columns))):
+        place = (i, j, *rest)[: len(release.axes)] if release.axes else ()
+        words = ", ".join(
+            f"{a.name} {a.labels[k]}" for a, k in zip(release.axes, place, strict=True)
+        )
+        parts.append(
+            f'<rect class="cell {kinds[place]}" x="{x + j * side}" y="{y + i * side}" width="{side}" '
+            f'height="{side}"><title>{escape(words)}</title></rect>'
+        )
+    return "".join(parts)
+
+
+def _figures(release: Release) -> str:
+    """The numbers, a table for each panel; a stated interval instead of a suppressed value."""
+    kinds = _kinds(release)
+    down, *across = release.axes or (TableAxis.plain("", [""]),)
+    places = list(product(*(range(len(axis)) for axis in across)))
+    names = (", ".join(a.labels[i] for a, i in zip(across, p, strict=True)) for p in places)
+    heads = "".join(f'<th scope="col">{escape(name or "value")}</th>' for name in names)
+    rows = []
+    for i, label in enumerate(down.labels):
+        cells = "".join(_figure(release, kinds, (i, *p)) for p in places)
+        rows.append(f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>')
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Figures"><table><caption>Figures'
+        f'</caption><tr><th scope="col">{escape(down.name)}</th>{heads}</tr>{"".join(rows)}</table></div>'
+    )
+
+
+def _figure(release: Release, kinds: np.ndarray, place: tuple[int, ...]) -> str:
+    kind = kinds[place]
+    if release.shown[place]:
+        return f"<td>{number_text(int(release.published[place]), release.decimals)}</td>"
+    words = str(release.status[place])
+    if release.stated[place] and release.low is not None and release.high is not None:
+        ends = (number_text(int(a[place]), release.decimals) for a in (release.low, release.high))
+        words = "–".join(ends)
+    meaning = escape(str(CellStatus(str(release.status[place])).meaning))
+    return f'<td class="{kind}" title="{meaning}">{words}</td>'

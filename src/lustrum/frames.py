@@ -1,0 +1,198 @@
+"""One call from a frame of records to a protected table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from lustrum.model import Axis, Dataset, InputError, Measure, Release, Table, TableQuery
+from lustrum.model.errors import choices
+from lustrum.model.hierarchy import Category, Hierarchy, Level
+from lustrum.model.variable import Variable
+from lustrum.protect.suppression import Suppression
+from lustrum.protect.suppression.choose import AlgorithmWord
+from lustrum.protect.suppression.costs import CostWord
+from lustrum.protect.suppression.method import AttackerWord, Kept
+from lustrum.sensitivity import Rule
+from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
+
+__all__ = ["suppress", "table_of_records"]
+
+Groups = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def suppress(
+    frame: object,
+    by: Sequence[str],
+    rule: Rule | Mapping[str, Any],
+    *,
+    measure: str | None = None,
+    holding: str | None = None,
+    decimals: int | None = None,
+    groups: Groups | None = None,
+    totals: bool = True,
+    cost: CostWord = "value",
+    attacker: AttackerWord = "outsider",
+    unions: bool = False,
+    keep: Kept = "nothing",
+    zeros: bool = False,
+    partial: bool = False,
+    algorithm: AlgorithmWord = "auto",
+    work: int | None = None,
+) -> Release:
+    """Tabulate records, suppress sensitive cells and those that would reveal them, and audit the result.
+
+    ``frame`` is a pandas, polars or Arrow table of records. Without a ``measure`` records are counted; with
+    one its values are added up, and the largest contributions of each cell are ranked for the ``rule``.
+    Records of the same ``holding`` count as one contributor. ``groups`` are subtotals by variable, such as
+    ``{"nace": {"C": ["C10", "C11"]}}``; they need not nest. The other parameters are those of
+    :class:`~lustrum.protect.suppression.Suppression`.
+
+    >>> from lustrum.sensitivity import PPercent
+    >>> firms = {
+    ...     "area": ["n", "n", "n", "s", "s", "s", "n", "s", "n", "s", "s"],
+    ...     "job": ["a", "a", "b", "a", "a", "b", "b", "b", "b", "a", "b"],
+    ...     "turnover": [90, 4, 30, 33, 28, 41, 25, 38, 36, 30, 22],
+    ... }
+    >>> suppress(firms, by=["area", "job"], measure="turnover", rule=PPercent(p=10)).status.tolist()
+    [['M', 'D', 'F'], ['D', 'D', 'F'], ['F', 'F', 'F']]
+    """
+    spec = Suppression(
+        rule=rule,
+        cost=cost,
+        attacker=attacker,
+        unions=unions,
+        keep=keep,
+        zeros=zeros,
+        partial=partial,
+        algorithm=algorithm,
+        work=work,
+    )
+    table = table_of_records(
+        frame,
+        by,
+        measure=measure,
+        holding=holding,
+        decimals=decimals,
+        groups=groups,
+        totals=totals,
+        ranks=_ranks(spec.rule),
+    )
+    return spec.apply(table)
+
+
+def table_of_records(
+    frame: object,
+    by: Sequence[str],
+    *,
+    measure: str | None = None,
+    holding: str | None = None,
+    decimals: int | None = None,
+    groups: Groups | None = None,
+    totals: bool = True,
+    ranks: int = 3,
+) -> Table:
+    """A confidential table of records with totals, subtotals and the largest contributions of every cell."""
+    if isinstance(by, str):
+        raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
+    table = as_arrow(frame)
+    for name in (measure, holding):
+        if name is not None and name not in table.column_names:
+            raise InputError(
+                f"The frame has no column {name!r}; {choices(name, table.column_names)}."
+            )
+    plain = describe_frame(table, list(by))
+    subtotals = groups or {}
+    for name in subtotals:
+        if name not in by:
+            raise InputError(f"There are groups of {name!r}, which does not span the table.")
+    variables = tuple(_grouped(v, subtotals.get(v.name, {})) for v in plain.variables)
+    measures: tuple[Measure, ...] = ()
+    if measure is not None:
+        places = _decimals(table.column(measure).to_pylist()) if decimals is None else decimals
+        measures = (Measure(measure, measure, decimals=places, holding=holding),)
+    dataset = Dataset(
+        name="frame",
+        title="frame",
+        variables=variables,
+        measures=measures,
+        identifiers=() if holding is None else (holding,),
+    )
+    axes = tuple(
+        Axis(v.name, codes=_codes(v) if subtotals.get(v.name) else None, total=totals)
+        for v in variables
+    )
+    query = TableQuery("frame", axes, measure=measure)
+    return FrameEngine(table, dataset).tabulate(query, ranks=ranks if measure is not None else 0)
+
+
+def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variable:
+    """The variable with every group as a hierarchy of its own, so that groups may overlap."""
+    if not groups:
+        return variable
+    members: dict[str, frozenset[int]] = {c: frozenset({i}) for i, c in enumerate(variable.codes)}
+    waiting = dict(groups)
+    while waiting:
+        ready = [g for g, parts in waiting.items() if all(p in members for p in parts)]
+        if not ready:
+            group, parts = next(iter(waiting.items()))
+            unknown = next(p for p in parts if p not in members)
+            raise InputError(
+                f"The group {group!r} of {variable.name!r} holds {unknown!r}, which is no code; "
+                f"{choices(unknown, variable.codes)}."
+            )
+        for group in ready:
+            members[group] = frozenset().union(*(members[p] for p in waiting.pop(group)))
+    hierarchies = []
+    for group in groups:
+        own = Category(group, group, tuple(sorted(members[group])))
+        kept = tuple(c for c in variable.finest if c.members[0] not in own.member_set)
+        level = Level(group, group, (own, *kept), frozenset(c.code for c in kept))
+        hierarchies.append(Hierarchy(group, group, (level,)))
+    return Variable(
+        variable.name,
+        variable.label,
+        variable.codes,
+        variable.labels,
+        hierarchies=tuple(hierarchies),
+    )
+
+
+def _codes(variable: Variable) -> tuple[str, ...]:
+    return (*variable.codes, *(g.code for level in variable.levels for g in level.groups))
+
+
+def _decimals(values: Sequence[Any]) -> int:
+    """The most decimals that a value is written with, so that sums are exact."""
+    found = 0
+    for value in values:
+        if isinstance(value, (float, Decimal)) and value == value:
+            exponent = Decimal(repr(value) if isinstance(value, float) else value).normalize()
+            places = exponent.as_tuple().exponent
+            found = max(found, -places if isinstance(places, int) else 0)
+    if found > 9:
+        raise InputError(
+            "The measure has more than 9 decimals; round it, or say how many count with 'decimals'."
+        )
+    return found
+
+
+def _ranks(rule: Any) -> int:
+    """As many of the largest contributions as any part of the rule may look at."""
+    words = rule.to_mapping()
+    numbers = [3]
+
+    def read(part: Any) -> None:
+        if isinstance(part, Mapping):
+            numbers.extend(
+                int(part[key]) + 1 for key in ("n", "coalition", "minimum") if key in part
+            )
+            for value in part.values():
+                read(value)
+        elif isinstance(part, (list, tuple)):
+            for value in part:
+                read(value)
+
+    read(words)
+    return max(numbers)

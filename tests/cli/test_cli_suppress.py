@@ -1,0 +1,201 @@
+"""Suppression from the command line: files, report, picture, and nothing of a hidden value in any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from lustrum.audit import best_bounds, from_release
+from lustrum.cli.app import app
+from lustrum.formats.table_files import read_table, recognise, releases_of
+from lustrum.model import InputError
+
+# n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
+TABLE = """area,job,value,n,x1,x2
+n,a,7013,3,6907,90
+n,b,5311,9,1100,900
+n,c,8200,9,1100,900
+n,Total,20524,21,6907,1100
+s,a,4507,9,1100,900
+s,b,6203,9,1300,900
+s,c,9100,9,1100,900
+s,Total,19810,27,1300,1100
+w,a,3000,9,700,600
+w,b,4000,9,900,600
+w,c,5000,9,1100,900
+w,Total,12000,27,1100,900
+Total,a,14520,21,6907,1100
+Total,b,15514,27,1300,1100
+Total,c,22300,27,1100,900
+Total,Total,52334,75,6907,1300
+"""
+
+
+def suppress(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["suppress", *map(str, words)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_a_table_is_protected_and_the_report_says_how(table: Path) -> None:
+    out = table.parent / "out.csv"
+    code, said = suppress(table, "--rule", "p=10", "--out", out)
+    assert code == 0
+    words = " ".join(said.split())
+    assert words.startswith(
+        "area: 3 codes; the total is Total (by name); no subtotals. "
+        "job: 3 codes; the total is Total (by name); no subtotals. "
+        "16 cells, 1 primary, 3 secondary; cost "
+    )
+    assert "The audit found every level kept." in words
+    assert re.search(r"area codes x job codes\W+9\W+1\W+3\W", words)
+    assert out.read_text().splitlines()[:2] == ["area,job,value,status", "n,a,,M"]
+    letters = [line.rpartition(",")[2] for line in out.read_text().splitlines()[1:]]
+    assert (letters.count("M"), letters.count("D"), letters.count("F")) == (1, 3, 12)
+    # The same table again gives the same bytes, and an audit of the file finds nothing.
+    before = out.read_bytes()
+    assert suppress(table, "--rule", "p=10", "--out", out)[1] == said
+    assert out.read_bytes() == before
+    assert CliRunner().invoke(app, ["audit", str(out)]).exit_code == 0
+
+
+def test_no_file_for_the_public_holds_a_hidden_value(table: Path) -> None:
+    folder = table.parent
+    public = [folder / "o.csv", folder / "p.svg", folder / "q.html", folder / "o.parquet"]
+    for name in (public[0], public[3]):
+        suppress(table, "--rule", "p=10", "--out", name, "--partial")
+    for name in public[1:3]:
+        suppress(table, "--rule", "p=10", "--picture", name)
+    file = read_table(public[0])
+    true = read_table(table)
+    hidden = [
+        str(t) for t, v in zip(true.values["value"], file.values["value"], strict=True) if v is None
+    ]
+    assert len(hidden) == 4
+    text = "".join(p.read_text() for p in public[:3])
+    text += str(parquet.read_table(public[3]).to_pydict())
+    for value in (*hidden, "6907"):
+        assert value not in text
+    assert 0 not in [
+        v for v in parquet.read_table(public[3]).column("value").to_pylist() if v is not None
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_intervals_instead_of_blanks_are_what_a_reader_can_work_out(
+    table: Path, ending: str
+) -> None:
+    out = table.parent / f"out.{ending}"
+    assert suppress(table, "--rule", "p=10", "--out", out, "--partial")[0] == 0
+    file = read_table(out)
+    assert file.interval is not None
+    (release,) = releases_of([file], recognise([file]))
+    blank = read_table(out)
+    object.__setattr__(blank, "interval", None)
+    (plain,) = releases_of([blank], recognise([blank]))
+    hidden = np.flatnonzero(~plain.shown.ravel())
+    found = best_bounds(from_release(plain), hidden.tolist())
+    assert release.low is not None
+    assert release.high is not None
+    assert release.low.ravel()[hidden].tolist() == found.low.tolist()
+    assert release.high.ravel()[hidden].tolist() == found.high.tolist()
+
+
+def test_ranges_and_proofs_are_written(table: Path) -> None:
+    ranges, proof = table.parent / "r.csv", table.parent / "proof.json"
+    suppress(table, "--rule", "p=10", "--ranges", ranges, "--certificate", proof)
+    head, *rows = ranges.read_text().splitlines()
+    assert head == "area,job,status,low,high,sharp,enough"
+    assert len(rows) == 4
+    assert [row.rpartition(",")[2] for row in rows].count("yes") == 1
+    assert json.loads(proof.read_text())
+    assert CliRunner().invoke(app, ["verify", str(proof)]).exit_code == 0
+
+
+def test_cells_can_be_frozen_or_kept_out_and_the_last_pattern_is_kept(table: Path) -> None:
+    first, second = table.parent / "1.csv", table.parent / "2.csv"
+    suppress(table, "--rule", "p=10", "--out", first)
+    shown = {
+        k: v
+        for k, v in zip(read_table(first).cells, read_table(first).values["value"], strict=True)
+    }
+    frozen = next(
+        f"area={a},job={j}" for (a, j), v in shown.items() if v is None and (a, j) != ("n", "a")
+    )
+    suppress(
+        table, "--rule", "p=10", "--frozen", frozen, "--never", "area=w,job=c", "--out", second
+    )
+    again = {
+        k: v
+        for k, v in zip(read_table(second).cells, read_table(second).values["value"], strict=True)
+    }
+    area, job = (part.partition("=")[2] for part in frozen.split(","))
+    assert again[area, job] is not None
+    assert again["w", "c"] is None
+    assert "w,c,,N" in second.read_text()
+    code, said = suppress(table, "--rule", "p=10", "--previous", first, "--out", second)
+    assert code == 0
+    assert "Against the last period: 4 kept, 0 added, 0 published again." in said
+    assert second.read_bytes() == first.read_bytes()
+
+
+def test_what_cannot_be_protected_is_explained_and_nothing_is_written(table: Path) -> None:
+    out = table.parent / "out.csv"
+    frozen = [w for job in ("b", "c", "Total") for w in ("--frozen", f"job={job}")]
+    code, said = suppress(table, "--rule", "p=10", "--out", out, *frozen)
+    assert code == 3
+    assert not out.exists()
+    assert "Nothing was written" in said
+
+
+def test_the_file_itself_can_say_what_is_sensitive(table: Path) -> None:
+    lines = TABLE.splitlines()
+    marked = [lines[0] + ",primary,upper"] + [
+        line + (",1,400" if line.startswith("s,b") else ",0,") for line in lines[1:]
+    ]
+    table.write_text("\n".join(marked))
+    out = table.parent / "out.csv"
+    assert suppress(table, "--out", out)[0] == 0
+    assert "s,b,,M" in out.read_text()
+    assert suppress(table, "--out", out, "--plain-status")[0] == 0
+    assert "M" not in out.read_text().replace("M,", "")
+    assert "s,b,,N" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Say what is sensitive"),
+        (["--rule", "p"], "--rule is p=10"),
+        (["--rule", "p=ten"], "needs numbers"),
+        (["--rule", "nk=1,2,3"], "at most 2 numbers"),
+        (["--rule", "p=10", "--out", "x.txt"], "a file of .csv or .parquet"),
+        (["--rule", "p=10", "--picture", "x.png"], "a picture is a file of"),
+        (["--rule", "p=10", "--frozen", "area=x"], "has no code 'x'"),
+        (["--rule", "p=10", "--frozen", "n"], "--frozen is DIMENSION=CODE"),
+        (["--rule", "p=10", "--cost", "size"], "'cost' of suppression cannot be 'size'"),
+        (["--rule", "p=10", "--frozen", "area=n,job=a"], "must be published and must not"),
+    ],
+)
+def test_a_mistake_is_one_sentence(table: Path, words: list[str], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        suppress(table, *words)
+
+
+def test_several_rules_mean_any_of_them(table: Path) -> None:
+    code, said = suppress(table, "--rule", "nk=1,90", "--rule", "threshold=4")
+    assert (code, "1 primary" in said) == (0, True)
