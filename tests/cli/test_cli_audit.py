@@ -216,3 +216,13 @@ def test_an_interval_that_the_file_states_is_known_to_the_reader(files: Path) ->
     assert "0 of them are exactly disclosed" in said
     (files / "j.csv").write_text(text.replace("2,4", "4,4"))
     assert audit(files / "j.csv")[0] == 3
+
+
+def test_rounded_tables_may_hide_cells_too(files: Path) -> None:
+    (files / "r.csv").write_text("a,value,status\n1,3,F\n2,,D\n3,6,F\nTotal,12,F\n")
+    code, said = audit(files / "r.csv", "--rounded", "3")
+    assert code == 0
+    assert re.search(r"4 cells were not published as they are; 0 of them", said)
+    # The hidden one is at most 14 - 1 - 4 and at least nothing.
+    code, said = audit(files / "r.csv", "--rounded", "3", "--narrow", "20")
+    assert re.search(r"a=2\W+0\W+9\W", said)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
@@ -132,14 +133,14 @@ def _levels(
 def _seen(release: Release, rounded: int | None, how: How) -> PublishedTable:
     if rounded is None:
         return PublishedTable.of_release(release)
-    if not release.shown.all():
-        raise InputError(
-            "A rounded table must show every cell; audit tables with suppressed cells without "
-            "--rounded."
-        )
     base = rounded * 10**release.decimals
-    return PublishedTable.rounded(
-        release.axes, release.published, base, how, decimals=release.decimals
+    shown = np.where(release.shown, release.published, 0)
+    seen = PublishedTable.rounded(release.axes, shown, base, how, decimals=release.decimals)
+    blank = PublishedTable.hidden(release.axes, decimals=release.decimals)
+    return replace(
+        seen,
+        low=np.where(release.shown, seen.low, blank.low),
+        high=np.where(release.shown, seen.high, blank.high),
     )
 
 
