@@ -6,19 +6,22 @@ A map by task:
 describe   :class:`Dataset`, :class:`TableQuery`, :class:`Axis`, :class:`Filter`
 count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`lustrum.tabulate`
 relate     :mod:`lustrum.structure`: which cells add up to which
+judge      :mod:`lustrum.sensitivity`: which cells tell too much before anything is protected
 protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`; :func:`suppress` from records
+attack     :mod:`lustrum.audit`: what a reader can work out from a release
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
 compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
+write      :mod:`lustrum.formats`: files that other programs read
 decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.TableService` which answers or refuses
 =========  ================================================================================
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from lustrum._version import __version__
+from lustrum.lazy import offer
 from lustrum.model import (
     Axis,
     Dataset,
@@ -32,7 +35,18 @@ from lustrum.model import (
 )
 
 if TYPE_CHECKING:
-    from lustrum import policy, protect, release, risk, structure, tabulate, utility
+    from lustrum import (
+        audit,
+        formats,
+        policy,
+        protect,
+        release,
+        risk,
+        sensitivity,
+        structure,
+        tabulate,
+        utility,
+    )
     from lustrum.frames import suppress
     from lustrum.rumap import best, rumap
 
@@ -47,27 +61,36 @@ __all__ = [
     "Table",
     "TableQuery",
     "__version__",
+    "audit",
     "best",
+    "formats",
     "policy",
     "protect",
     "release",
     "risk",
     "rumap",
+    "sensitivity",
     "structure",
     "suppress",
     "tabulate",
     "utility",
 ]
 
-_ROOMS = ("policy", "protect", "release", "risk", "rumap", "structure", "tabulate", "utility")
+_ROOMS = (
+    "audit",
+    "formats",
+    "policy",
+    "protect",
+    "release",
+    "risk",
+    "rumap",
+    "sensitivity",
+    "structure",
+    "tabulate",
+    "utility",
+)
 
-
-def __getattr__(name: str) -> object:
-    """Rooms are imported when they are first used, so that ``import lustrum`` stays fast."""
-    if name in _ROOMS:
-        return importlib.import_module(f"lustrum.{name}")
-    if name == "best":
-        return importlib.import_module("lustrum.rumap").best
-    if name == "suppress":
-        return importlib.import_module("lustrum.frames").suppress
-    raise AttributeError(f"module 'lustrum' has no attribute {name!r}")
+# Rooms are imported when they are first used, so that ``import lustrum`` stays fast.
+__getattr__, __dir__ = offer(
+    __name__, dict.fromkeys(_ROOMS, "") | {"best": "rumap", "suppress": "frames"}, __all__
+)

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lustrum.model import Axis, Dataset, Filter, QueryError, Table, TableQuery
+from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.tabulate import (
     EmbeddedEngine,
@@ -337,17 +337,70 @@ def test_a_table_of_one_variable_has_its_total() -> None:
         pl.DataFrame({"area": ["S", "N", "S"], "age": [10, 9, 10]}).with_columns(
             pl.col("area").cast(pl.Categorical)
         ),
-        pl.DataFrame({"area": ["S", "N", "S"], "age": [10, 9, 10]}).with_columns(
-            pl.col("area").cast(pl.Enum(["S", "N", "never"]))
-        ),
         {"area": ["S", "N", "S"], "age": [10, 9, 10]},
     ],
-    ids=["arrow", "pandas", "pandas categories", "polars", "categorical", "enum", "mapping"],
+    ids=["arrow", "pandas", "pandas categories", "polars", "categorical", "mapping"],
 )
 def test_an_undescribed_frame_has_the_codes_that_occur_in_their_order(frame: Any) -> None:
     table = Table.from_frame(frame, by=["area", "age"])
     assert [axis.codes for axis in table.axes] == [("N", "S"), ("9", "10")]
     assert table.values.tolist() == [[1, 0], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(
+            {
+                "size": pd.Categorical(
+                    ["small", "large", "small"], ["small", "medium", "large"], ordered=True
+                )
+            }
+        ),
+        pd.DataFrame(
+            {"size": pd.Categorical(["small", "large", "small"], ["small", "medium", "large"])}
+        ),
+        pl.DataFrame({"size": ["small", "large", "small"]}).with_columns(
+            pl.col("size").cast(pl.Enum(["small", "medium", "large"]))
+        ),
+        pa.table(
+            {
+                "size": pa.DictionaryArray.from_arrays(
+                    pa.array([0, 2, 0]), ["small", "medium", "large"], ordered=True
+                )
+            }
+        ),
+    ],
+    ids=["pandas ordered", "pandas", "polars enum", "arrow ordered"],
+)
+def test_categories_keep_their_order_also_those_that_do_not_occur(frame: Any) -> None:
+    table = Table.from_frame(frame, by=["size"], totals=True)
+    assert table.axes[0].codes == ("small", "medium", "large", "_T")
+    assert table.values.tolist() == [2, 0, 1, 3]
+    some = Table.from_frame(frame, by=["size"], where={"size": ["large"]})
+    assert dict(zip(some.axes[0].codes, some.values.tolist(), strict=True))["large"] == 1
+
+
+def test_categories_that_are_numbers_are_written_as_their_codes() -> None:
+    frame = pd.DataFrame({"age": pd.Categorical([10, 9, 10], [11, 10, 9], ordered=True)})
+    table = Table.from_frame(frame, by=["age"])
+    assert (table.axes[0].codes, table.values.tolist()) == (("11", "10", "9"), [0, 2, 1])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"toatls": True}, "has no argument 'toatls'; did you mean 'totals'"),
+        ({"totals": 1}, "'totals' is True or False, not 1"),
+        ({"dataset": "town"}, "'dataset' is a lustrum Dataset, not a str"),
+        ({"secret": b"key"}, "'secret' is a lustrum Secret, not a bytes"),
+    ],
+)
+def test_a_wrong_argument_of_from_frame_is_one_sentence(
+    words: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Table.from_frame(pa.table({"area": ["N"]}), by=["area"], **words)
 
 
 def test_no_engine_answers_about_another_dataset(town: dict[str, Engine]) -> None:

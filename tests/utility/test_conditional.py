@@ -45,7 +45,7 @@ def test_what_is_not_given_is_summed_over() -> None:
 def test_wrong_questions_are_one_sentence() -> None:
     with pytest.raises(InputError, match="at once"):
         ConditionalError("a", given=("a",))
-    with pytest.raises(InputError, match="no summary"):
+    with pytest.raises(InputError, match="'summary' must be 'mean' or 'largest'"):
         ConditionalError("a", summary=cast(Summary, "median"))
     with pytest.raises(InputError, match="without anybody"):
         conditional_errors([[0, 0]], [[1, 1]], axis=1)

@@ -16,8 +16,10 @@ import numpy.typing as npt
 from lustrum.model.errors import InputError
 from lustrum.model.hierarchy import Category
 from lustrum.model.plugins import load
+from lustrum.model.spelling import known_words
 
 if TYPE_CHECKING:
+    from lustrum.model.dataset import Dataset
     from lustrum.model.query import TableQuery
 
 __all__ = ["Contributions", "Table", "TableAxis"]
@@ -204,6 +206,7 @@ class Table:
         )
 
     @classmethod
+    @known_words
     def from_counts(
         cls,
         counts: npt.ArrayLike,
@@ -234,10 +237,29 @@ class Table:
         return cls(axes=axes, values=array, keys=key_array, contributors=array.copy())
 
     @classmethod
-    def from_frame(cls, frame: object, by: Sequence[str] | TableQuery, **options: Any) -> Table:
-        """Tabulate a pandas, polars or Arrow table in memory; see the engine ``frame``."""
+    @known_words
+    def from_frame(
+        cls,
+        frame: object,
+        by: Sequence[str] | TableQuery,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        *,
+        totals: bool = False,
+        dataset: Dataset | None = None,
+        secret: object | None = None,
+        ranks: int = 0,
+    ) -> Table:
+        """Tabulate a pandas, polars or Arrow table in memory; see the engine ``frame``.
+
+        ``by`` names the columns along the axes and ``where`` selects records; ``totals`` adds a total along
+        every axis. Without a description (``dataset``) the categories of a column are those that occur,
+        sorted; a categorical column keeps its own, in their order, also those that do not occur.
+        ``secret`` makes record keys, and ``ranks`` is how many of the largest contributions to keep.
+        """
         engine = load("lustrum.engines", "frame")
-        table: Table = engine.tabulate_frame(frame, by, **options)
+        table: Table = engine.tabulate_frame(
+            frame, by, where, dataset=dataset, secret=secret, totals=totals, ranks=ranks
+        )
         return table
 
 

@@ -14,6 +14,7 @@ from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load
 from lustrum.protect.abilities import abilities_of
+from lustrum.risk.measure import RiskSpec
 
 __all__ = [
     "Audit",
@@ -102,7 +103,10 @@ class Risk(_Part):
     def spec(self) -> Any:
         """The measure object that these words describe."""
         kind = load("lustrum.risks", self.measure)
-        if not hasattr(kind, "after"):
+        if (
+            not (isinstance(kind, type) and issubclass(kind, RiskSpec))
+            or not kind.measures_releases
+        ):
             raise InputError(
                 f"The risk measure {self.measure!r} is for unprotected tables only; a policy needs one "
                 "that also measures what was protected."

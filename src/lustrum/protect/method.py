@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.chance import Seed, generator_of
 from lustrum.model.keys import cell_words
 from lustrum.model.records import Records
 from lustrum.model.status import CellStatus
@@ -23,6 +24,7 @@ __all__ = [
     "Method",
     "RecordMethod",
     "Stage",
+    "checked_input",
     "released",
     "uniform_words",
     "whole_counts",
@@ -42,7 +44,7 @@ class Method(Protocol):
     name: ClassVar[str]
     stages: ClassVar[tuple[Stage, ...]]
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Protect a table; without a generator chance comes from the table's record keys."""
         ...
 
@@ -57,7 +59,7 @@ class RecordMethod(Protocol):
     name: ClassVar[str]
     stages: ClassVar[tuple[Stage, ...]]
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """Protect records; the same generator gives the same bytes."""
         ...
 
@@ -68,6 +70,16 @@ class RecordMethod(Protocol):
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
         ...
+
+
+def checked_input(table: object, rng: object) -> np.random.Generator | None:
+    """The chance that was given, or one sentence about a table or a seed of the wrong type."""
+    if not isinstance(table, Table):
+        raise InputError(
+            f"A method protects a lustrum Table, not a {type(table).__name__}; make one with "
+            "Table.from_frame or Table.from_counts."
+        )
+    return generator_of(rng)
 
 
 def whole_counts(table: Table, method: str) -> Ints:

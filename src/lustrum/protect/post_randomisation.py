@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
 from lustrum.model.records import Records
@@ -115,8 +116,9 @@ class PostRandomisation:
         np.fill_diagonal(out, np.where(others > 0, self.stay, 1.0))
         return out
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """Draw the codes anew, in the order of record keys or ids, not of the rows."""
+        rng = required_generator(rng)
         order = canonical_order(records)
         strata = combined(records, self.strata)[order]
         parts = [self.variables] if self.joint else [(name,) for name in self.variables]

@@ -18,10 +18,11 @@ from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way", "fits"]
@@ -81,8 +82,9 @@ class SimulatedTables:
         object.__setattr__(self, "keep", kept_names(self.keep, "simulated tables"))
         object.__setattr__(self, "consistent", kept_names(self.consistent, "simulated tables"))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Replace the inner cells of a table of counts, and add its totals up."""
+        rng = checked_input(table, rng)
         whole_counts(table, "A simulated table")
         inner = InnerTable.of(table.axes, "A simulated table")
         cliques = inner.cliques(self.keep)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Release, Table, Transitions
+from lustrum.model.chance import Seed
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released
+from lustrum.protect.method import TABULAR, Stage, checked_input, released
 
 __all__ = ["IdentityChannel", "Unchanged"]
 
@@ -49,8 +50,9 @@ class Unchanged:
         repeatable=True, keyed_per_cell=True, one_number=True
     )
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """The table as it is."""
+        rng = checked_input(table, rng)
         return released(
             table,
             self,

@@ -2,7 +2,7 @@
 
 =====================  ==========================================================================
 a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what an attacker can believe
-a table                :class:`EntropyRisk`, :func:`r1`, :func:`r2` and their specs
+a table                :class:`EntropyRisk`, :class:`PaperEntropyRisk`, :func:`r1`, :func:`r2`
 parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
 a table from a sample  :func:`estimate_risk`, :func:`choose_model`, models of the population
 what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :class:`SparseLines`
@@ -11,12 +11,13 @@ what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :c
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from lustrum.lazy import offer
 from lustrum.risk.cell_entropy import cell_entropy, expected_risk
 from lustrum.risk.counts import NotMeasurableError
 from lustrum.risk.entropy import conditional_entropy, entropy
+from lustrum.risk.measure import RiskMeasure
 from lustrum.risk.r1 import R1, r1
 from lustrum.risk.r2 import R2, r2
 from lustrum.risk.simple import (
@@ -32,6 +33,7 @@ from lustrum.risk.simple import (
 from lustrum.risk.slices import SliceRisk, SliceRisks, slice_risks
 from lustrum.risk.table_entropy import (
     EntropyRisk,
+    PaperEntropyRisk,
     RiskTerms,
     entropy_term,
     expected_behind,
@@ -40,7 +42,9 @@ from lustrum.risk.table_entropy import (
 )
 
 if TYPE_CHECKING:
+    from lustrum.risk.cell_certainty import CellCertainty
     from lustrum.risk.choose import ModelChoice, choose_model
+    from lustrum.risk.close_estimates import CloseEstimates
     from lustrum.risk.estimate import ModelRisk, RiskEstimate, estimate_risk
     from lustrum.risk.population import (
         KnownPopulation,
@@ -55,6 +59,8 @@ if TYPE_CHECKING:
 __all__ = [
     "R1",
     "R2",
+    "CellCertainty",
+    "CloseEstimates",
     "EntropyRisk",
     "KnownPopulation",
     "KnownProbabilities",
@@ -63,9 +69,11 @@ __all__ = [
     "ModelChoice",
     "ModelRisk",
     "NotMeasurableError",
+    "PaperEntropyRisk",
     "PolyaUrn",
     "PopulationModel",
     "RiskEstimate",
+    "RiskMeasure",
     "RiskTerms",
     "SliceRisk",
     "SliceRisks",
@@ -95,22 +103,20 @@ __all__ = [
 
 # Models of a population bring compiled kernels along; they are imported when first asked for.
 _LATER = {
-    "choose": ("ModelChoice", "choose_model"),
-    "estimate": ("ModelRisk", "RiskEstimate", "estimate_risk"),
-    "population": (
-        "KnownPopulation",
-        "KnownProbabilities",
-        "LogLinear",
-        "LogLinearFit",
-        "PolyaUrn",
-        "PopulationModel",
-        "simple_random_samples",
-    ),
+    "CellCertainty": "cell_certainty",
+    "CloseEstimates": "close_estimates",
+    "KnownPopulation": "population",
+    "KnownProbabilities": "population",
+    "LogLinear": "population",
+    "LogLinearFit": "population",
+    "ModelChoice": "choose",
+    "ModelRisk": "estimate",
+    "PolyaUrn": "population",
+    "PopulationModel": "population",
+    "RiskEstimate": "estimate",
+    "choose_model": "choose",
+    "estimate_risk": "estimate",
+    "simple_random_samples": "population",
 }
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(importlib.import_module(f"lustrum.risk.{module}"), name)
-    raise AttributeError(f"module 'lustrum.risk' has no attribute {name!r}")
+__getattr__, __dir__ = offer(__name__, _LATER, __all__)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
+from lustrum.risk.measure import RiskSpec
 from lustrum.structure import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class CertainCells:
 
 
 @dataclass(frozen=True)
-class CellCertainty:
+class CellCertainty(RiskSpec):
     """The mean certainty of an attacker about the small cells of a table; from 0 to 1.
 
     Judged are inner cells whose true count, without the attacker, lies between 1 and ``up_to``. The
@@ -84,6 +85,7 @@ class CellCertainty:
     """
 
     name: ClassVar[str] = "cell-certainty"
+    measures_releases: ClassVar[bool] = True
     attacker: Literal["outsider", "insider"] | Attacker = "outsider"
     up_to: int = 5
     audit: Audit = "propagate"

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, any_generator
 from lustrum.risk.counts import Cells, CountsLike, Ints, cells_of, check_size
 from lustrum.risk.population import LogLinear, PopulationModel
 
@@ -38,7 +39,7 @@ def choose_model(
     sample: CountsLike,
     candidates: Sequence[PopulationModel],
     by: Literal["aic", "cv"] = "aic",
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
     folds: int = 10,
     N: int | None = None,
 ) -> ModelChoice:
@@ -63,7 +64,7 @@ def choose_model(
     if by == "aic":
         scores = [_aic(model, sample) for model in models]
     elif by == "cv":
-        parts = _folds(cells, folds, np.random.default_rng(rng))
+        parts = _folds(cells, folds, any_generator(rng))
         scores = [_cross_validated(model, cells, parts, N) for model in models]
     else:
         raise InputError(f"A model is chosen by 'aic' or 'cv', not by {by!r}.")

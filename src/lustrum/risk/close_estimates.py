@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.risk.measure import RiskSpec
 
 if TYPE_CHECKING:
     from lustrum.sensitivity.rule import Rule
@@ -31,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class CloseEstimates:
+class CloseEstimates(RiskSpec):
     """The mean closeness of a reader's estimates of sensitive cells; from 0 to 1.
 
     ``rule`` says which cells are sensitive; without one the p% rule does, with ``percent`` for p, if the
@@ -45,6 +46,7 @@ class CloseEstimates:
     """
 
     name: ClassVar[str] = "close-estimates"
+    measures_releases: ClassVar[bool] = True
     percent: float = 10.0
     audit: Literal["cell", "propagate", "sharp"] = "propagate"
     rule: Rule | None = None

@@ -15,6 +15,7 @@ import numpy as np
 
 from lustrum._version import __version__
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, any_generator
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.counts import (
     Cells,
@@ -115,7 +116,7 @@ def estimate_risk(
     models: Sequence[PopulationModel] | None = None,
     measure: R1 | R2 | None = None,
     draws: int = 1000,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> RiskEstimate:
     """The risk of a sample from a population of ``N``, under one model or several.
 
@@ -138,7 +139,7 @@ def estimate_risk(
     how = R2() if measure is None else measure
     if not isinstance(how, R1 | R2):
         raise InputError("The measure must be R1 or R2.")
-    streams = np.random.default_rng(rng).spawn(len(chosen))
+    streams = any_generator(rng).spawn(len(chosen))
     found = tuple(
         _model_risk(model, sample, cells, people, how, count, stream)
         for model, stream in zip(chosen, streams, strict=True)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import Table
+from lustrum.model.parameters import parameter
 from lustrum.risk.counts import (
     CountsLike,
     Floats,
@@ -25,6 +26,7 @@ from lustrum.risk.counts import (
     check_weights,
 )
 from lustrum.risk.entropy import entropy, size_of
+from lustrum.risk.measure import RiskSpec
 
 __all__ = ["R1", "WEIGHTS", "r1", "r1_values"]
 
@@ -65,7 +67,7 @@ def r1_values(counts: Ints, weights: Sequence[float] = WEIGHTS) -> Floats:
 
 
 @dataclass(frozen=True)
-class R1:
+class R1(RiskSpec):
     """The measure with its weights, to be applied to many tables.
 
     >>> R1().before(Table.from_counts([[10, 10], [10, 10]])) < 0.1
@@ -73,7 +75,10 @@ class R1:
     """
 
     name: ClassVar[str] = "r1"
-    weights: tuple[float, float, float] | Literal["l2"] = WEIGHTS
+    weights: tuple[float, float, float] | Literal["l2"] = parameter(
+        WEIGHTS,
+        "Weights of zeros, entropy and size, which add up to 1; or the L2 norm of the three.",
+    )
 
     def __post_init__(self) -> None:
         if self.weights != "l2":
@@ -82,10 +87,3 @@ class R1:
     def before(self, table: Table) -> float:
         """The risk of publishing the table as it is."""
         return r1(table, self.weights)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        return {
-            "measure": self.name,
-            "weights": self.weights if self.weights == "l2" else list(self.weights),
-        }

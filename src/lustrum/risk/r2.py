@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.model import Release, Table
+from lustrum.model.parameters import parameter
 from lustrum.risk.counts import (
     CountsLike,
     Floats,
@@ -34,6 +35,7 @@ from lustrum.risk.counts import (
     same_cells,
 )
 from lustrum.risk.entropy import conditional_entropy, entropy, size_of
+from lustrum.risk.measure import RiskSpec
 from lustrum.risk.r1 import WEIGHTS, r1
 
 __all__ = ["R2", "r2", "r2_values"]
@@ -81,7 +83,7 @@ def r2_values(population: Ints, published: Ints, weights: Sequence[float] = WEIG
 
 
 @dataclass(frozen=True)
-class R2:
+class R2(RiskSpec):
     """The measure with its weights: before protection that is ``R1``, after it ``R2``.
 
     >>> table = Table.from_counts([[40, 0], [20, 20]])
@@ -90,7 +92,10 @@ class R2:
     """
 
     name: ClassVar[str] = "r2"
-    weights: tuple[float, float, float] = WEIGHTS
+    measures_releases: ClassVar[bool] = True
+    weights: tuple[float, float, float] = parameter(
+        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", check_weights(self.weights))
@@ -102,7 +107,3 @@ class R2:
     def after(self, table: Table, release: Release | CountsLike) -> float:
         """The risk of the release, or of a sample, in place of the population's table."""
         return r2(table, release, self.weights)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        return {"measure": self.name, "weights": list(self.weights)}

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
+from lustrum.model.parameters import check_parameters, parameter
+from lustrum.risk.measure import RiskSpec
 
 __all__ = [
     "SmallCells",
@@ -33,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Uniques:
+class Uniques(RiskSpec):
     """The share of cells with a count of 1: somebody stands there alone.
 
     >>> Uniques().before(Table.from_counts([[1, 0], [5, 1]]))
@@ -48,7 +50,7 @@ class Uniques:
 
 
 @dataclass(frozen=True)
-class SmallCells:
+class SmallCells(RiskSpec):
     """The share of cells with counts from 1 to ``most``.
 
     >>> SmallCells(most=2).before(Table.from_counts([[1, 0], [5, 2]]))
@@ -56,10 +58,10 @@ class SmallCells:
     """
 
     name: ClassVar[str] = "small-cells"
-    most: int = 2
+    most: int = parameter(2, "Counts from 1 up to this are small.", least=1)
 
     def __post_init__(self) -> None:
-        _check_most(self.most, "count")
+        check_parameters(self, "Small cells")
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
@@ -67,7 +69,7 @@ class SmallCells:
 
 
 @dataclass(frozen=True)
-class Zeros:
+class Zeros(RiskSpec):
     """The share of empty cells, ``|A| / K``: the first term of equation 3 of the paper.
 
     >>> Zeros().before(Table.from_counts([[1, 0], [5, 2]]))
@@ -82,7 +84,7 @@ class Zeros:
 
 
 @dataclass(frozen=True)
-class SparseLines:
+class SparseLines(RiskSpec):
     """The share of lines of which only one or two cells are populated and the others empty.
 
     A line runs along one axis, with the categories of all other axes fixed: the rows and columns of a
@@ -94,11 +96,11 @@ class SparseLines:
     """
 
     name: ClassVar[str] = "sparse-lines"
-    axis: str | None = None
-    populated: int = 2
+    axis: str | None = parameter(None, "The axis along which lines run; all axes without it.")
+    populated: int = parameter(2, "A line with at most so many populated cells is sparse.", least=1)
 
     def __post_init__(self) -> None:
-        _check_most(self.populated, "number of populated cells")
+        check_parameters(self, "Sparse lines")
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""

@@ -22,10 +22,14 @@ __all__ = ["SliceRisk", "SliceRisks", "TableMeasure", "slice_risks"]
 
 
 class TableMeasure(Protocol):
-    """A measure of a table that is published as it is; one of releases has ``after`` as well."""
+    """What slices need of a measure: its two verbs."""
 
     def before(self, table: Table) -> float:
         """The risk of publishing the table as it is."""
+        ...
+
+    def after(self, table: Table, release: Any) -> float:
+        """The risk of the release in place of its table."""
         ...
 
 
@@ -91,9 +95,6 @@ def slice_risks(
     axes = _axes(along, source)
     if len(axes) == len(source.axes):
         raise InputError("Slices along all axes are single cells; leave out at least one axis.")
-    after = getattr(measure, "after", None)
-    if release is not None and after is None:
-        raise InputError("The measure knows no risk after protection; leave out the release.")
     shown = release if release is None or isinstance(release, Release) else _as_table(release)
     if shown is not None and shown.shape != source.shape:
         raise InputError("The release and its table have different shapes; they must be equal.")
@@ -106,10 +107,9 @@ def slice_risks(
         part = source.take(picks)
         try:
             check_scale(cells_of(part, "slice").measured, "slice")
-            if shown is None or after is None:
-                risk = measure.before(part)
-            else:
-                risk = float(after(part, _taken(shown, picks)))
+            risk = measure.before(part)
+            if shown is not None:
+                risk = float(measure.after(part, _taken(shown, picks)))
         except NotMeasurableError as error:
             found.append(SliceRisk(codes, None, str(error)))
         else:

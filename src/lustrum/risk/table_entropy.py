@@ -33,24 +33,29 @@ without a split none ever rises if every value is published exactly as often as 
 expect, because conditional expectations are always more even than the counts themselves. Two options
 bring the measure near to that where numbers are not controlled, or where the channel is that of
 a method applied before tabulation: ``shared="expected"`` divides by the number of cells expected to
-show ``j``, and ``parts="true"`` measures the same small and large cells before and after.
+show ``j``, and ``parts="true"`` measures the same small and large cells before and after. Both are the
+defaults of :class:`EntropyRisk`; they look at true counts, so the figure is the agency's own. The paper's
+form is :class:`PaperEntropyRisk`, by name ``table-entropy-2015``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import size_of
+from lustrum.risk.measure import RiskSpec
 
 __all__ = [
     "EntropyRisk",
+    "PaperEntropyRisk",
     "RiskTerms",
     "entropy_term",
     "expected_behind",
@@ -81,13 +86,13 @@ class RiskTerms:
 
 
 @dataclass(frozen=True)
-class EntropyRisk:
+class EntropyRisk(RiskSpec):
     """The measure with its parameters; higher is riskier, from 0 to 1.
 
     ``weights`` are those of zeros, small, large and size, by default the paper's; ``"l2"`` is the
     L2 norm. ``split`` is the largest small count. ``parts`` says whose values are split after protection,
-    ``shared`` by how many cells the people behind a published value are divided; the defaults are
-    the paper's.
+    ``shared`` by how many cells the people behind a published value are divided. The defaults of these two
+    keep the risk from rising after protection; :class:`PaperEntropyRisk` has the paper's.
 
     >>> risk = EntropyRisk()
     >>> uniform, lonely = Table.from_counts([[50, 50], [50, 50]]), Table.from_counts([[1, 0], [0, 0]])
@@ -96,30 +101,26 @@ class EntropyRisk:
     """
 
     name: ClassVar[str] = "table-entropy"
-    weights: tuple[float, float, float, float] | Literal["l2"] = (0.1, 0.7, 0.1, 0.1)
-    split: int = 6
-    parts: Parts = "published"
-    shared: Shared = "observed"
+    measures_releases: ClassVar[bool] = True
+    weights: tuple[float, float, float, float] | Literal["l2"] = parameter(
+        (0.1, 0.7, 0.1, 0.1),
+        "Weights of zeros, small counts, large counts and size, which add up to 1; or their L2 norm.",
+    )
+    split: int = parameter(6, "The largest small count.", least=1)
+    parts: Parts = parameter("true", "Whose values part small from large counts after protection.")
+    shared: Shared = parameter(
+        "expected",
+        "By which cells the people behind a published value are divided: those that show it, or as many as "
+        "are expected to.",
+    )
 
     def __post_init__(self) -> None:
-        if type(self.split) is not int or self.split < 1:
-            raise InputError(
-                f"The split between small and large counts is {self.split!r}; "
-                "it must be a whole number of 1 or more."
-            )
-        if self.parts not in ("published", "true"):
-            raise InputError(
-                f"Parts are split by 'published' or 'true' values, not {self.parts!r}."
-            )
-        if self.shared not in ("observed", "expected"):
-            raise InputError(
-                f"People are shared by 'observed' or 'expected' cells, not {self.shared!r}."
-            )
         if self.weights != "l2" and not _are_weights(self.weights):
             raise InputError(
                 "The weights of the entropy risk must be four numbers of 0 or more that add up to 1 "
                 "(zeros, small, large, size)."
             )
+        check_parameters(self, "The entropy risk")
 
     def before(self, table: Table) -> float:
         """The risk of publishing the table as it is."""
@@ -191,15 +192,20 @@ class EntropyRisk:
             size=size_term(int(F.sum())),
         )
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file; what is as in the paper goes without saying."""
-        weights = "l2" if self.weights == "l2" else list(self.weights)
-        words = {"measure": self.name, "weights": weights, "split": self.split}
-        if self.parts != "published":
-            words["parts"] = self.parts
-        if self.shared != "observed":
-            words["shared"] = self.shared
-        return words
+
+@dataclass(frozen=True)
+class PaperEntropyRisk(EntropyRisk):
+    """The measure as it is printed in the paper; protection can raise it."""
+
+    name: ClassVar[str] = "table-entropy-2015"
+    parts: Parts = parameter(
+        "published", "Whose values part small from large counts after protection."
+    )
+    shared: Shared = parameter(
+        "observed",
+        "By which cells the people behind a published value are divided: those that show it, or as many as "
+        "are expected to.",
+    )
 
 
 def entropy_term(values: npt.ArrayLike) -> float:

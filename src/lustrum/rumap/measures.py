@@ -13,6 +13,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.plugins import load, names
 from lustrum.risk.cell_certainty import CellCertainty
 from lustrum.risk.close_estimates import CloseEstimates
+from lustrum.risk.measure import RiskSpec
 from lustrum.risk.table_entropy import EntropyRisk
 from lustrum.utility import HellingerUtility, Impute
 
@@ -104,7 +105,7 @@ def measures_of(
     risks = [m for m in given if hasattr(m, "before")]
     utilities = [m for m in given if not hasattr(m, "before")]
     for risk in risks:
-        if not hasattr(risk, "after"):
+        if isinstance(risk, RiskSpec) and not risk.measures_releases:
             raise InputError(
                 f"The risk measure {risk.name!r} is for unprotected tables only; a map needs one that "
                 "also measures what was protected."
@@ -113,7 +114,7 @@ def measures_of(
         if table.kind == "magnitude" or table.decimals:
             risks = [CloseEstimates()]
         else:
-            risks = [EntropyRisk(parts="true", shared="expected"), CellCertainty()]
+            risks = [EntropyRisk(), CellCertainty()]
             if attackers:
                 risks.reverse()
     if not utilities:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import InputError
-from lustrum.risk.table_entropy import EntropyRisk
+from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress
 from lustrum.study.table_server_methods import ServerMethods
 from lustrum.utility import hellinger_utility
@@ -36,8 +36,8 @@ _SELECTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("age", 9, ("region", "occupation", "education")),
 )
 
-_RISK = EntropyRisk(parts="true", shared="expected")
-_RISK_AS_PRINTED = EntropyRisk()
+_RISK = EntropyRisk()
+_RISK_AS_PRINTED = PaperEntropyRisk()
 RUNS = 10
 """How often every method is drawn."""
 

@@ -54,8 +54,18 @@ class FrameEngine(KernelEngine):
         totals: bool = False,
         ranks: int = 0,
     ) -> Table:
-        """Tabulate a frame at once; without a description the codes are those that occur."""
+        """Tabulate a frame at once; without a description the codes are those that occur.
+
+        A categorical column of pandas, an Enum of polars and an ordered dictionary of Arrow know their
+        categories: all of these are codes, in their order, also those that do not occur.
+        """
         table = as_arrow(frame)
+        if dataset is not None and not isinstance(dataset, Dataset):
+            raise InputError(f"'dataset' is a lustrum Dataset, not a {type(dataset).__name__}.")
+        if secret is not None and not isinstance(secret, Secret):
+            raise InputError(f"'secret' is a lustrum Secret, not a {type(secret).__name__}.")
+        if type(totals) is not bool:
+            raise InputError(f"'totals' is True or False, not {totals!r}.")
         if isinstance(by, TableQuery):
             query = by
         else:
@@ -88,7 +98,7 @@ def as_arrow(frame: object) -> pa.Table:
 
 
 def describe_frame(table: pa.Table, names: Sequence[str], dataset: str = "frame") -> Dataset:
-    """A description with the codes that occur in each column, in their order."""
+    """A description with the codes that occur in each column, sorted, or with its own categories."""
     return Dataset(
         name=dataset, title=dataset, variables=tuple(_describe(table, name) for name in names)
     )
@@ -100,6 +110,10 @@ def _describe(table: pa.Table, name: str) -> Variable:
     column = table.column(name)
     if pa.types.is_dictionary(column.type):
         chunks = column.chunks or [pa.array([], column.type)]
+        if column.type.ordered or b"pandas" in (table.schema.metadata or {}):
+            own = _sortable(chunks[0].dictionary).cast(pa.string()).to_pylist()
+            if own and all(c.dictionary.equals(chunks[0].dictionary) for c in chunks):
+                return Variable(name, name, tuple(own), tuple(own))
         column = pa.chunked_array([_sortable(c.dictionary).take(c.indices) for c in chunks])
     column = _sortable(column)
     found: Any = pc.drop_null(pc.unique(column))

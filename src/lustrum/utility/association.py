@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
-from lustrum.utility.compare import Better, compare
+from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["ChiSquareChange", "CramersVChange", "chi_square", "cramers_v"]
@@ -23,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ChiSquareChange:
+class ChiSquareChange(UtilitySpec):
     """``|X2(G) - X2(F)|``; from 0 up, lower is better.
 
     >>> ChiSquareChange(axes=("sex", "age")).better
@@ -33,8 +34,10 @@ class ChiSquareChange:
     name: ClassVar[str] = "chi-square-change"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    axes: tuple[str, str] | None = None
-    impute: Impute = NO_RULE
+    axes: tuple[str, str] | None = parameter(
+        None, "The two variables; a table of two needs no names."
+    )
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the statistic."""
@@ -43,14 +46,16 @@ class ChiSquareChange:
 
 
 @dataclass(frozen=True)
-class CramersVChange:
+class CramersVChange(UtilitySpec):
     """``|V(G) - V(F)|``; from 0 to 1, lower is better."""
 
     name: ClassVar[str] = "cramers-v-change"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "lower"
-    axes: tuple[str, str] | None = None
-    impute: Impute = NO_RULE
+    axes: tuple[str, str] | None = parameter(
+        None, "The two variables; a table of two needs no names."
+    )
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to Cramér's V."""

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = [
@@ -21,13 +22,13 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class AverageDistance:
+class AverageDistance(UtilitySpec):
     """``mean |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
 
     name: ClassVar[str] = "average-distance"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The average distance of a release from its table."""
@@ -35,7 +36,7 @@ class AverageDistance:
 
 
 @dataclass(frozen=True)
-class AverageRelativeDistance:
+class AverageRelativeDistance(UtilitySpec):
     """``mean |F - G| / max(|F|, floor)`` over the inner cells; from 0 up, lower is better.
 
     The floor, in the table's unit, keeps empty cells in: what is published in place of nothing is
@@ -45,11 +46,8 @@ class AverageRelativeDistance:
     name: ClassVar[str] = "average-relative-distance"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    floor: float = 1.0
-    impute: Impute = NO_RULE
-
-    def __post_init__(self) -> None:
-        _check_floor(self.floor)
+    floor: float = parameter(1.0, "Smaller true values count as this one.", above=0)
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The average relative distance of a release from its table."""

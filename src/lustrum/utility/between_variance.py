@@ -6,7 +6,7 @@ category of a variable, its share in each area is taken, and the variance of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
+from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
-from lustrum.utility.compare import Better, compare
+from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["BetweenVarianceChange", "between_variance", "between_variance_ratio"]
@@ -24,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class BetweenVarianceChange:
+class BetweenVarianceChange(UtilitySpec):
     """``|ratio - 1|`` with the variance after over that before; from 0 up, lower is better.
 
     ``area`` is the axis whose categories are compared, ``variable`` and ``category`` what is counted there.
@@ -35,10 +36,10 @@ class BetweenVarianceChange:
     name: ClassVar[str] = "between-variance-change"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    area: str
-    variable: str
-    category: str
-    impute: Impute = NO_RULE
+    area: str = parameter(MISSING, "The variable whose categories are the areas.")
+    variable: str = parameter(MISSING, "The variable whose shares are compared between areas.")
+    category: str = parameter(MISSING, "The category of that variable.")
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the variance between areas."""

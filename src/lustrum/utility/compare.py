@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.parameters import check_parameters, words_of
 from lustrum.utility.blocks import inner_grid
-from lustrum.utility.impute import Impute
+from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["Better", "Comparison", "UtilityMeasure", "as_pair", "compare"]
+__all__ = ["Better", "Comparison", "UtilityMeasure", "UtilitySpec", "as_pair", "compare"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Better = Literal["higher", "lower"]
 
 
+@runtime_checkable
 class UtilityMeasure(Protocol):
-    """What every measure offers: a name, its range, which end is better, and its value."""
+    """What every measure offers: a name, its range, which end is better, and its value.
+
+    The verbs are those of :class:`~lustrum.risk.measure.RiskMeasure`, which has ``before`` and ``after`` too.
+    """
 
     name: ClassVar[str]
     range: ClassVar[tuple[float, float]]
@@ -29,6 +34,28 @@ class UtilityMeasure(Protocol):
     def of(self, table: Table, release: Release) -> float:
         """The measure of a release in place of its table."""
         ...
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The measure in words that make it again."""
+        ...
+
+
+class UtilitySpec:
+    """What all utility measures share: words that make them again, in which a rule is named."""
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        rule = vars(self).get("impute")
+        if isinstance(rule, str):
+            object.__setattr__(self, "impute", Impute(rule))  # type: ignore[arg-type]
+        check_parameters(self, f"The measure {self.name!r}")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The measure in words that make it again; without a rule for suppressed cells, none is named."""
+        words = words_of(self, "measure")
+        rule = words.pop("impute", NO_RULE)
+        return words if rule == NO_RULE else words | {"impute": rule.rule}
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.errors import choices
+from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["ConditionalError", "conditional_errors"]
@@ -19,11 +19,9 @@ __all__ = ["ConditionalError", "conditional_errors"]
 Floats = npt.NDArray[np.float64]
 Summary = Literal["mean", "largest"]
 
-_SUMMARIES = ("mean", "largest")
-
 
 @dataclass(frozen=True)
-class ConditionalError:
+class ConditionalError(UtilitySpec):
     """The mean or largest ``|P(v | g) - Q(v | g)|`` of a variable given others; lower is better, 0 to 1.
 
     ``given`` names the axes that are known, by default all but the variable; the rest is summed over.
@@ -32,16 +30,15 @@ class ConditionalError:
     name: ClassVar[str] = "conditional-error"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "lower"
-    variable: str
-    given: tuple[str, ...] | None = None
-    summary: Summary = "mean"
-    impute: Impute = NO_RULE
+    variable: str = parameter(MISSING, "The variable whose probabilities are compared.")
+    given: tuple[str, ...] | None = parameter(
+        None, "The variables that are given; all others of the table without them."
+    )
+    summary: Summary = parameter("mean", "The mean or the largest error.")
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def __post_init__(self) -> None:
-        if self.summary not in _SUMMARIES:
-            raise InputError(
-                f"There is no summary {self.summary!r}; {choices(str(self.summary), _SUMMARIES)}."
-            )
+        super().__post_init__()
         if self.given is not None and self.variable in self.given:
             raise InputError("A variable cannot be given and asked for at once.")
 

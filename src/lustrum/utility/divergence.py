@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["Divergence", "divergence"]
 
 
 @dataclass(frozen=True)
-class Divergence:
+class Divergence(UtilitySpec):
     """``sum p log(p / q)`` in nats, with ``p`` the true and ``q`` the published shares.
 
     From 0 up, lower is better. It exists only where no populated cell is published as 0; a
@@ -26,11 +27,8 @@ class Divergence:
     name: ClassVar[str] = "divergence"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    smoothing: float = 0.0
-    impute: Impute = NO_RULE
-
-    def __post_init__(self) -> None:
-        _check(self.smoothing)
+    smoothing: float = parameter(0.0, "What is added to every cell, so that none is 0.", least=0)
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The divergence of a release from its table."""

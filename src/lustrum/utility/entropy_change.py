@@ -9,20 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["EntropyChange", "cell_entropy", "entropy_change"]
 
 
 @dataclass(frozen=True)
-class EntropyChange:
+class EntropyChange(UtilitySpec):
     """``|H(G / M) - H(F / N)|`` in nats; from 0 to ``log K``, lower is better."""
 
     name: ClassVar[str] = "entropy-change"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the entropy of its table."""

@@ -8,14 +8,15 @@ from typing import ClassVar
 import numpy.typing as npt
 
 from lustrum.model import Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["ExactCells", "share_of_exact_cells"]
 
 
 @dataclass(frozen=True)
-class ExactCells:
+class ExactCells(UtilitySpec):
     """The share of inner cells with ``F = G``; from 0 to 1, higher is better.
 
     Structural zeros, which are always exact, are left out.
@@ -24,7 +25,7 @@ class ExactCells:
     name: ClassVar[str] = "exact-cells"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The share of a release that is exact."""

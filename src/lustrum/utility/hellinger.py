@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class HellingerUtility:
+class HellingerUtility(UtilitySpec):
     """``1 - HD(F, G) / sqrt N`` over the inner cells; from 0 to 1, higher is better.
 
     >>> from lustrum.protect import RandomRounding
@@ -35,7 +36,7 @@ class HellingerUtility:
     name: ClassVar[str] = "hellinger"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The utility of a release in place of its table, cut at 0."""
@@ -43,13 +44,13 @@ class HellingerUtility:
 
 
 @dataclass(frozen=True)
-class HellingerDistance:
+class HellingerDistance(UtilitySpec):
     """``HD(F, G)`` of counts (equation 4); from 0 to ``sqrt((N + M) / 2)``, lower is better."""
 
     name: ClassVar[str] = "hellinger-distance"
     range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The distance between a table and its release."""
@@ -57,13 +58,13 @@ class HellingerDistance:
 
 
 @dataclass(frozen=True)
-class HellingerShares:
+class HellingerShares(UtilitySpec):
     """``HD(P, Q)`` of the cells' shares in their totals; from 0 to 1, lower is better."""
 
     name: ClassVar[str] = "hellinger-shares"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The distance between the shares of a table and those of its release."""

@@ -9,20 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["LargestDeviation", "largest_deviation"]
 
 
 @dataclass(frozen=True)
-class LargestDeviation:
+class LargestDeviation(UtilitySpec):
     """``max |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
 
     name: ClassVar[str] = "largest-deviation"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The largest deviation of a release from its table."""

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import margin_grid
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = [
@@ -30,13 +31,13 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class MarginsKept:
+class MarginsKept(UtilitySpec):
     """The share of one-way margins that are unchanged, over all axes; from 0 to 1, higher is better."""
 
     name: ClassVar[str] = "margins-kept"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The share of a table's margins that its release keeps."""
@@ -44,13 +45,13 @@ class MarginsKept:
 
 
 @dataclass(frozen=True)
-class LargestMarginError:
+class LargestMarginError(UtilitySpec):
     """The largest error of a one-way margin, in the table's unit; from 0 up, lower is better."""
 
     name: ClassVar[str] = "largest-margin-error"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The largest error among the margins of a release."""

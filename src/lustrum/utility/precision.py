@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["MeanSquaredPrecision", "mean_squared_precision"]
 
 
 @dataclass(frozen=True)
-class MeanSquaredPrecision:
+class MeanSquaredPrecision(UtilitySpec):
     """``1 / mean (F - G)**2`` over the inner cells; from 0 to infinity, which is exact; higher is better.
 
     Duncan, Fienberg, Krishnan, Padman and Roehrig (2001) take the error of one cell over a user's belief;
@@ -29,7 +30,7 @@ class MeanSquaredPrecision:
     name: ClassVar[str] = "mean-squared-precision"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "higher"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The precision of a release in place of its table."""

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.utility.compare import Better, as_pair, compare
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["RankCorrelation", "average_ranks", "rank_correlation"]
@@ -18,13 +19,13 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class RankCorrelation:
+class RankCorrelation(UtilitySpec):
     """Spearman's correlation over the inner cells; from -1 to 1, higher is better."""
 
     name: ClassVar[str] = "rank-correlation"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = NO_RULE
+    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
 
     def of(self, table: Table, release: Release) -> float:
         """The rank correlation between a table and its release."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.utility.blocks import inner_grid
-from lustrum.utility.compare import Better
+from lustrum.utility.compare import Better, UtilitySpec
 
 __all__ = ["SuppressedCells", "SuppressedValue"]
 
 
 @dataclass(frozen=True)
-class SuppressedCells:
+class SuppressedCells(UtilitySpec):
     """The number of inner cells that are not shown; from 0 up, lower is better.
 
     Nothing is imputed: suppressed cells are what is counted.
@@ -32,7 +32,7 @@ class SuppressedCells:
 
 
 @dataclass(frozen=True)
-class SuppressedValue:
+class SuppressedValue(UtilitySpec):
     """The true value in suppressed inner cells, in the table's unit; from 0 up, lower is better.
 
     Values are taken without their sign, so that gains and losses do not cancel. The figure is for

@@ -19,6 +19,7 @@ from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 
 __all__ = ["METHODS", "CellDistributions", "distribution"]
@@ -91,7 +92,7 @@ def distribution(
     target: Literal["uniform", "hypergeometric"] = "uniform",
     method: Literal["auto", "exact", "sample"] = "auto",
     *,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
     draws: int = 1000,
     chains: int = 4,
     burn: int | None = None,
@@ -132,7 +133,7 @@ def distribution(
     met: Chains | None = None
     if left:
         tables = None
-        met = sample_blocks(system, left, plan, np.random.default_rng(rng), start)
+        met = sample_blocks(system, left, plan, any_generator(rng), start)
         if met.tables.shape[1] < 4:
             raise InputError("The sampling was stopped before it had four draws to show.")
         cells = np.sort(np.concatenate([b.cells for b in left]))

@@ -16,6 +16,7 @@ from lustrum.audit.fibre.start import any_table, joined_table
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
 
@@ -93,7 +94,7 @@ def sample_fibre(
     given: Knowledge | Margins,
     *,
     target: str = "uniform",
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
     draws: int = 1000,
     chains: int = 4,
     burn: int | None = None,
@@ -115,7 +116,7 @@ def sample_fibre(
     """
     plan = Plan(target, draws, chains, burn, thin, workers, progress, stop)
     system = System.of(given, counted)
-    return sample_blocks(system, system.blocks, plan, np.random.default_rng(rng), start).tables
+    return sample_blocks(system, system.blocks, plan, any_generator(rng), start).tables
 
 
 def sample_blocks(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
@@ -22,7 +23,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
-from lustrum.protect.method import Stage, released
+from lustrum.protect.method import Stage, checked_input, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
 from lustrum.structure import UNBOUNDED, Structure
 
@@ -81,8 +82,9 @@ class ControlledAdjustment:
         if type(self.steps) is not int or self.steps < 1:
             raise InputError("'steps' of controlled adjustment must be a whole number above 0.")
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Adjust a table; chance comes from the generator, else from record keys, else from a fixed order."""
+        rng = checked_input(table, rng)
         assert not isinstance(self.rule, Mapping)
         found = self.rule.judge(table)
         relations = Structure.of_tables([table.axes]).relations.matrix

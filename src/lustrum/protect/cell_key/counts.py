@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Dataset, InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
@@ -34,7 +35,7 @@ from lustrum.protect.cell_key.layouts import (
 )
 from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.zeros import ZeroKeys
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.perturbation.design import Monotone, design
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import Published
@@ -124,8 +125,9 @@ class CellKey:
         """
         return replace(self, zero_keys=ZeroKeys(secret, dataset))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb a table of counts."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "The cell key method")
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         perturbed = self._perturbed(table, counts, zeros, rng)
@@ -165,8 +167,9 @@ class CellKey:
             notes=self._notes(zeros, keyed=rng is None),
         )
 
-    def perturbed(self, table: Table, rng: np.random.Generator | None = None) -> Ints:
+    def perturbed(self, table: Table, rng: Seed = None) -> Ints:
         """Every cell as its own key perturbs it, before totals are seen to."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "The cell key method")
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         return self._perturbed(table, counts, zeros, rng)

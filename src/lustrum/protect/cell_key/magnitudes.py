@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -31,7 +32,7 @@ from lustrum.protect.cell_key.noise import (
     flex,
     noise_table,
 )
-from lustrum.protect.method import Stage, released
+from lustrum.protect.method import Stage, checked_input, released
 from lustrum.sensitivity import PPercent
 
 __all__ = ["CellKeyMagnitude"]
@@ -132,8 +133,9 @@ class CellKeyMagnitude:
         product = Fraction(self.small) * (self.largest_change + Fraction(self.extra))
         return Fraction(int(product * _UNIT) + 1, _UNIT)
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb a table of magnitudes that comes with its largest contributions."""
+        rng = checked_input(table, rng)
         sizes = self._contributions(table)
         values = table.values
         x = np.abs(values)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["ORDERS", "RULES", "MarkovPerturbation", "perturb_boxes"]
@@ -72,8 +73,9 @@ class MarkovPerturbation:
             raise InputError(f"Markov perturbation needs one sweep or more, not {self.sweeps!r}.")
         object.__setattr__(self, "keep", kept_names(self.keep, "Markov perturbation"))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb the inner cells of a table of counts, and add its totals up."""
+        rng = checked_input(table, rng)
         whole_counts(table, "Markov perturbation")
         inner = InnerTable.of(table.axes, "Markov perturbation")
         cliques = inner.cliques(self.keep)

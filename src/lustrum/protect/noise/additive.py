@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, uniform_words
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.structure import UNBOUNDED
@@ -132,8 +133,9 @@ class AdditiveNoise:
         keyed = self.relative
         return Abilities(repeatable=True, keyed_per_cell=keyed, one_number=keyed)
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Add noise to a table of counts or magnitudes."""
+        rng = checked_input(table, rng)
         counts = table.kind == "count"
         if self.clamp and not counts:
             raise InputError("'clamp' of additive noise is for counts; a magnitude may be below 0.")

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, released, uniform_words
+from lustrum.protect.method import Stage, checked_input, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["MultiplicativeNoise", "balanced_directions", "shares_away"]
@@ -77,8 +78,9 @@ class MultiplicativeNoise:
             )
         object.__setattr__(self, "balance", tuple(self.balance))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Multiply the inner cells of a table of magnitudes, and add its totals up."""
+        rng = checked_input(table, rng)
         if table.kind != "magnitude":
             raise InputError("Multiplicative noise protects magnitudes; this table holds counts.")
         inner = InnerTable.of(table.axes, "Multiplicative noise")
@@ -92,8 +94,9 @@ class MultiplicativeNoise:
             made = self._by_holding(table, inner, values, rng)
         return self._released(table, inner.added_up(made))
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """Multiply a measure of all records, holding by holding."""
+        rng = required_generator(rng)
         if not self.measure:
             raise InputError("Multiplicative noise on records needs the name of a 'measure'.")
         described = records.dataset.measure(self.measure)

@@ -10,12 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.method import (
+    TABULAR,
+    Stage,
+    checked_input,
+    released,
+    uniform_words,
+    whole_counts,
+)
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.perturbation.invariant import (
@@ -147,8 +155,9 @@ class StochasticPerturbation:
             return self.base_channel
         return self._invariant(frequencies_of(self.base_channel, cells))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb a table of counts."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Stochastic perturbation")
         channel = self.channel_for(table)
         if rng is None and channel.matrix[0, 0] < 1:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.consistent import consistent_counts
 from lustrum.protect.privacy.mechanism import (
@@ -102,11 +103,12 @@ class DifferentialPrivacy:
     def apply(
         self,
         table: Table,
-        rng: np.random.Generator | None = None,
+        rng: Seed = None,
         *,
         budget: Budget | None = None,
     ) -> Release:
         """Add noise to a table of counts; a budget is charged before anything is drawn."""
+        rng = checked_input(table, rng)
         whole_counts(table, "Differential privacy")
         if rng is not None:
             raise InputError(

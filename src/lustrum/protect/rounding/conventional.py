@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.chance import Seed
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["ConventionalRounding", "NearestChannel", "round_to_nearest"]
@@ -78,8 +79,9 @@ class ConventionalRounding:
                 f"Conventional rounding needs a whole base of 2 or more, not {self.base!r}."
             )
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts; no chance is needed."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Conventional rounding")
         channel = NearestChannel(self.base)
         rounded = round_to_nearest(counts, self.base)

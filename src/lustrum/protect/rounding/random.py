@@ -14,9 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.chance import Seed
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.method import (
+    TABULAR,
+    Stage,
+    checked_input,
+    released,
+    uniform_words,
+    whole_counts,
+)
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
@@ -76,8 +84,9 @@ class RandomRounding:
         if type(self.base) is not int or self.base < 2:
             raise InputError(f"Random rounding needs a whole base of 2 or more, not {self.base!r}.")
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Random rounding")
         words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)

@@ -20,12 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.additive.apportion import systematic
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.method import (
+    TABULAR,
+    Stage,
+    checked_input,
+    released,
+    uniform_words,
+    whole_counts,
+)
 from lustrum.protect.rounding.random import RoundingChannel, round_randomly
 from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.protect.totals.summed import added_totals
@@ -80,8 +88,9 @@ class SemiControlledRounding:
             )
         object.__setattr__(self, "over", tuple(names))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Semi-controlled rounding")
         words = uniform_words(table, rng, f"{self.name} {self.base}")
         kept = self._kept(table)

@@ -14,9 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model.chance import Seed
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, uniform_words, whole_counts
+from lustrum.protect.method import (
+    TABULAR,
+    Stage,
+    checked_input,
+    released,
+    uniform_words,
+    whole_counts,
+)
 from lustrum.protect.rounding.random import round_randomly
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import added_totals
@@ -110,8 +118,9 @@ class SmallCountRounding:
         alone = self.totals == "own"
         return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round the small counts of a table and add the totals up."""
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Rounding of small counts")
         words = None
         if self.how == "random":

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, uniform_words, whole_counts
+from lustrum.protect.method import Stage, checked_input, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
@@ -52,8 +53,9 @@ class PoissonSampling:
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        rng = required_generator(rng)
         order = canonical_order(records)
         chance = self.probabilities(records)[order]
         drawn = rng.random(len(records)) < chance
@@ -69,8 +71,9 @@ class PoissonSampling:
             )
         return proportional_to_size(records.numbers[self.size], self.fraction * len(records))
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
+        rng = checked_input(table, rng)
         whole_counts(table, "Poisson sampling")
         if self.size is not None:
             raise InputError("Poisson sampling by size needs records; a table has no sizes.")

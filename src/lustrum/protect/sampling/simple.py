@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, whole_counts
+from lustrum.protect.method import Stage, checked_input, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
@@ -56,15 +57,17 @@ class SimpleSampling:
         """How many are drawn from so many."""
         return int(np.floor(self.fraction * population + 0.5))
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        rng = required_generator(rng)
         n = self.size(self._checked(len(records)))
         rows = canonical_order(records)[rng.choice(len(records), n, replace=False)]
         share = np.full(n, n / max(len(records), 1))
         return drawn_records(records, rows, share, self.weight)
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
+        rng = checked_input(table, rng)
         whole_counts(table, "Simple sampling")
         inner = InnerTable.of(table.axes, "Simple sampling")
         block = inner.counts(table)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -88,8 +89,9 @@ class StratifiedSampling:
         sizes = np.array([wanted.get(code, 0) for code in codes], dtype=np.int64)
         return np.minimum(sizes, populations)
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
+        rng = required_generator(rng)
         codes: tuple[str, ...] = ()
         if self.sizes:
             codes = records.dataset.variable(self.strata[0]).codes

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, released
+from lustrum.protect.method import Stage, checked_input, released
 from lustrum.protect.suppression.attackers import RuleOnUnions, holding_views, singleton_views
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
 from lustrum.protect.suppression.costs import CostWord, cell_costs
@@ -83,8 +84,9 @@ class Suppression:
         if self.work is not None and (isinstance(self.work, bool) or self.work < 0):
             raise InputError("'work' of suppression is a number of steps, 0 or more.")
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Suppress cells of a table; there is no chance in it."""
+        checked_input(table, rng)
         return self.release(table, self.pattern(table))
 
     def release(self, table: Table, pattern: Pattern) -> Release:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel, swapping_channel
 from lustrum.model.records import Records
 from lustrum.model.text import say
@@ -153,16 +154,18 @@ class RecordSwapping:
         shared = {f.name: getattr(self, f.name) for f in fields(SwapPlan) if hasattr(self, f.name)}
         return SwapPlan(**shared, area_rates=self.own_rates)
 
-    def apply_records(self, records: Records, rng: np.random.Generator) -> Records:
+    def apply_records(self, records: Records, rng: Seed) -> Records:
         """The records after swapping."""
+        rng = required_generator(rng)
         return self.swap(records, rng).records
 
-    def swap(self, records: Records, rng: np.random.Generator, keep: npt.ArrayLike = ()) -> Swapped:
+    def swap(self, records: Records, rng: Seed, keep: npt.ArrayLike = ()) -> Swapped:
         """The same with the agency's own report; households whose ids are in ``keep`` do not move.
 
         The result does not depend on the order of the records: chance goes by household ids or, for
         people, by record keys or record ids. People without either are taken as they lie.
         """
+        rng = required_generator(rng)
         return swap(self.plan, records, rng, np.asarray(keep, dtype=np.int64))
 
     def publish(self, table: Table) -> Release:

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
+from lustrum.model.chance import Seed
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.microdata import anything
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.stream import below
@@ -58,12 +59,13 @@ class TableSwapping:
             if type(value) is not int or value < 1:
                 raise InputError(f"Table swapping needs {what} of 1 or more, not {value!r}.")
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Swap within a table of counts; without a generator, the table's keys decide.
 
         The same records, classified alike, give the same numbers, however the table is turned. Totals
         follow the inner cells, so the numbers add up as they did.
         """
+        rng = checked_input(table, rng)
         counts = whole_counts(table, "Table swapping")
         inner = InnerTable.of(table.axes, "Table swapping", partial=True)
         chance = inner.generator(table, rng, f"{self.name} {self.order} {self.sweeps}")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, required_generator
 from lustrum.risk.counts import (
     Cells,
     CountsLike,
@@ -41,7 +42,7 @@ class KnownPopulation:
         """The model in a few words."""
         return "known population"
 
-    def draw(self, sample: CountsLike, N: int, rng: np.random.Generator, draws: int = 1000) -> Ints:
+    def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """The same table again and again; the generator is not used."""
         counts = self._cells(sample, N).counts
         return np.broadcast_to(counts, (check_draws(draws), *counts.shape))
@@ -95,12 +96,14 @@ class KnownProbabilities:
         """The model in a few words."""
         return "known probabilities"
 
-    def draw(self, sample: CountsLike, N: int, rng: np.random.Generator, draws: int = 1000) -> Ints:
+    def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """The sample plus ``Multinomial(N - n, p)``, many times."""
         cells = self._cells(sample, N)
         p = np.asarray(self.probabilities).ravel()
         flat = np.ascontiguousarray(cells.counts).ravel()
-        rows = draw_multinomials(flat, p, N - cells.total, check_draws(draws), rng)
+        rows = draw_multinomials(
+            flat, p, N - cells.total, check_draws(draws), required_generator(rng)
+        )
         return rows.reshape(-1, *cells.counts.shape)
 
     def expected(self, sample: CountsLike, N: int) -> Floats:
@@ -127,7 +130,7 @@ class KnownProbabilities:
 
 
 def simple_random_samples(
-    population: CountsLike, fraction: float, rng: np.random.Generator, samples: int = 1
+    population: CountsLike, fraction: float, rng: Seed, samples: int = 1
 ) -> Ints:
     """Simple random samples without replacement, along a first axis.
 
@@ -142,5 +145,7 @@ def simple_random_samples(
     size = round(fraction * cells.total)
     if size == 0:
         raise InputError("The sampling fraction leaves nobody in the sample; it must be larger.")
-    rows = rng.multivariate_hypergeometric(cells.counts.ravel(), size, size=check_draws(samples))
+    rows = required_generator(rng).multivariate_hypergeometric(
+        cells.counts.ravel(), size, size=check_draws(samples)
+    )
     return np.asarray(rows.reshape(-1, *cells.counts.shape))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from lustrum.loglinear import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.risk.counts import Cells, CountsLike, Floats, Ints, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_multinomials
@@ -97,13 +98,15 @@ class LogLinear:
         cells = self._cells(sample)
         return grown(cells, self._converged(cells).probabilities, check_size(cells, N))
 
-    def draw(self, sample: CountsLike, N: int, rng: np.random.Generator, draws: int = 1000) -> Ints:
+    def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """The sample plus ``Multinomial(N - n, p)``, many times."""
         cells = self._cells(sample)
         people = check_size(cells, N) - cells.total
         p = self._converged(cells).probabilities
         flat = np.ascontiguousarray(cells.counts).ravel()
-        rows = draw_multinomials(flat, p.ravel(), people, check_draws(draws), rng)
+        rows = draw_multinomials(
+            flat, p.ravel(), people, check_draws(draws), required_generator(rng)
+        )
         return rows.reshape(-1, *cells.counts.shape)
 
     def details(self, sample: CountsLike, N: int) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.model import InputError
+from lustrum.model.chance import Seed
 from lustrum.risk.counts import Cells, CountsLike, Floats, Ints
 
 __all__ = ["PopulationModel", "fitting_mask", "grown"]
@@ -21,7 +22,7 @@ class PopulationModel(Protocol):
         """The model in a few words, for tables of results."""
         ...
 
-    def draw(self, sample: CountsLike, N: int, rng: np.random.Generator, draws: int = 1000) -> Ints:
+    def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """Random populations of ``N`` people, along a first axis, in the sample's shape."""
         ...
 

@@ -31,6 +31,7 @@ from scipy.special import digamma
 
 from lustrum.loglinear import fit_generators
 from lustrum.model import InputError
+from lustrum.model.chance import Seed, required_generator
 from lustrum.risk.counts import Cells, CountsLike, Floats, Ints, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_urns
 from lustrum.risk.population.model import fitting_mask, grown
@@ -87,14 +88,14 @@ class PolyaUrn:
         """``f + (N - n) f / (n + theta)``, and likewise for the unseen: an urn is a martingale."""
         return grown(self._cells(sample), self.predictive(sample, N), N)
 
-    def draw(self, sample: CountsLike, N: int, rng: np.random.Generator, draws: int = 1000) -> Ints:
+    def draw(self, sample: CountsLike, N: int, rng: Seed, draws: int = 1000) -> Ints:
         """The urn after ``N - n`` draws, many times."""
         cells = self._cells(sample)
         people = check_size(cells, N) - cells.total
         theta = self._theta(cells, N)
         counts = np.ascontiguousarray(cells.counts).ravel()
         unseen = np.flatnonzero(cells.possible.ravel() & (counts == 0))
-        rows = draw_urns(counts, unseen, theta, people, check_draws(draws), rng)
+        rows = draw_urns(counts, unseen, theta, people, check_draws(draws), required_generator(rng))
         return rows.reshape(-1, *cells.counts.shape)
 
     def details(self, sample: CountsLike, N: int) -> Mapping[str, Any]:

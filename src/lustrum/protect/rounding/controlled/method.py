@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.chance import Seed, generator_of
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, released, whole_counts
+from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds, published_bounds
 from lustrum.protect.rounding.controlled.two_way import nearest_rounding
@@ -75,8 +76,9 @@ class ControlledRounding:
         if type(self.steps) is not int or self.steps < 0:
             raise InputError(f"'steps' must be a whole number of 0 or more, not {self.steps!r}.")
 
-    def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
+    def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round one table of counts."""
+        rng = checked_input(table, rng)
         inner = _checked(table)
         chance = inner.generator(table, rng, str(self.to_mapping()))
         network = None if self.small_only else _network(inner)
@@ -95,10 +97,9 @@ class ControlledRounding:
         channel = RoundingChannel(self.base) if self.unbiased else None
         return self._released(table, inner.added_up(cells), 0, channel)
 
-    def apply_all(
-        self, tables: Sequence[Table], rng: np.random.Generator | None = None
-    ) -> list[Release]:
+    def apply_all(self, tables: Sequence[Table], rng: Seed = None) -> list[Release]:
         """Round several tables over one population, so that shared cells agree and all relations hold."""
+        rng = generator_of(rng)
         if not tables:
             return []
         if self.unbiased:

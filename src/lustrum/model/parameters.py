@@ -1,0 +1,234 @@
+"""Parameters of methods, measures and rules: declared once, where the spec stores them.
+
+A declaration says what a parameter means and which values it may have. The check, the words of a policy file,
+the tables of the documentation and ``lustrum plugins`` follow from it.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Rounding:
+    ...     name = "rounding"
+    ...     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
+    ...     def __post_init__(self) -> None:
+    ...         check_parameters(self, "Rounding")
+    >>> words_of(Rounding(5), "method")
+    {'method': 'rounding', 'base': 5}
+    >>> Rounding(1)
+    Traceback (most recent call last):
+    ...
+    lustrum.model.errors.InputError: Rounding: 'base' must be a whole number of 2 or more, not 1.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from math import isfinite
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
+
+from lustrum.model.errors import InputError
+
+__all__ = ["Parameter", "Written", "check_parameters", "parameter", "parameters_of", "words_of"]
+
+_KEY = "lustrum parameter"
+
+
+@runtime_checkable
+class Written(Protocol):
+    """Anything that can be written down in the words of a policy file."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The words."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Declared:
+    text: str
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    secret: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a spec as its documentation shows it."""
+
+    name: str
+    kind: str
+    default: str
+    text: str
+
+
+def parameter(
+    default: Any,
+    text: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    secret: bool = False,
+) -> Any:
+    """A field of a spec with what it means and, for a number, its range.
+
+    A ``secret`` is no parameter of a policy: it is neither shown nor compared nor written down.
+    """
+    declared = _Declared(text, least, above, most, below, secret)
+    return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
+
+
+def check_parameters(spec: Any, what: str) -> None:
+    """Check every declared parameter of a spec; the first mistake is one sentence.
+
+    A policy file has lists where a frozen spec has tuples; they are made tuples here.
+    """
+    kind: type = type(spec)
+    for one, declared, hint in _declared(kind):
+        value = _tuples(getattr(spec, one.name))
+        object.__setattr__(spec, one.name, value)
+        if not _fits(value, hint) or not _inside(value, declared):
+            raise InputError(
+                f"{what}: {one.name!r} must be {_kind(hint, declared)}, not {value!r}."
+            )
+
+
+def words_of(spec: Any, group: str) -> dict[str, Any]:
+    """A spec in the words of a policy file: its name, and its parameters as far as they are set."""
+    words: dict[str, Any] = {group: spec.name}
+    for one in fields(spec):
+        value = getattr(spec, one.name)
+        if value is not None and not _is_secret(one):
+            words[one.name] = _plain(value)
+    return words
+
+
+def parameters_of(kind: type) -> tuple[Parameter, ...]:
+    """What the documentation says of the parameters of a spec, in their order."""
+    return tuple(
+        Parameter(one.name, _kind(hint, declared), _shown(one), declared.text)
+        for one, declared, hint in _declared(kind)
+        if not declared.secret
+    )
+
+
+@cache
+def _declared(kind: type) -> tuple[tuple[Field[Any], _Declared, Any], ...]:
+    own = [one for one in fields(kind) if _KEY in one.metadata]
+    hints = typing.get_type_hints(kind) if own else {}
+    return tuple((one, one.metadata[_KEY], hints[one.name]) for one in own)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _is_secret(one: Field[Any]) -> bool:
+    return _KEY in one.metadata and bool(one.metadata[_KEY].secret)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Written):
+        return value.to_mapping()
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _shown(one: Field[Any]) -> str:
+    if one.default is MISSING:
+        return "required"
+    value = one.default
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return any(value == part and type(value) is type(part) for part in parts)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(parts) == 2 and parts[1] is ...:
+            return all(_fits(part, parts[0]) for part in value)
+        return len(parts) == len(value) and all(map(_fits, value, parts))
+    if origin is not None:
+        return isinstance(value, origin)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def _inside(value: object, declared: _Declared) -> bool:
+    if isinstance(value, tuple):
+        return all(_inside(part, declared) for part in value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    return (
+        (declared.least is None or value >= declared.least)
+        and (declared.above is None or value > declared.above)
+        and (declared.most is None or value <= declared.most)
+        and (declared.below is None or value < declared.below)
+    )
+
+
+def _kind(hint: Any, declared: _Declared) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _listed(_kind(part, declared) for part in parts)
+    if hint is None or hint is type(None):
+        return "nothing"
+    if origin is Literal:
+        return _listed(repr(part) for part in parts)
+    if origin is tuple:
+        return "a list" if not parts else f"a list, each {_kind(parts[0], declared)}"
+    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    if hint in (int, float):
+        return plain[hint] + _range(declared)
+    if hint in plain:
+        return plain[hint]
+    name = getattr(origin or hint, "__name__", str(hint))
+    return f"a {name}"
+
+
+def _range(declared: _Declared) -> str:
+    least, above, most, below = declared.least, declared.above, declared.most, declared.below
+    if least is not None and most is not None:
+        return f" from {least:g} to {most:g}"
+    if least is not None and below is not None:
+        return f" from {least:g} to below {below:g}"
+    words = []
+    if least is not None:
+        words.append(f" of {least:g} or more")
+    if above is not None:
+        words.append(f" above {above:g}")
+    if most is not None:
+        words.append(f"{' and' if words else ' of'} {most:g} or less")
+    if below is not None:
+        words.append(f"{' and' if words else ''} below {below:g}")
+    return "".join(words)
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = dict.fromkeys(words)
+    return f"{', '.join(first)} or {last}" if first else last

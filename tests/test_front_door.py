@@ -1,0 +1,161 @@
+"""The library at a prompt: names that Tab completes, one way to call them, mistakes in one sentence."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lustrum as lu
+from lustrum.model import InputError, Table
+from lustrum.model.parameters import parameters_of
+from lustrum.model.plugins import load, names
+from lustrum.risk import RiskMeasure
+from lustrum.utility import UtilityMeasure
+
+ROOMS = {
+    "lustrum.methods": "protect",
+    "lustrum.rules": "sensitivity",
+    "lustrum.risks": "risk",
+    "lustrum.utilities": "utility",
+    "lustrum.formats": "formats",
+}
+# Parameters without a default, or that belong together.
+NEEDED: dict[str, dict[str, Any]] = {
+    "between-variance-change": {"area": "v1", "variable": "v2", "category": "1"},
+    "conditional-error": {"variable": "v1"},
+}
+
+
+@pytest.mark.parametrize(("group", "name"), [(g, n) for g in ROOMS for n in names(g)])
+def test_everything_registered_is_reached_from_its_room_and_completed_by_tab(
+    group: str, name: str
+) -> None:
+    kind = load(group, name)
+    if not kind.__module__.startswith("lustrum."):
+        pytest.skip("a third party's own")
+    room = getattr(lu, ROOMS[group])
+    assert kind.__name__ in room.__all__
+    assert kind.__name__ in dir(room)
+    assert getattr(room, kind.__name__) is kind
+
+
+def test_every_room_and_every_name_it_offers_is_there() -> None:
+    for name in lu.__all__:
+        assert name in dir(lu)
+    for name in ("audit", "formats", "protect", "risk", "sensitivity", "utility"):
+        room = getattr(lu, name)
+        assert room.__all__ == sorted(room.__all__, key=room.__all__.index)
+        for offered in room.__all__:
+            assert offered in dir(room)
+            assert getattr(room, offered) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Protect'"):
+        _ = lu.Protect  # type: ignore[attr-defined]
+
+
+def test_listing_the_methods_imports_none_of_them() -> None:
+    code = "import sys, lustrum; dir(lustrum.protect); print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# Measures
+
+
+@pytest.mark.parametrize("name", names("lustrum.risks"))
+def test_every_risk_measure_has_the_same_verbs(name: str) -> None:
+    measure = load("lustrum.risks", name)()
+    assert isinstance(measure, RiskMeasure)
+    table = Table.from_counts([[1, 0, 5], [7, 9, 2]])
+    assert measure.of(table) == measure.before(table)
+    release = lu.protect.RandomRounding().apply(table, rng=1)
+    if measure.measures_releases:
+        assert measure.of(table, release) == measure.after(table, release)
+        low, high = measure.range
+        assert low <= measure.after(table, release) <= high
+    else:
+        with pytest.raises(InputError, match=f"{name!r} is for unprotected tables only"):
+            measure.after(table, release)
+
+
+@pytest.mark.parametrize("name", names("lustrum.utilities"))
+def test_every_utility_measure_has_the_same_verbs(name: str) -> None:
+    measure = load("lustrum.utilities", name)(**NEEDED.get(name, {}))
+    assert isinstance(measure, UtilityMeasure)
+    table = Table.from_counts([[4, 6], [7, 9]])
+    release = lu.protect.RandomRounding().apply(table, rng=1)
+    low, high = measure.range
+    assert low <= measure.of(table, release) <= high
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [(g, n) for g in ("lustrum.risks", "lustrum.utilities") for n in names(g)],
+)
+def test_the_words_of_a_measure_make_it_again(group: str, name: str) -> None:
+    kind = load(group, name)
+    for more in ({}, {"impute": "zero"}):
+        if more and "impute" not in {p.name for p in parameters_of(kind)}:
+            continue
+        measure = kind(**NEEDED.get(name, {}), **more)
+        words = measure.to_mapping()
+        assert words.pop("measure") == name
+        assert kind(**words) == measure
+
+
+# Seeds and types
+
+
+TABULAR = [n for n in names("lustrum.methods") if "table" in load("lustrum.methods", n).stages]
+
+
+def example(name: str) -> tuple[Any, Table]:
+    """A method with all it needs, and a table for it."""
+    rng = np.random.default_rng(2)
+    keys = rng.integers(1, 2**63, (3, 4), dtype=np.uint64)
+    counts = Table.from_counts(rng.integers(3, 30, (3, 4)), keys=keys)
+    words: dict[str, Any] = {
+        "differential-privacy": {"epsilon": 1.0},
+        "multiplicative-noise": {"level": "cell"},
+        "table-swapping": {"order": 1},
+    }.get(name, {})
+    if name in ("multiplicative-noise", "cell-key-magnitude"):
+        from lustrum.model.table import Contributions
+
+        own = Contributions(counts.values[..., None] // 2, np.zeros((3, 4, 1), dtype=np.int64))
+        counts = Table(counts.axes, counts.values, "magnitude", keys=keys, contributions=own)
+    return load("lustrum.methods", name)(**words), counts
+
+
+@pytest.mark.parametrize("name", [n for n in TABULAR if n != "differential-privacy"])
+def test_a_whole_number_is_a_seed_for_every_method(name: str) -> None:
+    method, table = example(name)
+    seeded = method.apply(table, rng=5).published
+    assert np.array_equal(seeded, method.apply(table, np.random.default_rng(5)).published)
+    assert np.array_equal(seeded, method.apply(table, rng=np.int64(5)).published)
+
+
+@pytest.mark.parametrize("name", TABULAR)
+@pytest.mark.parametrize("wrong", ["1", 1.0, -1, True, np.random.RandomState(1)])
+def test_a_seed_of_the_wrong_type_is_one_sentence(name: str, wrong: Any) -> None:
+    method, table = example(name)
+    with pytest.raises(InputError, match="'rng' is a whole number from 0 up"):
+        method.apply(table, rng=wrong)
+
+
+@pytest.mark.parametrize("name", TABULAR)
+def test_anything_but_a_table_is_one_sentence(name: str) -> None:
+    method, table = example(name)
+    for wrong in (table.values, [[1, 2]], None):
+        with pytest.raises(InputError, match="protects a lustrum Table, not a"):
+            method.apply(wrong, rng=1)
+
+
+def test_no_door_swallows_arguments_that_it_does_not_know() -> None:
+    for door in (Table.from_frame, Table.from_counts):
+        kinds = {p.kind for p in inspect.signature(door).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds
