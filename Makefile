@@ -33,6 +33,7 @@ help: ## print this list
 	@echo "make serve    install what is needed and start the table builder with demonstration data"
 	@echo "              (options: HOST=127.0.0.1 PORT=8000 DATA=folder PYTHON=python3.12)"
 	@echo "make test     check style, types and imports, and run all tests"
+	@echo "make deep     run the tests that take minutes"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks"
 	@echo "make format   format the code and mend what can be mended"
@@ -56,6 +57,11 @@ test: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+# Proofs that take minutes: every byte of a dataset damaged, every call to the system failing, kills at every step.
+.PHONY: deep
+deep: install
+	$(BIN)/pytest -n 2 -m deep
 
 .PHONY: docs
 docs: install

@@ -1,12 +1,28 @@
-"""Files that are written as a whole or not at all, and are still there after a power cut."""
+"""Files that are written as a whole or not at all, and outages of the disk as one sentence."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["sync", "write_whole"]
+from lustrum.model import DatasetError
+
+__all__ = ["outages", "sync", "write_whole"]
+
+
+@contextmanager
+def outages(what: object) -> Iterator[None]:
+    """Turn any failure of the system under ``what`` into one sentence; nothing is answered meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename if error.filename is not None else what
+        raise DatasetError(
+            f"{place} cannot be reached: {error.strerror or type(error).__name__}."
+        ) from None
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -23,7 +39,8 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
 

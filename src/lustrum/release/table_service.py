@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lustrum._version import __version__
+from lustrum.durable import outages
 from lustrum.model import Dataset, DatasetError, Decision, LustrumError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
@@ -80,7 +81,8 @@ class TableService:
 
     def names(self) -> list[str]:
         """The datasets that have a policy and can be asked about."""
-        written = {path.stem for path in (self.root / "policies").glob("*.toml")}
+        with outages(self.root):
+            written = {path.stem for path in (self.root / "policies").glob("*.toml")}
         return [name for name in self._desk.names() if name in written] if written else []
 
     def datasets(self) -> list[Dataset]:
@@ -124,7 +126,9 @@ class TableService:
     def check_replacement(self, dataset: Dataset) -> None:
         """Refuse a new description of a dataset where the policy in force names what it does not have."""
         path = self.policy_path(dataset.name)
-        if path.is_file():
+        with outages(path):
+            there = path.is_file()
+        if there:
             check_names(read_policy(path), dataset, str(path))
 
     def forget_policies(self) -> None:

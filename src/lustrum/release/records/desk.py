@@ -80,6 +80,7 @@ class RecordsDesk:
                     raise PolicyError(
                         f"The policy of {name!r} cannot protect the input: {error}"
                     ) from None
+                engine.require_unchanged()  # what was made of damaged files is not kept
                 kept = self._sources[name] = (mark, made)
             return kept[1]
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.durable import sync, write_whole
+from lustrum.durable import outages, sync, write_whole
 from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
 from lustrum.tabulate.keys import Secret
@@ -51,9 +51,10 @@ class Store:
 
     def names(self) -> list[str]:
         """The datasets that are there."""
-        if not self.root.is_dir():
-            return []
-        return sorted(p.parent.name for p in self.root.glob(f"*/{_CURRENT}"))
+        with outages(self.root):
+            if not self.root.is_dir():
+                return []
+            return sorted(p.parent.name for p in self.root.glob(f"*/{_CURRENT}"))
 
     def version(self, name: str) -> str:
         """The version of a dataset that is in force."""
@@ -78,7 +79,8 @@ class Store:
         """The files of the version in force, not yet checked, for the secret that they were made with."""
         version = self.version(name)
         try:
-            files = VersionFiles(self.root / name / version)
+            with outages(self.root / name):
+                files = VersionFiles(self.root / name / version)
         except DatasetError:
             if self.version(name) == version:
                 raise
@@ -102,12 +104,14 @@ class Store:
 
     def secret_of(self, fingerprint: str) -> Secret:
         """The secret that a dataset was made with; refused where it is missing or another one."""
-        return secret_files.find(self.root, fingerprint)
+        with outages(self.root):
+            return secret_files.find(self.root, fingerprint)
 
     @property
     def secret(self) -> Secret:
         """The agency's secret for new records, made on first use and only where no dataset exists."""
-        return secret_files.for_writing(self.root, self._used())
+        with outages(self.root):
+            return secret_files.for_writing(self.root, self._used())
 
     def _used(self) -> list[str]:
         """The fingerprints of the secrets behind the datasets, as far as they can be read."""
@@ -123,7 +127,8 @@ class Store:
     def _for_writing(self, secret: Secret | None) -> Secret:
         if secret is None:
             return self.secret
-        secret_files.adopt(self.root, secret, self._used())
+        with outages(self.root):
+            secret_files.adopt(self.root, secret, self._used())
         return secret
 
     @contextlib.contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.durable import sync
+from lustrum.durable import outages, sync
 from lustrum.model import DatasetError
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret, SecretMissingError, record_keys
@@ -33,7 +33,7 @@ def rotate(store: Store, progress: Callable[[str], None] | None = None) -> list[
     The old secret is not needed: keys follow from the identities of records, which are kept with them.
     ``progress`` gets the name of each dataset before its turn.
     """
-    with store.exclusive():
+    with outages(store.root), store.exclusive():
         for name in store.names():  # a damaged dataset is found before anything is changed
             _checked(store, name).files.close()
         try:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lustrum.durable import outages
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
 from lustrum.tabulate.keys import KEY_VERSION, Secret, record_keys
@@ -28,7 +29,7 @@ __all__ = ["upgrade"]
 
 def upgrade(store: Store) -> list[str]:
     """Bring every dataset of the first format to the present one; gives their names."""
-    with store.exclusive():
+    with outages(store.root), store.exclusive():
         old = [name for name in store.names() if _is_first(store.root / name / store.version(name))]
         if not old:
             return []
@@ -42,7 +43,7 @@ def upgrade(store: Store) -> list[str]:
 def _is_first(folder: Path) -> bool:
     try:
         return bool(json.loads((folder / MANIFEST).read_bytes()).get("format") == 1)
-    except (OSError, ValueError, AttributeError):
+    except (FileNotFoundError, ValueError, AttributeError):
         return False  # damaged, which is for opening to say
 
 

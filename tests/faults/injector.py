@@ -1,0 +1,77 @@
+"""A fault injector: counts the calls that a piece of work makes to the system, and lets one of them fail.
+
+As SQLite tests itself: run the work once to learn how many calls it makes, then once for each call and each
+error, with that call failing; or stop the process with SIGKILL there instead.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import io
+import mmap
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["ERRORS", "Faults"]
+
+ERRORS = (errno.EIO, errno.ENOSPC, errno.EMFILE)
+_OF_OS = (
+    *("open", "write", "preadv", "fsync", "rename", "replace", "link", "unlink", "mkdir", "chmod"),
+    *("stat", "fstat", "listdir", "scandir"),
+)
+_SYSTEM: tuple[tuple[Any, str], ...] = (
+    *((os, name) for name in _OF_OS),
+    (io, "open"),
+    (builtins, "open"),
+    (fcntl, "flock"),
+    (mmap, "mmap"),
+)
+
+
+class Faults:
+    """Fails at the call of this number, from 1, with an error; or ends the process there."""
+
+    def __init__(
+        self, at: int = 0, error: int = errno.EIO, *, kill: bool = False, halves: bool = False
+    ) -> None:
+        self.at = at
+        self.error = error
+        self.kill = kill
+        self.halves = halves
+        """Whether a write that fails has written half of its bytes before."""
+        self.calls: list[str] = []
+
+    @property
+    def hit(self) -> bool:
+        """Whether the fault was put in."""
+        return 0 < self.at <= len(self.calls)
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(name)
+            if len(self.calls) == self.at:
+                if self.halves and name == "write":
+                    real(args[0], memoryview(args[1])[: len(args[1]) // 2])
+                if self.kill:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise OSError(self.error, os.strerror(self.error))
+            return real(*args, **kwargs)
+
+        return call
+
+    @contextmanager
+    def active(self) -> Iterator[Faults]:
+        """Count, and let the chosen call fail, while this is open."""
+        real = [(module, name, getattr(module, name)) for module, name in _SYSTEM]
+        try:
+            for module, name, function in real:
+                setattr(module, name, self._wrapped(name, function))
+            yield self
+        finally:
+            for module, name, function in real:
+                setattr(module, name, function)

@@ -1,0 +1,100 @@
+"""SIGKILL at every step: a process that forks once for each kill, and tells what it found afterwards.
+
+It does all work once itself first, so that no child has to import or compile anything. Run as a program it
+prints one line of JSON for each kind of work: calls to the system, kills, and wrong outcomes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from faults.injector import Faults
+from faults.world import WORK, Seen, Work, observe, verdict
+
+__all__ = ["calls_of", "in_child", "killed_at", "main"]
+
+Both = tuple[dict[str, Seen], dict[str, Seen]]
+"""What is seen before the work and after it."""
+
+
+def in_child(task: Callable[[], int]) -> int:
+    """Run a function in a child; gives its exit code, or minus the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(task())
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def calls_of(work: Work, first: Path, where: Path) -> int:
+    """How many calls to the system the work makes."""
+    root = shutil.copytree(first, where / "count")
+    with Faults().active() as faults:
+        work.run(root)
+    shutil.rmtree(root)
+    return len(faults.calls)
+
+
+def killed_at(work: Work, first: Path, where: Path, at: int, seen: Both) -> list[str]:
+    """Kill the work at a call, and say what is wrong afterwards, before and after a second attempt."""
+    root = shutil.copytree(first, where / "trial")
+
+    def dies() -> int:
+        with Faults(at, kill=True).active():
+            work.run(root)
+        return 0
+
+    code = in_child(dies)
+    wrong = [] if code in (-9, 0) else [f"exit code {code}"]
+
+    def looks() -> int:
+        found = verdict(work, root, *seen, code == 0)
+        work.run(root)  # no hand is needed: the same work again is done
+        found += verdict(work, root, *seen, True)
+        for line in found:
+            print(f"call {at}: {line}", file=sys.stderr)
+        return min(len(found), 98)
+
+    if in_child(looks) != 0:
+        wrong.append(f"call {at}: not the old state and not the new one")
+    shutil.rmtree(root)
+    return wrong
+
+
+def main(names: list[str], where: Path, kills: int) -> dict[str, dict[str, int]]:
+    """Kill each work at up to so many places, spread evenly; one line for each."""
+    out = {}
+    for name in names:
+        work, place = WORK[name], where / name
+        place.mkdir(parents=True)
+        first = work.start(place / "first")
+        work.run(shutil.copytree(first, place / "warm"))
+        good = shutil.copytree(first, place / "good")
+        work.run(good)
+        old = work.changes == "upgrade"
+        seen: Both = ({}, {}) if old else (observe(first), observe(good))
+        verdict(work, good, *seen, True)
+        total = calls_of(work, first, place)
+        steps = sorted({1 + i * total // kills for i in range(min(kills, total))})
+        steps = list(range(1, total + 1)) if kills >= total else steps
+        wrong: list[str] = []
+        for step in steps:
+            wrong += killed_at(work, first, place, step, seen)
+        out[name] = {"calls": total, "kills": len(steps), "wrong": len(wrong)}
+        print(json.dumps({"work": name, **out[name]}), flush=True)
+        for line in wrong[:5]:
+            print(line, file=sys.stderr)
+    return out
+
+
+if __name__ == "__main__":
+    results = main(sys.argv[3:] or list(WORK), Path(sys.argv[1]), int(sys.argv[2]))
+    sys.exit(any(result["wrong"] for result in results.values()))

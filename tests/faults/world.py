@@ -1,0 +1,195 @@
+"""A tiny agency: two datasets, their policies, the work done on them, and what is seen afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.durable import write_whole
+from lustrum.model import Axis, Dataset, LustrumError, TableQuery
+from lustrum.release import TableService
+from lustrum.release.records import local_service
+from lustrum.tabulate import FrameSource, Secret, Store, ingest
+from lustrum.tabulate.keys import record_keys
+from lustrum.tabulate.store.rotate import rotate
+from lustrum.tabulate.store.upgrade import upgrade
+
+__all__ = ["ASKED", "WORK", "Seen", "Work", "asked", "build", "observe", "verdict"]
+
+OLD, NEW = 120, 150
+SECRET = Secret(bytes(range(1, 33)))
+POLICY = """dataset = "{name}"
+[rules]
+min_population = 10
+disallowed = [["area", "trade"]]
+[risk]
+limit = 1.0
+[protect]
+method = "random-rounding"
+base = {base}
+end = true
+"""
+Seen = tuple[str, object]
+
+
+def _described(name: str) -> Dataset:
+    return Dataset.from_mapping(
+        {
+            "dataset": {"name": name, "record_id": "id"},
+            "variables": [
+                {"name": "area", "codes": ["N", "S", "W"]},
+                {"name": "size", "codes": ["1", "2"]},
+                {"name": "trade", "codes": ["a", "b"]},
+            ],
+        }
+    )
+
+
+def people(count: int, seed: int) -> pa.Table:
+    """Some records."""
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id": np.arange(count) * 3 + seed,
+            "area": np.array(["N", "S", "W"])[rng.integers(0, 3, count)],
+            "size": rng.integers(1, 3, count).astype(str),
+            "trade": np.array(["a", "b"])[rng.integers(0, 2, count)],
+        }
+    )
+
+
+def build(root: Path) -> Path:
+    """The folder before any work."""
+    for seed, name in enumerate(("shops", "town")):
+        ingest(FrameSource(people(OLD, seed)), _described(name), Store(root), secret=SECRET)
+    (root / "policies").mkdir()
+    for name in ("shops", "town"):
+        write_whole(root / "policies" / f"{name}.toml", POLICY.format(name=name, base=3).encode())
+    return root
+
+
+ASKED = {
+    name: TableQuery(name, (Axis("area", total=True), Axis("size", total=True)))
+    for name in ("shops", "town")
+}
+FORBIDDEN = TableQuery("town", (Axis("area"), Axis("trade")))
+
+
+def asked(root: Path, name: str, service: TableService | None = None) -> Seen:
+    """What a reader sees of a dataset: its protected table, or that it is unavailable and why."""
+    try:
+        service = service or local_service(root, workers=1)
+        decision = service.answer(ASKED[name])
+    except LustrumError as error:
+        return "unavailable", str(error)
+    if decision.release is None:
+        return "refused", tuple(reason.rule for reason in decision.reasons)
+    return "answered", decision.release.published.tobytes()
+
+
+def observe(root: Path) -> dict[str, Seen]:
+    """What readers see of all datasets, and whether the forbidden table stays forbidden."""
+    seen: dict[str, Seen] = {name: asked(root, name) for name in ASKED}
+    try:
+        decision = local_service(root, workers=1).answer(FORBIDDEN)
+        seen["forbidden"] = ("refused" if decision.release is None else "answered", "")
+    except LustrumError:
+        seen["forbidden"] = ("refused", "")
+    return seen
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something done to the folder, and the folder that it starts from."""
+
+    run: Callable[[Path], object]
+    changes: str = ""
+    """The dataset whose table is another one afterwards; 'all' where every table may be."""
+    start: Callable[[Path], Path] = build
+
+
+def _ingest(root: Path) -> None:
+    ingest(FrameSource(people(NEW, 9)), _described("town"), Store(root))
+
+
+def _policy(root: Path) -> None:
+    path = root / "policies" / "town.toml"
+    try:
+        write_whole(path, POLICY.format(name="town", base=5).encode())
+    except OSError as error:
+        raise LustrumError(f"{path} could not be written: {error.strerror}.") from None
+
+
+def _first_version(root: Path) -> Path:
+    shutil.copytree(Path(__file__).parents[1] / "tabulate" / "first_version", root)
+    (root / "secret.txt").rename(root / "record-keys.secret").chmod(0o600)
+    for path in (root / "policies").iterdir():
+        path.write_text(path.read_text() + "\nend = true\n")
+    return root
+
+
+def _answer(root: Path) -> bytes:
+    decision = local_service(root, workers=1).answer(ASKED["town"])
+    assert decision.release is not None
+    return decision.release.published.tobytes()
+
+
+WORK = {
+    "answer": Work(_answer),
+    "ingest": Work(_ingest, "town"),
+    "policy": Work(_policy, "town"),
+    "rotate": Work(lambda root: rotate(Store(root)), "all"),
+    "upgrade": Work(lambda root: upgrade(Store(root)), "upgrade", _first_version),
+}
+
+
+def rotated_right(root: Path, name: str) -> bool:
+    """Whether the keys of a dataset are those of one secret that the folder holds, and no mixture."""
+    store = Store(root)
+    engine = store.open(name)
+    secret = store.secret_of(engine.secret)
+    for chunk in engine.chunks:
+        wanted = record_keys(secret, name, chunk.ids["id"].astype(np.uint64))
+        if chunk.keys is None or not np.array_equal(chunk.keys, wanted):
+            return False
+    return True
+
+
+def verdict(
+    work: Work, root: Path, before: dict[str, Seen], after: dict[str, Seen], done: bool
+) -> list[str]:
+    """What is wrong after a fault: nothing, if every reader sees the old table or the new one."""
+    if work.changes == "upgrade":
+        return _upgrade_verdict(root, done)
+    seen = observe(root)
+    wrong = []
+    if seen["forbidden"][0] != "refused":
+        wrong.append("looser: the forbidden table was answered")
+    for name in ASKED:
+        if work.changes == "all":
+            if seen[name][0] != "answered" or not rotated_right(root, name):
+                wrong.append(f"lost: {name} is {seen[name]}")
+            continue
+        good = [after[name]] if done else [before[name], after[name]]
+        if seen[name] not in good:
+            kind = "wrong" if seen[name][0] == "answered" else "lost"
+            wrong.append(f"{kind}: {name} is {seen[name]}")
+    return wrong
+
+
+def _upgrade_verdict(root: Path, done: bool) -> list[str]:
+    store, wrong = Store(root), []
+    for name in store.names():
+        try:
+            store.open(name)
+        except LustrumError as error:
+            if done or "run 'lustrum upgrade'" not in str(error):
+                wrong.append(f"lost: {name}: {error}")
+    if len(store.names()) != 2:
+        wrong.append("lost: a dataset is gone")
+    return wrong
