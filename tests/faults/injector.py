@@ -21,7 +21,19 @@ __all__ = ["ERRORS", "Faults"]
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EMFILE)
 _OF_OS = (
-    *("open", "write", "preadv", "fsync", "rename", "replace", "link", "unlink", "mkdir", "chmod"),
+    *(
+        "open",
+        "write",
+        "preadv",
+        "pread",
+        "fsync",
+        "rename",
+        "replace",
+        "link",
+        "unlink",
+        "mkdir",
+        "chmod",
+    ),
     *("stat", "fstat", "listdir", "scandir"),
 )
 _SYSTEM: tuple[tuple[Any, str], ...] = (

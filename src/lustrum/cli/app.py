@@ -543,6 +543,37 @@ def secret_rotate(
 
 
 @app.command()
+def doctor(data: Data = HERE) -> None:
+    """Check a data folder and say what to do. Exit code 3: something stops answers."""
+    from lustrum.cli.upkeep import show_health
+
+    if not show_health(data, Console()):
+        raise typer.Exit(3)
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(help="A new folder for the backup.")],
+    data: Data = HERE,
+) -> None:
+    """Copy a data folder, checked byte by byte, while it is served."""
+    from lustrum.cli.upkeep import back_up_folder
+
+    back_up_folder(data, target, Console())
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="The folder of the backup.")],
+    data: Data = HERE,
+) -> None:
+    """Put a backup into an empty folder, whole or not at all."""
+    from lustrum.cli.upkeep import restore_folder
+
+    restore_folder(source, data, Console())
+
+
+@app.command()
 def upgrade(data: Data = HERE) -> None:
     """Bring datasets written by an earlier version of Lustrum to the present format."""
     from lustrum.cli.upkeep import upgrade_folder

@@ -1,4 +1,4 @@
-"""Care for a data folder: a new secret, an upgrade."""
+"""Care for a data folder: health, backups, a new secret, an upgrade."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from rich.text import Text
 
 from lustrum.model import InputError, LustrumError
 from lustrum.release.records import local_service
+from lustrum.release.records.doctor import examine
 from lustrum.tabulate import Store
+from lustrum.tabulate.store.backup import back_up, restore
 from lustrum.tabulate.store.rotate import rotate
 from lustrum.tabulate.store.secret_files import NEXT
 from lustrum.tabulate.store.upgrade import upgrade
 
-__all__ = ["rotate_secret", "upgrade_folder"]
+__all__ = [
+    "back_up_folder",
+    "restore_folder",
+    "rotate_secret",
+    "show_health",
+    "upgrade_folder",
+]
 
 RISKS = (
     "A new secret gives every record a new key, so every table is perturbed a second time. Readers who kept "
@@ -52,3 +60,33 @@ def upgrade_folder(data: Path, console: Console) -> None:
             console.print(Text(f"Note well: {error}", style="yellow"))
     if not done:
         console.print(Text("All datasets are of the present format."))
+
+
+def show_health(data: Path, console: Console) -> bool:
+    """Say what was looked at and what to do; gives whether nothing stops answers."""
+    styles = {"good": "green", "note": "yellow", "bad": "bold red"}
+    found = list(examine(data))
+    for finding in found:
+        line = Text(f"{finding.grade:>4}", style=styles[finding.grade])
+        console.print(line.append(f"  {finding.about}: {finding.sentence}", style="default"))
+    bad = sum(finding.grade == "bad" for finding in found)
+    notes = sum(finding.grade == "note" for finding in found)
+    console.print(Text(f"{bad} faults that stop answers, {notes} notes."))
+    return bad == 0
+
+
+def back_up_folder(data: Path, target: Path, console: Console) -> None:
+    """Back up, and say what to do with the backup."""
+    files = back_up(data, target, lambda name: console.print(Text(f"  {name} ...")))
+    console.print(
+        Text(
+            f"{files} files are in {target}, the secret among them: keep it as closed as {data} itself, on "
+            "another machine, and try 'lustrum restore' into a new folder from time to time."
+        )
+    )
+
+
+def restore_folder(source: Path, data: Path, console: Console) -> None:
+    """Restore, and say so."""
+    files = restore(source, data)
+    console.print(Text(f"{files} files were restored to {data}; 'lustrum doctor' looks at them."))

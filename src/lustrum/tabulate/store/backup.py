@@ -1,0 +1,171 @@
+"""Backups: a data folder copied whole while it is served, and put back only if every byte is right.
+
+::
+
+    <backup>/backup.json     what there is, with the digest of each file
+    <backup>/...             the folder as it was: secret, datasets in force, policies
+
+The manifest is written last: a backup without it was not finished, and is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from lustrum.durable import outages, sync, write_whole
+from lustrum.model import DatasetError, InputError
+from lustrum.tabulate.store.folder import Store
+from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, read_manifest
+from lustrum.tabulate.store.secret_files import NEXT, SECRET
+
+__all__ = ["BACKUP", "back_up", "check_backup", "restore"]
+
+BACKUP = "backup.json"
+FORMAT = 1
+_BLOCK = 1 << 20
+Told = Callable[[str], None]
+
+
+def back_up(root: Path, target: Path, told: Told | None = None) -> int:
+    """Copy all that a folder needs to answer, checked while it is copied; gives the number of files.
+
+    Datasets may be served and replaced meanwhile: each is copied in the version in force when its turn came.
+    Tables made in the background are not part of a backup; they can be made again.
+    """
+    store = Store(root)
+    if not store.names():
+        raise InputError(f"There is no dataset in {root} to back up.")
+    with outages(target):
+        if target.exists() and any(target.iterdir()):
+            raise InputError(f"{target} is not empty; name a new folder for each backup.")
+        target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target.chmod(0o700)
+        with store.shared():  # a rotation of the secret would change all datasets at once
+            if (root / NEXT).exists():
+                raise DatasetError(
+                    f"A rotation of the secret in {root} is not finished; run 'lustrum secret rotate' first."
+                )
+            digests = dict(_copied(store, target, told or (lambda _: None)))
+        manifest = {"format": FORMAT, "files": digests}
+        write_whole(target / BACKUP, json.dumps(manifest, indent=1).encode(), 0o600)
+    return len(digests)
+
+
+def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]:
+    for name in store.names():
+        told(name)
+        files = store.look(name)
+        try:
+            files.check()
+            folder = Path(name) / files.version
+            (target / folder).mkdir(parents=True, mode=0o700)
+            # From the open files: the folder may be replaced and removed meanwhile.
+            for file, handle in zip((RECORDS, KEYS), files.handles, strict=True):
+                yield _write(target, folder / file, _blocks(handle))
+            files.require_unchanged()
+            raw = files.manifest.to_bytes()
+            yield _write(target, folder / MANIFEST, [raw])
+            read_manifest(target / folder)
+            yield _write(target, Path(name) / "current", [f"{files.version}\n".encode()])
+        finally:
+            files.close()
+    for path in sorted((store.root / "policies").glob("*.toml")):
+        told(str(path.relative_to(store.root)))
+        yield _write(target, path.relative_to(store.root), [path.read_bytes()])
+    yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
+
+
+def _blocks(handle: int) -> Iterator[bytes]:
+    place = 0
+    while block := os.pread(handle, _BLOCK, place):
+        yield block
+        place += len(block)
+
+
+def _write(target: Path, place: Path, blocks: Iterable[bytes]) -> tuple[str, str]:
+    path, digest = target / place, hashlib.sha256()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        for block in blocks:
+            digest.update(block)
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+    sync(path.parent)
+    return place.as_posix(), digest.hexdigest()
+
+
+def check_backup(backup: Path) -> dict[str, str]:
+    """Compare every file of a backup with its digest; gives the files."""
+    broken = f"{backup} is not a whole backup"
+    with outages(backup):
+        try:
+            words = json.loads((backup / BACKUP).read_bytes())
+            files: dict[str, str] = dict(words["files"])
+            written = words["format"]
+        except FileNotFoundError:
+            raise InputError(
+                f"{broken}: {BACKUP} is missing, so it was not finished; use another."
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{broken}: {BACKUP} is damaged; use another.") from None
+        if written != FORMAT:
+            raise InputError(f"{backup} was written by another version of Lustrum.")
+        for name, wanted in files.items():
+            place = Path(name)
+            if place.is_absolute() or ".." in place.parts:
+                raise InputError(f"{broken}: it names a file outside of itself.")
+            found = hashlib.sha256()
+            try:
+                with (backup / place).open("rb") as file:
+                    for block in _blocks(file.fileno()):
+                        found.update(block)
+            except FileNotFoundError:
+                raise InputError(f"{broken}: {name} is missing; use another.") from None
+            if found.hexdigest() != wanted:
+                raise InputError(f"{broken}: {name} is damaged; use another.")
+    return files
+
+
+def restore(backup: Path, root: Path) -> int:
+    """Put a backup into an empty or new folder, whole or not at all; gives the number of files.
+
+    A folder that holds something is never written to: move it away first. So nothing can be lost by a
+    restore, and two secrets never meet.
+    """
+    files = check_backup(backup)
+    with outages(root):
+        if root.exists() and any(root.iterdir()):
+            raise InputError(
+                f"{root} is not empty; move it away, or restore into a new folder with --data."
+            )
+        draft = root.with_name(f".{root.name}.restoring")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True, mode=0o700)
+        try:
+            for name, wanted in files.items():
+                with (backup / name).open("rb") as file:
+                    _, found = _write(draft, Path(name), _blocks(file.fileno()))
+                if found != wanted:
+                    raise InputError(f"{backup} changed while it was restored; use another.")
+            store = Store(draft)
+            for name in store.names():
+                files_of = store.look(name)
+                try:
+                    files_of.check()
+                finally:
+                    files_of.close()
+            if root.exists():
+                root.rmdir()
+            draft.rename(root)
+            sync(root.parent)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+    return len(files)
