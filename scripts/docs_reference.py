@@ -26,6 +26,7 @@ ROOMS = (
     "formats",
     "release",
     "server",
+    "agency",
     "cli",
     "demo",
 )

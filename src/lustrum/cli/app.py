@@ -460,6 +460,86 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command("map")
+def map_(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="True tables (CSV or Parquet), or saved questions (JSON)."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A method, with values to try, as 'random-rounding:base=3,5'; by default a set that fits."
+        ),
+    ] = None,
+    risk: Annotated[
+        list[str] | None, typer.Option(help="A risk measure; the first is on the map.")
+    ] = None,
+    utility: Annotated[
+        list[str] | None, typer.Option(help="A utility measure; the first is on the map.")
+    ] = None,
+    attacker: Annotated[
+        list[str] | None, typer.Option(help="Against whom cells are judged: outsider, insider.")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option(help="Largest risk allowed; the best method under it is chosen.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws of each random method.", min=1)] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.", min=0)] = 0,
+    no_totals: Annotated[
+        list[str] | None,
+        typer.Option(help="A dimension that has no total; '' for all dimensions."),
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw the map: .png, .svg, .html or .json.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report for a board: .html or .pdf.")
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="Write the points as CSV.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep measured draws here, to go on after a stop.")
+    ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Open a page for maps, on this machine only.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of the page.", min=0, max=65535)] = 8001,
+    policy: Annotated[Path, typer.Option(help="Where the page writes the chosen method.")] = Path(
+        "policy-from-map.toml"
+    ),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of datasets, for saved questions.")
+    ] = None,
+) -> None:
+    """Compare methods on one map of risk against utility. Exit code 3: none is under the limit.
+
+    The figures are made from true counts: they are for the agency, not for publication.
+    """
+    from lustrum.cli.maps import draw_map, open_page
+
+    if page:
+        open_page(files or [], data, policy, port, no_totals or [], Console())
+        return
+    chosen = draw_map(
+        files or [],
+        Console(),
+        methods=method or [],
+        measures=[*(risk or []), *(utility or [])],
+        attackers=attacker or [],
+        limit=limit,
+        draws=draws,
+        seed=seed,
+        no_totals=no_totals or [],
+        chart=chart,
+        report=report,
+        table=table,
+        cache=cache,
+        data=data,
+    )
+    if not chosen:
+        raise typer.Exit(3)
+
+
 @app.command()
 def study(
     name: Annotated[

@@ -29,6 +29,7 @@ __all__ = [
     "risk_table_chart",
     "save_chart",
     "series_chart",
+    "svg_of",
     "tables_chart",
 ]
 
@@ -235,6 +236,14 @@ def distribution_chart(
     return made
 
 
+def svg_of(chart: Chart) -> str:
+    """A chart as SVG, drawn without a browser."""
+    import vl_convert
+
+    svg: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return svg
+
+
 def save_chart(chart: Chart, path: Path | str, scale: float = 2.0) -> Path:
     """Write a chart as .png, .svg, .html (with all scripts inside, no other host is asked) or .json."""
     import vl_convert
@@ -245,7 +254,7 @@ def save_chart(chart: Chart, path: Path | str, scale: float = 2.0) -> Path:
     if kind == ".png":
         target.write_bytes(vl_convert.vegalite_to_png(spec, scale=scale))
     elif kind == ".svg":
-        target.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        target.write_text(svg_of(chart), encoding="utf-8")
     elif kind == ".html":
         target.write_text(vl_convert.vegalite_to_html(spec, bundle=True), encoding="utf-8")
     elif kind == ".json":
@@ -291,9 +300,10 @@ def _layers(
                 for i, (u, r) in enumerate(closed)
             ]
     if ends is None:
+        drawn = [*rows, *outlines]
         ends = (
-            _domain([r["utility"] for r in rows]),
-            _domain([0.0, *(r["risk"] for r in rows), *([] if limit is None else [limit])]),
+            _domain([r["utility"] for r in drawn]),
+            _domain([0.0, *(r["risk"] for r in drawn), *([] if limit is None else [limit])]),
         )
     _name_points(rows, ends, size)
     families = list(dict.fromkeys(r["method"] for r in rows if r["state"] != "corner"))
@@ -317,7 +327,7 @@ def _layers(
         )  # fmt: skip
     layers.append(
         base.transform_filter("datum.state == 'frontier'")
-        .mark_line(color="#555555", strokeDash=[4, 3], interpolate="step-after", strokeWidth=1)
+        .mark_line(color="#555555", strokeDash=[4, 3], interpolate="step-before", strokeWidth=1)
         .encode(order=alt.Order("risk:Q"))
     )
     layers.append(
@@ -339,12 +349,13 @@ def _layers(
                 y="limit:Q", text="words:N"
             )
         )
-    if any(r["name"] for r in rows):
-        layers.append(
-            base.transform_filter("datum.name != ''")
-            .mark_text(align="right", dx=-8, dy=-5, fontSize=10, color="#222222")
-            .encode(text="name:N")
-        )
+    for side, dx in (("right", -8), ("left", 8)):
+        if any(r["name"] and r["side"] == side for r in rows):
+            layers.append(
+                base.transform_filter(f"datum.name != '' && datum.side == '{side}'")
+                .mark_text(align=side, dx=dx, dy=-5, fontSize=10, color="#222222")
+                .encode(text="name:N")
+            )
     return alt.layer(*layers).properties(width=size[0], height=size[1])
 
 
@@ -360,15 +371,19 @@ def _name_points(
         y = (top - row["risk"]) / (top - bottom) * size[1]
         places[id(row)] = x, y
         taken.append((x - 6, y - 6, x + 6, y + 6))
-        row["name"] = ""
+        row["name"], row["side"] = "", "right"
     for row in sorted(rows, key=lambda r: (r["state"] != "corner", r["risk"])):
         if not row["wanted"]:
             continue
         x, y = places[id(row)]
-        box = x - 8 - _CHARACTER * len(row["label"]), y - 12, x - 8, y + 2
-        if box[0] >= 0 and not any(_overlap(box, other) for other in taken):
-            row["name"] = row["label"]
-            taken.append(box)
+        wide = _CHARACTER * len(row["label"])
+        for side, first in (("right", x - 8 - wide), ("left", x + 8)):
+            box = first, y - 12, first + wide, y + 2
+            inside = box[0] >= 0 and box[2] <= size[0]
+            if inside and not any(_overlap(box, other) for other in taken):
+                row["name"], row["side"] = row["label"], side
+                taken.append(box)
+                break
 
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:

@@ -60,6 +60,8 @@ def grid(method: str, **parameters: Any) -> list[Any]:
 def default_methods(table: Table) -> list[Any]:
     """A set of methods that fits the kind of a table, each with a few parameters.
 
+    The method ``none`` is not among them, so that no choice from this set leaves a table unprotected.
+
     >>> len({spec.name for spec in default_methods(Table.from_counts([[1, 2], [3, 4]]))}) >= 7
     True
     """
@@ -72,7 +74,6 @@ def default_methods(table: Table) -> list[Any]:
         )
     else:
         wanted = (
-            ("none", {}),
             ("random-rounding", {"base": [3, 5, 10]}),
             ("conventional-rounding", {"base": [3, 5, 10]}),
             ("controlled-rounding", {"base": [3, 5, 10]}),

@@ -1,0 +1,138 @@
+"""Why a point scored as it did: terms of the risk, the cells that are known best, and the protected table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.model import InputError, Release, Table
+from lustrum.risk.cell_certainty import CellCertainty
+from lustrum.risk.table_entropy import EntropyRisk
+from lustrum.rumap import Point, RUMap
+
+__all__ = ["Detail", "detail_of"]
+
+_ROWS = 200
+_WORST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Detail:
+    """What the page of a point shows."""
+
+    point: Point
+    table: str
+    beaten_by: Point | None
+    figures: tuple[tuple[str, float, float], ...]
+    terms: tuple[tuple[str, float, float], ...]
+    certain: tuple[dict[str, Any], ...]
+    judged: int
+    disclosed: int
+    head: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+    left_out: int
+    notes: tuple[str, ...]
+    changed: int
+    hidden: int
+    cells: int
+
+
+def detail_of(found: RUMap, label: str, table: str) -> Detail:
+    """The point of a method on a table, with its first draw."""
+    points = found.of(table)
+    place = next(i for i, p in enumerate(points) if p.label == label)
+    by = found.dominators(table)[place]
+    true = found.sweep.cases.tables[table]
+    release = found.release(label, table)
+    certain, judged, disclosed = _certain(true, release)
+    rows = _rows(true, release)
+    original = next(p for p in points if p.family == "original data")
+    inner = true.inner
+    return Detail(
+        point=points[place],
+        table=table,
+        beaten_by=points[by] if by >= 0 else None,
+        figures=tuple(
+            (name, original.figures[name], value) for name, value in points[place].figures.items()
+        ),
+        terms=_terms(found, true, release),
+        certain=certain,
+        judged=judged,
+        disclosed=disclosed,
+        head=tuple(axis.label for axis in true.axes),
+        rows=tuple(rows[:_ROWS]),
+        left_out=max(0, len(rows) - _ROWS),
+        notes=release.notes,
+        changed=int((release.shown & (release.published != true.values))[inner].sum()),
+        hidden=int((~release.shown)[inner].sum()),
+        cells=int(inner.sum()),
+    )
+
+
+def _terms(found: RUMap, table: Table, release: Release) -> tuple[tuple[str, float, float], ...]:
+    measure = next((m for _, m in found.measures.risks if isinstance(m, EntropyRisk)), None)
+    if measure is None:
+        return ()
+    try:
+        before, after = measure.terms_before(table), measure.terms_after(table, release)
+    except InputError:
+        return ()
+    names = ("empty cells", "small counts", "large counts", "number of people")
+    return tuple(zip(names, before.as_tuple(), after.as_tuple(), strict=True))
+
+
+def _certain(table: Table, release: Release) -> tuple[tuple[dict[str, Any], ...], int, int]:
+    if table.kind != "count" or table.decimals:
+        return (), 0, 0
+    found = CellCertainty().cells(table, release)
+    order = np.argsort(-found.certainty, kind="stable")[:_WORST]
+    rows = []
+    for place in order.tolist():
+        position = np.unravel_index(int(found.cells[place]), table.shape)
+        rows.append(
+            {
+                "cell": _name(table, position),
+                "true": int(table.values[position]),
+                "published": _shown(release, position),
+                "low": _end(found.low[place]),
+                "high": _end(found.high[place]),
+                "certainty": float(found.certainty[place]),
+            }
+        )
+    return tuple(rows), int(found.cells.size), found.disclosed
+
+
+def _rows(table: Table, release: Release) -> list[dict[str, Any]]:
+    return [
+        {
+            "codes": [a.labels[i] for a, i in zip(table.axes, position, strict=True)],
+            "true": _scaled(int(table.values[position]), table.decimals),
+            "published": _shown(release, position),
+            "total": not bool(table.inner[position]),
+            "changed": not release.shown[position]
+            or release.published[position] != table.values[position],
+        }
+        for position in np.ndindex(*table.shape)
+    ]
+
+
+def _name(table: Table, position: tuple[Any, ...]) -> str:
+    return ", ".join(
+        f"{axis.label} {axis.labels[int(i)]}" for axis, i in zip(table.axes, position, strict=True)
+    )
+
+
+def _shown(release: Release, position: tuple[Any, ...]) -> str:
+    if not release.shown[position]:
+        return "hidden"
+    return _scaled(int(release.published[position]), release.decimals)
+
+
+def _scaled(value: int, decimals: int) -> str:
+    return f"{value:,}" if not decimals else f"{value / 10**decimals:,.{decimals}f}"
+
+
+def _end(value: float) -> str:
+    return f"{value:,.0f}" if np.isfinite(value) else "no bound"

@@ -1,0 +1,122 @@
+"""What keeps the agency's page on this machine: where it listens, and whom it answers."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lustrum.model import InputError
+
+__all__ = ["HEADERS", "LocalOnly", "listen"]
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Sent with every response: nothing is kept, framed or loaded from elsewhere."""
+
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on a loopback address; any other address is refused before and after binding."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise InputError(
+            f"The page listens on a loopback address such as 127.0.0.1, not {host!r}."
+        ) from None
+    if not address.is_loopback:
+        raise InputError(
+            f"The page shows true counts and listens on this machine only; {host} is not a loopback address."
+        )
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((str(address), port))
+        bound = ipaddress.ip_address(listening.getsockname()[0])
+        if not bound.is_loopback:
+            raise InputError("The page could not be bound to a loopback address.")
+    except OSError as error:
+        listening.close()
+        raise InputError(f"Port {port} of {host} cannot be used: {error.strerror}.") from None
+    except InputError:
+        listening.close()
+        raise
+    return listening
+
+
+class LocalOnly:
+    """Answers requests of this machine for this machine, and changes nothing on the word of another site.
+
+    A request must come from a loopback address and name a loopback host, so that a name that somebody else
+    points to this machine does not reach the page. Everything but reading also needs the origin of the page and
+    a token that only the page knows.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app = app
+        self.token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        reason = self.refusal(scope)
+        target: ASGIApp = self.app if reason is None else PlainTextResponse(reason, status_code=403)
+
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                named = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *named]
+            await send(message)
+
+        await target(scope, receive, complete)
+
+    def refusal(self, scope: Scope) -> str | None:
+        """Why a request is refused, or nothing."""
+        headers = Headers(scope=scope)
+        client = scope.get("client")
+        if client is None or not _is_loopback(client[0]):
+            return "This page answers this machine only."
+        host = headers.get("host", "")
+        if _name(f"//{host}") not in _LOCAL_NAMES:
+            return "This page answers requests for this machine only."
+        site = headers.get("sec-fetch-site", "same-origin")
+        if scope["method"] in ("GET", "HEAD"):
+            # A picture or a frame on another site must not load what is here.
+            return None if site in ("same-origin", "none") else "This page is for no other site."
+        if site != "same-origin" or headers.get("origin", "") != f"http://{host}":
+            return "Only the page itself may change something."
+        if not secrets.compare_digest(headers.get("x-lustrum-token", ""), self.token):
+            return "The token is missing or wrong; load the page again."
+        return None
+
+
+def _name(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

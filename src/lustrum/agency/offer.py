@@ -1,0 +1,90 @@
+"""The methods that can be ticked on the page, each with parameters to vary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lustrum.model import InputError
+from lustrum.model.plugins import names
+from lustrum.rumap import grid
+
+__all__ = ["OFFERED", "Offered", "methods_of", "offered"]
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A method on the page: a name, a sentence, the parameter that is varied, and whether it is ticked."""
+
+    name: str
+    words: str
+    parameter: str = ""
+    values: str = ""
+    ticked: bool = True
+    fixed: Mapping[str, Any] | None = None
+
+
+OFFERED = (
+    Offered("random-rounding", "random rounding to a base", "base", "3, 5, 10"),
+    Offered("conventional-rounding", "rounding to the nearest multiple", "base", "3, 5, 10"),
+    Offered("small-count-rounding", "only small counts are rounded", "base", "3, 5"),
+    Offered("cell-key", "perturbation by record keys"),
+    Offered(
+        "stochastic-perturbation",
+        "perturbation by a matrix",
+        "version",
+        '"plain", "invariant"',
+        False,
+    ),
+    Offered("markov-perturbation", "people move, totals stay", "theta", "0.05, 0.1, 0.2"),
+    Offered("controlled-rounding", "additive rounding", "base", "3, 5, 10"),
+    Offered("table-swapping", "swaps that keep totals", "sweeps", "1, 5", True, {"order": 1}),
+    Offered("differential-privacy", "noise with a budget", "epsilon", "0.5, 1.0, 2.0"),
+    Offered("suppression", "small cells and others are hidden", ticked=False),
+    Offered(
+        "protected-population", "finest cells changed once", "base", "3, 5", False, {"sweeps": 10}
+    ),
+    Offered("multiplicative-noise", "noise on magnitudes", ticked=False, fixed={"level": "cell"}),
+    Offered("cell-key-magnitude", "cell key for magnitudes", ticked=False),
+)
+"""In the order in which their points come in: the quick ones first."""
+
+
+def offered() -> tuple[Offered, ...]:
+    """Those that are installed."""
+    known = names("lustrum.methods")
+    return tuple(own for own in OFFERED if own.name in known)
+
+
+def methods_of(chosen: Mapping[str, str]) -> list[Any]:
+    """Methods from the names that are ticked, with the values of their parameter as written on the page.
+
+    >>> [m.base for m in methods_of({"random-rounding": "3, 5"})]
+    [3, 5]
+    """
+    by = {own.name: own for own in offered()}
+    found: list[Any] = []
+    for name in by:
+        if name not in chosen:
+            continue
+        own, written = by[name], str(chosen[name]).strip()
+        fixed = dict(own.fixed or {})
+        if not own.parameter or not written:
+            found += grid(name, **fixed)
+            continue
+        try:
+            values = json.loads(f"[{written}]")
+        except json.JSONDecodeError:
+            raise InputError(
+                f"The values of {own.parameter!r} of {name!r} must be written with commas between, as "
+                f"{own.values}."
+            ) from None
+        found += grid(name, **fixed, **{own.parameter: values})
+    unknown = [name for name in chosen if name not in by]
+    if unknown:
+        raise InputError(f"There is no method {unknown[0]!r} on this page.")
+    if not found:
+        raise InputError("No method is ticked; tick one or more.")
+    return found

@@ -1,0 +1,155 @@
+"""The map as SVG with a link for every point: it can be walked by keyboard and follows the page's colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+
+import numpy as np
+
+from lustrum.rumap import Point, RUMap
+
+__all__ = ["map_svg"]
+
+_WIDTH, _HEIGHT = 720, 460
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 48
+_COLOURS = 8
+
+
+def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
+    """The map of a table; ``address`` leads to the page of a point, with {index} for its number."""
+    points = found.of(table)
+    pairs = [
+        (p, by)
+        for p, by in zip(points, found.dominators(table), strict=True)
+        if np.isfinite(p.risk) and np.isfinite(p.utility) and p.family != "no data"
+    ]
+    risks = [0.0, *(p.risk for p, _ in pairs), *([] if limit is None else [limit])]
+    x_ends = _ends([p.utility for p, _ in pairs])
+    y_ends = _ends(risks)
+    families = list(dict.fromkeys(p.family for p in points if not p.is_corner))
+
+    def at(utility: float, risk: float) -> tuple[float, float]:
+        x = (utility - x_ends[0]) / (x_ends[1] - x_ends[0])
+        y = (risk - y_ends[0]) / (y_ends[1] - y_ends[0])
+        return (
+            round(_LEFT + x * (_WIDTH - _LEFT - _RIGHT), 1),
+            round(_HEIGHT - _BOTTOM - y * (_HEIGHT - _TOP - _BOTTOM), 1),
+        )
+
+    parts = [
+        f'<svg class="map" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="group" '
+        f'aria-label="Map of {escape(table)}: {len(pairs)} points, utility to the right, risk upwards">',
+        *_axes(x_ends, y_ends, at, found),
+    ]
+    if limit is not None:
+        (x1, y), (x2, _) = at(x_ends[0], limit), at(x_ends[1], limit)
+        parts.append(f'<line class="limit" x1="{x1}" y1="{y}" x2="{x2}" y2="{y}"/>')
+        parts.append(f'<text class="limit-name" x="{x1 + 4}" y="{y - 5}">limit {limit:g}</text>')
+    steps = sorted((p for p, by in pairs if by == -1), key=lambda p: p.risk)
+    if len(steps) > 1:
+        corners = [at(steps[0].utility, steps[0].risk)]
+        for before, after in pairwise(steps):
+            corners += [at(before.utility, after.risk), at(after.utility, after.risk)]
+        line = " ".join(f"{x},{y}" for x, y in corners)
+        parts.append(f'<polyline class="frontier-line" points="{line}"/>')
+    for point, by in pairs:
+        parts += _drawn(point, by, at, families, address)
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _drawn(point: Point, by: int, at: object, families: Sequence[str], address: str) -> list[str]:
+    assert callable(at)
+    x, y = at(point.utility, point.risk)
+    if point.is_corner:
+        return [
+            f'<g class="corner"><title>{escape(point.label)}</title>'
+            f'<rect x="{x - 4}" y="{y - 4}" width="8" height="8"/></g>',
+            f'<text class="name" x="{x - 8}" y="{y + 4}">{escape(point.label)}</text>',
+        ]
+    number = families.index(point.family)
+    state = "frontier" if by == -1 else "dominated"
+    words = f"{point.label}: risk {point.risk:.4f}, utility {point.utility:.4f}, {state}"
+    outline = point.region(24)
+    region = ""
+    if len(outline) > 1:
+        line = " ".join(f"{a},{b}" for a, b in (at(u, r) for u, r in outline))
+        region = f'<polygon class="region" points="{line}"/>'
+    return [
+        f'<a class="point f{number % _COLOURS} {state}" href="{escape(address.format(index=point.index))}" '
+        f'aria-label="{escape(words)}"><title>{escape(words)}</title>{region}{_shape(number, x, y)}</a>'
+    ]
+
+
+def _shape(number: int, x: float, y: float) -> str:
+    """A shape for each family, as in the charts."""
+    kind = (number + number // _COLOURS) % 7
+    if kind == 0:
+        return f'<circle cx="{x}" cy="{y}" r="6"/>'
+    if kind == 1:
+        return f'<rect x="{x - 5.5}" y="{y - 5.5}" width="11" height="11"/>'
+    corners = {
+        2: ((0, -7), (6.5, 5), (-6.5, 5)),
+        3: ((0, -7.5), (6.5, 0), (0, 7.5), (-6.5, 0)),
+        4: ((0, 7), (6.5, -5), (-6.5, -5)),
+        5: (
+            (-2, -6),
+            (2, -6),
+            (2, -2),
+            (6, -2),
+            (6, 2),
+            (2, 2),
+            (2, 6),
+            (-2, 6),
+            (-2, 2),
+            (-6, 2),
+            (-6, -2),
+            (-2, -2),
+        ),
+        6: ((-5, -6.5), (7, 0), (-5, 6.5)),
+    }[kind]
+    line = " ".join(f"{round(x + a, 1)},{round(y + b, 1)}" for a, b in corners)
+    return f'<polygon class="mark" points="{line}"/>'
+
+
+def _axes(
+    x_ends: tuple[float, float], y_ends: tuple[float, float], at: object, found: RUMap
+) -> list[str]:
+    assert callable(at)
+    parts = []
+    for value in _ticks(*x_ends):
+        x, bottom = at(value, y_ends[0])
+        _, top = at(value, y_ends[1])
+        parts.append(f'<line class="grid" x1="{x}" y1="{top}" x2="{x}" y2="{bottom}"/>')
+        parts.append(f'<text class="tick" x="{x}" y="{bottom + 16}">{value:g}</text>')
+    for value in _ticks(*y_ends):
+        left, y = at(x_ends[0], value)
+        right, _ = at(x_ends[1], value)
+        parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{right}" y2="{y}"/>')
+        parts.append(f'<text class="tick left" x="{left - 6}" y="{y + 4}">{value:g}</text>')
+    better = "higher is better" if found.sign > 0 else "lower is better"
+    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(
+        f'<text class="axis" x="{middle}" y="{_HEIGHT - 8}">utility: {escape(found.utility)} ({better})</text>'
+    )
+    height = (_TOP + _HEIGHT - _BOTTOM) / 2
+    parts.append(
+        f'<text class="axis" transform="translate(14 {height}) rotate(-90)">risk: {escape(found.risk)}</text>'
+    )
+    return parts
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    room = 0.06 * ((high - low) or 1.0)
+    return (low - room if low else 0.0), high + room
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    step = 10 ** math.floor(math.log10((high - low) / 4))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 6)
+    first = math.ceil(low / step - 1e-9)
+    return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]

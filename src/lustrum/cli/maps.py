@@ -1,0 +1,166 @@
+"""Maps of risk against utility on the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+from rich.text import Text
+
+from lustrum.agency.inputs import cases_of_files
+from lustrum.model import InputError
+from lustrum.rumap import RUMap, grid
+from lustrum.rumap.choose import Choice, best_of
+from lustrum.rumap.map import rumap
+
+__all__ = ["draw_map", "methods_of_words", "open_page"]
+
+
+def draw_map(
+    files: Sequence[Path],
+    console: Console,
+    *,
+    methods: Sequence[str],
+    measures: Sequence[str],
+    attackers: Sequence[str],
+    limit: float | None,
+    draws: int,
+    seed: int,
+    no_totals: Sequence[str],
+    chart: Path | None,
+    report: Path | None,
+    table: Path | None,
+    cache: Path | None,
+    data: Path | None,
+) -> bool:
+    """Measure, print and write a map; gives whether a method is under the limit, if there is one."""
+    cases = cases_of_files(files, data, no_totals)
+    specs = methods_of_words(methods) or None
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Draws", total=None)
+        found = rumap(
+            cases,
+            specs,
+            measures or None,
+            attackers or None,
+            replications=draws,
+            seed=seed,
+            cache=cache,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    choice = None if limit is None else best_of(found, limit)
+    _show(found, console)
+    if choice is not None:
+        console.print(Text(choice.reason, style="bold"))
+    _write(found, choice, limit, files, console, chart=chart, report=report, table=table)
+    return choice is None or choice.point is not None
+
+
+def methods_of_words(words: Sequence[str]) -> list[Any]:
+    """Methods from words such as ``random-rounding:base=3,5`` and ``markov-perturbation:theta=0.1,0.2``.
+
+    >>> [m.base for m in methods_of_words(["random-rounding:base=3,5"])]
+    [3, 5]
+    """
+    found: list[Any] = []
+    for word in words:
+        name, _, rest = word.partition(":")
+        parameters: dict[str, Any] = {}
+        for part in filter(None, rest.split(":")):
+            key, equals, values = part.partition("=")
+            if not equals:
+                raise InputError(
+                    f"{word!r} is not a method with values; write it as 'random-rounding:base=3,5'."
+                )
+            parameters[key] = [_value(text) for text in values.split(",")]
+        found += grid(name, **parameters)
+    return found
+
+
+def open_page(
+    files: Sequence[Path],
+    data: Path | None,
+    policy: Path,
+    port: int,
+    no_totals: Sequence[str],
+    console: Console,
+) -> None:
+    """Serve the agency's page until stopped."""
+    from lustrum.agency import serve_agency
+
+    cases = cases_of_files(files, data, no_totals) if files else None
+    serve_agency(
+        port=port,
+        data=data,
+        policy=policy,
+        cases=cases,
+        ready=lambda url: console.print(f"Maps are drawn at {url}, on this machine only.", highlight=False),
+    )  # fmt: skip
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _show(found: RUMap, console: Console) -> None:
+    for name in found.tables:
+        grid_ = Grid(
+            title=f"{name}: {found.risk} against {found.utility}",
+            title_justify="left",
+            header_style="bold",
+        )
+        for head in ("method", "risk", "utility", "draws", "state"):
+            grid_.add_column(head, justify="left" if head in ("method", "state") else "right")
+        points = found.of(name)
+        for point, by in zip(points, found.dominators(name), strict=True):
+            state = "corner" if point.is_corner else "frontier" if by == -1 else ""
+            state = f"dominated by {points[by].label}" if by >= 0 else state
+            missing = not (np.isfinite(point.risk) and np.isfinite(point.utility))
+            grid_.add_row(
+                point.label,
+                "" if missing else f"{point.risk:.4f}",
+                "" if missing else f"{point.utility:.4f}",
+                str(point.draws),
+                point.note if missing else state,
+                style="bold" if by == -1 else None,
+            )
+        console.print(grid_)
+
+
+def _write(
+    found: RUMap,
+    choice: Choice | None,
+    limit: float | None,
+    files: Sequence[Path],
+    console: Console,
+    *,
+    chart: Path | None,
+    report: Path | None,
+    table: Path | None,
+) -> None:
+    if chart is not None:
+        found.save(chart, limit=limit)
+        console.print(Text(f"The map is in {chart}."))
+    if report is not None:
+        from lustrum.rumap.report import Report, write_report
+
+        source = f"Read from {', '.join(path.name for path in files)}."
+        write_report(Report(found, choice, limit, source=source), report)
+        console.print(Text(f"The report is in {report}."))
+    if table is not None:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(found.to_arrow(), table)
+        console.print(Text(f"The points are in {table}."))

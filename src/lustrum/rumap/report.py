@@ -1,0 +1,282 @@
+"""A report for a board: question, data, methods, map, choice and caveats, as one HTML page or as PDF.
+
+The page holds its pictures as SVG and has no script, so that it can be filed and printed. It is made from true
+counts and says so.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lustrum._version import __version__
+from lustrum.model import InputError, Table
+from lustrum.rumap.charts import map_chart, risk_table_chart, svg_of
+from lustrum.rumap.choose import Choice
+from lustrum.rumap.map import RUMap
+from lustrum.rumap.points import Point
+
+__all__ = ["Report", "report_html", "write_pdf", "write_report"]
+
+_STYLE = """
+body { font: 11pt/1.45 "Source Sans Pro", Helvetica, Arial, sans-serif; color: #1b1b1b; margin: 2rem auto;
+  max-width: 50rem; padding: 0 1rem; background: #fff; }
+h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2rem; border-bottom: 1px solid #ccc; }
+table { border-collapse: collapse; width: 100%; font-size: 0.85rem; } th, td { text-align: left;
+  padding: 0.2rem 0.6rem 0.2rem 0; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } tr.chosen td { font-weight: bold; }
+tr.dominated td { color: #595959; } svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; }
+.confidential { border: 2px solid #9b2c1c; padding: 0.4rem 0.8rem; color: #9b2c1c; }
+.choice { border-left: 4px solid #34429f; padding-left: 1rem; }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
+@page { size: A4; margin: 18mm; }
+"""
+
+CAVEATS = (
+    "The measures are models of an attacker. A method under the limit is safe against that attacker and no "
+    "other.",
+    "Utility is measured on these tables alone. Other tables of the same data can lose more.",
+    "A risk of one table is not the risk of many: answers that overlap can be compared. See the risk of a "
+    "series of questions before a table server opens.",
+    "Methods without a channel of their own are judged by what became of the values of these very tables.",
+    "Confidence regions speak of the chance in the methods, not of the choice of measures and tables.",
+)
+"""What every report says of its limits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What goes into a report beside the map."""
+
+    found: RUMap
+    choice: Choice | None = None
+    limit: float | None = None
+    title: str = "Choice of a protection method"
+    question: str = ""
+    source: str = ""
+
+
+def write_report(report: Report, path: Path | str) -> Path:
+    """Write a report as .html or, through Chromium, as .pdf."""
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind == ".pdf":
+        return write_pdf(report_html(report), target)
+    if kind != ".html":
+        raise InputError(f"A report is written as .html or .pdf, not {kind!r}.")
+    target.write_text(report_html(report), encoding="utf-8")
+    return target
+
+
+def report_html(report: Report) -> str:
+    """The report as a page without scripts."""
+    found = report.found
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_text(report.title)}</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{_text(report.title)}</h1>",
+        '<p class="confidential">Confidential: this report is made from true counts. It is for the agency, '
+        "not for publication.</p>",
+        _section("Question", _question(report)),
+        _section("Choice", _choice(report)),
+        _section("Map", _maps(report)),
+        _section("Data", _data(report)),
+        _section("Methods", _methods(report)),
+        _section("Measures", _measures(found)),
+        _section("Caveats", _listed(CAVEATS)),
+        _section("How to repeat it", _repeat(found)),
+        "</main></body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def write_pdf(page: str, target: Path) -> Path:
+    """Print a page to PDF with Chromium, named by LUSTRUM_CHROMIUM or found on the PATH."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    browser = os.environ.get("LUSTRUM_CHROMIUM") or next(
+        filter(None, map(shutil.which, names)), None
+    )
+    if browser is None:
+        raise InputError(
+            "A PDF is printed by Chromium, which is not found; install it, name it in LUSTRUM_CHROMIUM, or "
+            "write .html."
+        )
+    with tempfile.TemporaryDirectory(prefix="lustrum-report-") as folder:
+        source = Path(folder) / "report.html"
+        source.write_text(page, encoding="utf-8")
+        made = Path(folder) / "report.pdf"
+        command = [
+            browser, "--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
+            "--disable-background-networking", f"--user-data-dir={folder}/profile",
+            f"--print-to-pdf={made}", source.as_uri(),
+        ]  # fmt: skip
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
+        except (OSError, subprocess.SubprocessError):
+            raise InputError(f"Chromium ({browser}) could not print the report.") from None
+        if not made.is_file():
+            raise InputError(f"Chromium ({browser}) wrote no PDF.")
+        shutil.move(made, target)
+    return target
+
+
+def _question(report: Report) -> str:
+    found = report.found
+    methods = sorted({p.family for p in found.points if not p.is_corner})
+    limit = "" if report.limit is None else f" The risk may be at most {report.limit:g}."
+    asked = report.question or (
+        f"Which of {len(found.labels)} settings of {len(methods)} methods keeps most of "
+        f"{_tables_words(found)} useful while it protects the people in it?"
+    )
+    return f"<p>{_text(asked)}{limit}</p>"
+
+
+def _choice(report: Report) -> str:
+    choice = report.choice
+    if choice is None:
+        best = report.found.frontier(over="worst")
+        named = ", ".join(p.label for p in best)
+        return f"<p>No limit was set. Methods that no other method beats: {_text(named)}.</p>"
+    parts = [f'<p class="choice">{_text(choice.reason)}</p>']
+    if choice.others:
+        rows = "".join(
+            f"<tr><td>{_text(label)}</td><td>{_text(why)}</td></tr>" for label, why in choice.others
+        )
+        parts.append(
+            f"<table><thead><tr><th>not chosen</th><th>because</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+    return "".join(parts)
+
+
+def _maps(report: Report) -> str:
+    found, parts = report.found, []
+    for name in found.tables:
+        svg = svg_of(map_chart(found, name, limit=report.limit, width=460, height=330))
+        caption = f"{name}: risk against utility; down and to the right is better"
+        parts.append(f"<figure>{svg}<figcaption>{_text(caption)}.</figcaption></figure>")
+        parts.append(_points(found, name, report.choice))
+    point = report.choice.point if report.choice is not None else None
+    if point is not None:
+        parts += _cells(found, point)
+    return "".join(parts)
+
+
+def _cells(found: RUMap, point: Point, most: int = 400) -> list[str]:
+    """How certain an attacker is of each small cell under the chosen method, where the table is small."""
+    parts = []
+    for name, table in found.sweep.cases.tables.items():
+        if table.kind != "count" or table.values.size > most or not table.shape:
+            continue
+        release = found.release(point.label, name)
+        svg = svg_of(risk_table_chart(table, release))
+        words = f"{name} under {point.label}: certainty about small cells"
+        parts.append(f"<figure>{svg}<figcaption>{_text(words)}.</figcaption></figure>")
+    return parts
+
+
+def _points(found: RUMap, table: str, choice: Choice | None) -> str:
+    chosen = choice.point.label if choice is not None and choice.point is not None else ""
+    head = (
+        "<tr><th>method</th><th class='n'>risk</th><th class='n'>95 %</th><th class='n'>utility</th>"
+        "<th class='n'>95 %</th><th>state</th></tr>"
+    )
+    rows = []
+    points = found.of(table)
+    for point, by in zip(points, found.dominators(table), strict=True):
+        state = "corner" if point.is_corner else "frontier" if by == -1 else ""
+        if by >= 0:
+            state = f"dominated by {points[by].label}"
+        if not np.isfinite(point.risk) or not np.isfinite(point.utility):
+            state = point.note
+        kind = "chosen" if point.label == chosen else "dominated" if by >= 0 else ""
+        rows.append(
+            f"<tr class='{kind}'><td>{_text(point.label)}</td>{_number(point.risk)}"
+            f"{_range(point.risk_range)}{_number(point.utility)}{_range(point.utility_range)}"
+            f"<td>{_text(state)}</td></tr>"
+        )
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _data(report: Report) -> str:
+    found = report.found
+    rows = "".join(
+        f"<tr><td>{_text(name)}</td><td>{_text(_shape(table))}</td><td class='n'>{table.values.size:,}</td>"
+        f"<td>{table.kind}s</td></tr>"
+        for name, table in found.sweep.cases.tables.items()
+    )
+    source = f"<p>{_text(report.source)}</p>" if report.source else ""
+    head = "<tr><th>table</th><th>variables</th><th class='n'>cells</th><th>of</th></tr>"
+    return f"{source}<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _methods(report: Report) -> str:
+    rows = "".join(
+        f"<tr><td>{_text(label)}</td><td><code>{_text(_words(method.to_mapping()))}</code></td></tr>"
+        for label, method in zip(report.found.labels, report.found.sweep.methods, strict=True)
+    )
+    head = "<tr><th>method</th><th>in the words of a policy</th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def _measures(found: RUMap) -> str:
+    def line(role: str, named: Sequence[tuple[str, object]]) -> list[str]:
+        return [f"{role}: {name} ({measure!r})" for name, measure in named]
+
+    return _listed(
+        [*line("risk", found.measures.risks), *line("utility", found.measures.utilities)]
+    )
+
+
+def _repeat(found: RUMap) -> str:
+    return (
+        f"<p>Lustrum {_text(__version__)}, seed {found.sweep.seed}, {found.sweep.replications} draws of each "
+        "method with chance. The same seed gives the same figures on any machine.</p>"
+    )
+
+
+def _tables_words(found: RUMap) -> str:
+    return (
+        f"the table {found.tables[0]!r}"
+        if len(found.tables) == 1
+        else f"{len(found.tables)} tables"
+    )
+
+
+def _shape(table: Table) -> str:
+    return " x ".join(f"{a.label} ({len(a)})" for a in table.axes) or "everybody"
+
+
+def _words(mapping: dict[str, object]) -> str:
+    return ", ".join(f"{k} = {v!r}" for k, v in mapping.items())
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{_text(title)}</h2>{content}</section>"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>"
+
+
+def _number(value: float) -> str:
+    return f"<td class='n'>{value:.4f}</td>" if np.isfinite(value) else "<td class='n'>-</td>"
+
+
+def _range(ends: tuple[float, float]) -> str:
+    if not all(np.isfinite(e) for e in ends) or ends[0] == ends[1]:
+        return "<td class='n'></td>"
+    return f"<td class='n'>{ends[0]:.4f} to {ends[1]:.4f}</td>"
+
+
+def _text(text: object) -> str:
+    return html.escape(str(text))

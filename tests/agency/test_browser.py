@@ -1,0 +1,160 @@
+"""The agency's page in a real browser: drop in, tick, watch, click, use, print; phone, dark, keyboard, axe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from lustrum.policy import read_policy
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+QUICK = {"random-rounding": "3, 5", "conventional-rounding": "3"}
+
+
+@contextmanager
+def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """A page in a profile of its own; any complaint or request to another host fails the test."""
+    context = browser.new_context(base_url=address, **options)
+    page = context.new_page()
+    host = urlsplit(address).netloc
+    abroad: list[str] = []
+    complaints: list[str] = []
+    context.on("request", lambda r: urlsplit(r.url).netloc == host or abroad.append(r.url))
+    page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    page.set_default_timeout(20_000)
+    yield page
+    assert abroad == []
+    assert complaints == []
+    context.close()
+
+
+def draw(page: Page, table_file: Path, limit: str = "0.2") -> None:
+    """Fill the form and wait for the finished map."""
+    page.goto("/")
+    page.set_input_files("#files", table_file)
+    for box in page.locator("[data-method]").all():
+        name = box.get_attribute("data-method")
+        box.set_checked(name in QUICK)
+        if name in QUICK:
+            page.fill(f"#v-{name}", QUICK[name])
+    page.fill("#limit", limit)
+    page.fill("#replications", "4")
+    page.get_by_role("button", name="Draw the map").click()
+    page.wait_for_selector("#growing[data-finished=yes]", state="attached")
+
+
+def test_a_table_becomes_a_map_a_choice_and_a_policy(
+    browser: Browser, address: str, table_file: Path, policy_path: Path
+) -> None:
+    with visit(browser, address) as page:
+        draw(page, table_file)
+        assert page.locator("svg.map a.point").count() == 3
+        assert page.locator("svg.map .limit").count() == 1
+        assert "keeps most utility" in page.inner_text(".choice")
+        page.locator("svg.map a.point").first.click()
+        assert "Why it scored so" in page.inner_text("main")
+        assert page.get_by_role("heading", level=1).inner_text() == "random-rounding base 3"
+        for picture in page.locator("figure img").all():
+            assert picture.evaluate("async i => { await i.decode(); return i.naturalWidth }") > 100
+        page.get_by_role("button", name="Use this in the policy").click()
+        page.locator("#said", has_text="The policy is in").wait_for()
+        policy = read_policy(policy_path)
+        assert policy.protect.spec().to_mapping() == {"method": "random-rounding", "base": 3}
+        assert policy.risk.limit == 0.2
+
+
+def test_the_report_can_be_downloaded_as_page_and_pdf(
+    browser: Browser, address: str, table_file: Path
+) -> None:
+    with visit(browser, address) as page:
+        draw(page, table_file)
+        found = {}
+        for kind in ("HTML", "PDF", "CSV"):
+            with page.expect_download() as started:
+                page.get_by_role("link", name=kind, exact=True).click()
+            found[kind] = Path(started.value.path()).read_bytes()
+        assert found["PDF"].startswith(b"%PDF")
+        text = found["HTML"].decode()
+        for head in ("Question", "Data", "Methods", "Map", "Choice", "Caveats"):
+            assert f"<h2>{head}</h2>" in text
+        assert "<script" not in text
+        assert found["CSV"].startswith(b'"table"')
+
+
+def test_points_are_reached_by_keyboard_in_their_order(
+    browser: Browser, address: str, table_file: Path
+) -> None:
+    with visit(browser, address) as page:
+        draw(page, table_file)
+        page.locator("svg.map a.point").first.focus()
+        labels = []
+        for _ in range(3):
+            labels.append(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+            page.keyboard.press("Tab")
+        assert [re.match(r"[^:]+", label or "")[0] for label in labels] == [  # type: ignore[index]
+            "random-rounding base 3",
+            "random-rounding base 5",
+            "conventional-rounding",
+        ]
+        page.locator("svg.map a.point").nth(1).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/points/1*")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_phone_and_pass_axe(
+    browser: Browser, address: str, table_file: Path, scheme: str
+) -> None:
+    phone = {"width": 390, "height": 800}
+    options: dict[str, Any] = {"viewport": phone, "color_scheme": scheme, "bypass_csp": True}
+    with visit(browser, address, **options) as page:
+        draw(page, table_file)
+        where = page.url
+        for path in ("/", where, f"{where}/points/0?table=0"):
+            page.goto(path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            found = Axe().run(page)
+            assert [v["id"] for v in found.response["violations"]] == []
+
+
+def test_a_mistake_is_one_sentence_on_the_page(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("area,faith,value\nA,B,many\n", encoding="utf-8")
+    context = browser.new_context(base_url=address)
+    page = context.new_page()
+    page.goto("/")
+    page.set_input_files("#files", wrong)
+    page.get_by_role("button", name="Draw the map").click()
+    page.locator("#said", has_text="wrong.csv").wait_for()
+    said = page.inner_text("#said")
+    assert "/tmp" not in said
+    context.close()
+
+
+def test_the_first_point_is_there_before_the_map_is_finished(
+    browser: Browser, address: str, table_file: Path
+) -> None:
+    with visit(browser, address) as page:
+        page.goto("/")
+        page.set_input_files("#files", table_file)
+        page.fill("#replications", "60")
+        page.get_by_role("button", name="Draw the map").click()
+        page.wait_for_selector("svg.map a.point")
+        assert page.get_attribute("#growing", "data-finished") == "no"
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_selector("#growing[data-finished=yes]", state="attached")
+        assert "stopped" in page.inner_text("#growing")
