@@ -48,7 +48,7 @@ def test_a_policy_from_python_has_the_documented_defaults() -> None:
         ("[risk]\nweights = [0.5, 0.5]", "four numbers of 0 or more that add up to 1"),
         ('[risk]\nmeasure = "entropi"', "no risk measure 'entropi'"),
         ('[protect]\nmethod = "rounding"', "no protection method 'rounding'"),
-        ("[protect]\nbase = 1", "whole base of 2 or more"),
+        ("[protect]\nbase = 1", "whole number of 2 or more"),
         ("[protect]\nbasis = 3", "has no parameter 'basis'; did you mean 'base'"),
         ("[risk]\nsplit_at = 3", "has no parameter 'split_at'; did you mean 'split'"),
         ('[risk]\nmeasure = "uniques"', "is for unprotected tables only"),

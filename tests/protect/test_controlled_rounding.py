@@ -236,8 +236,8 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"base": 1}, "base of 2 or more"),
-        ({"base": 2.5}, "base of 2 or more"),
+        ({"base": 1}, "whole number of 2 or more"),
+        ({"base": 2.5}, "whole number of 2 or more"),
         ({"distance": "l3"}, "'l1' or 'l2'"),
         ({"unbiased": "yes"}, "true or false"),
         ({"unbiased": True, "small_only": True}, "choose one"),

@@ -88,7 +88,7 @@ def test_the_mapping_builds_the_method_again() -> None:
 
 @pytest.mark.parametrize("base", [1, 0, -3, 2.5, True])
 def test_a_wrong_base_is_one_sentence(base: object) -> None:
-    with pytest.raises(InputError, match="whole base of 2 or more"):
+    with pytest.raises(InputError, match="whole number of 2 or more"):
         ConventionalRounding(base)  # type: ignore[arg-type]
 
 

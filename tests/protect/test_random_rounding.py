@@ -116,7 +116,7 @@ def test_transitions_are_probabilities_without_bias(base: int) -> None:
 
 @pytest.mark.parametrize("base", [1, 0, -3, 2.5, True])
 def test_a_wrong_base_is_one_sentence(base: object) -> None:
-    with pytest.raises(InputError, match="whole base of 2 or more"):
+    with pytest.raises(InputError, match="whole number of 2 or more"):
         RandomRounding(base)  # type: ignore[arg-type]
 
 

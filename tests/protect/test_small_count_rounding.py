@@ -118,9 +118,9 @@ def test_the_mapping_builds_the_method_again() -> None:
 
 
 def test_wrong_parameters_and_missing_chance_are_one_sentence() -> None:
-    with pytest.raises(InputError, match="whole base of 2 or more"):
+    with pytest.raises(InputError, match="whole number of 2 or more"):
         SmallCountRounding(1)
-    with pytest.raises(InputError, match="'nearest' or at 'random'"):
+    with pytest.raises(InputError, match="'how' must be 'nearest' or 'random'"):
         SmallCountRounding(3, "up")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no record keys"):
         SmallCountRounding(3, "random").apply(Table.from_counts([1, 2]))

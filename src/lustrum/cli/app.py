@@ -14,6 +14,8 @@ from lustrum.cli import work
 from lustrum.cli.question import read_question
 from lustrum.cli.show import show_decision
 from lustrum.model import InputError, LustrumError
+from lustrum.model.errors import choices
+from lustrum.model.parameters import parameters_of
 from lustrum.model.plugins import load, names
 from lustrum.release.records import RecordsDesk, local_service
 
@@ -570,10 +572,26 @@ def study(
 
 
 @app.command()
-def plugins() -> None:
-    """List the engines, methods, measures and formats that are installed."""
-    for group in ("engines", "methods", "rules", "risks", "utilities", "formats"):
-        typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
+def plugins(
+    name: Annotated[
+        str | None, typer.Argument(help="A method, rule or measure whose parameters to show.")
+    ] = None,
+) -> None:
+    """List what is installed: engines, methods, rules, measures, formats; or the parameters of one."""
+    groups = ("engines", "methods", "rules", "risks", "utilities", "formats")
+    if name is None:
+        for group in groups:
+            typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
+        return
+    found = [group for group in groups if name in names(f"lustrum.{group}")]
+    if not found:
+        known = [n for group in groups for n in names(f"lustrum.{group}")]
+        raise InputError(
+            f"There is nothing installed by the name {name!r}; {choices(name, known)}."
+        )
+    kind = load(f"lustrum.{found[0]}", name)
+    for one in parameters_of(kind) if hasattr(kind, "to_mapping") else ():
+        typer.echo(f"{one.name}: {one.kind}; default {one.default}. {one.text}")
 
 
 @policy_app.command("check")

@@ -22,17 +22,26 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
+from functools import cache, wraps
 from math import isfinite
-from typing import Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, runtime_checkable
 
 from lustrum.model.errors import InputError
 
-__all__ = ["Parameter", "Written", "check_parameters", "parameter", "parameters_of", "words_of"]
+__all__ = [
+    "Parameter",
+    "Written",
+    "check_parameters",
+    "checks_parameters",
+    "parameter",
+    "parameters_of",
+    "words_of",
+]
 
 _KEY = "lustrum parameter"
+S = TypeVar("S")
 
 
 @runtime_checkable
@@ -51,6 +60,7 @@ class _Declared:
     above: float | None = None
     most: float | None = None
     below: float | None = None
+    group: str = ""
     secret: bool = False
 
 
@@ -62,6 +72,7 @@ class Parameter:
     kind: str
     default: str
     text: str
+    group: str = ""
 
 
 def parameter(
@@ -72,13 +83,15 @@ def parameter(
     above: float | None = None,
     most: float | None = None,
     below: float | None = None,
+    group: str = "",
     secret: bool = False,
 ) -> Any:
     """A field of a spec with what it means and, for a number, its range.
 
-    A ``secret`` is no parameter of a policy: it is neither shown nor compared nor written down.
+    Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is no parameter
+    of a policy: it is neither shown nor compared nor written down.
     """
-    declared = _Declared(text, least, above, most, below, secret)
+    declared = _Declared(text, least, above, most, below, group, secret)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
 
 
@@ -97,6 +110,29 @@ def check_parameters(spec: Any, what: str) -> None:
             )
 
 
+def checks_parameters(what: str) -> Callable[[Callable[[S], None]], Callable[[S], None]]:
+    """For a ``__post_init__`` with checks of its own: the declared ones come after, and explain what fails.
+
+    A check that stumbles over a type it did not expect becomes the sentence about that parameter.
+    """
+
+    def around(own: Callable[[S], None]) -> Callable[[S], None]:
+        @wraps(own)
+        def checked(spec: S) -> None:
+            try:
+                own(spec)
+            except InputError:
+                raise
+            except (AttributeError, TypeError, ValueError, OverflowError):
+                check_parameters(spec, what)
+                raise InputError(f"{what}: its parameters do not fit together.") from None
+            check_parameters(spec, what)
+
+        return checked
+
+    return around
+
+
 def words_of(spec: Any, group: str) -> dict[str, Any]:
     """A spec in the words of a policy file: its name, and its parameters as far as they are set."""
     words: dict[str, Any] = {group: spec.name}
@@ -110,7 +146,7 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
 def parameters_of(kind: type) -> tuple[Parameter, ...]:
     """What the documentation says of the parameters of a spec, in their order."""
     return tuple(
-        Parameter(one.name, _kind(hint, declared), _shown(one), declared.text)
+        Parameter(one.name, _kind(hint, declared), _shown(one), declared.text, declared.group)
         for one, declared, hint in _declared(kind)
         if not declared.secret
     )
@@ -119,12 +155,22 @@ def parameters_of(kind: type) -> tuple[Parameter, ...]:
 @cache
 def _declared(kind: type) -> tuple[tuple[Field[Any], _Declared, Any], ...]:
     own = [one for one in fields(kind) if _KEY in one.metadata]
-    hints = typing.get_type_hints(kind) if own else {}
+    hints = _hints(kind) if own else {}
     return tuple((one, one.metadata[_KEY], hints[one.name]) for one in own)
 
 
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the fields; a name that is imported for type checkers only stands for anything."""
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(kind, localns=known)
+        except NameError as error:
+            known[str(error.name)] = type(str(error.name), (Protocol,), {"_is_protocol": True})
+
+
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return tuple(map(_tuples, value)) if type(value) in (list, tuple) else value
 
 
 def _is_secret(one: Field[Any]) -> bool:
@@ -151,7 +197,7 @@ def _shown(one: Field[Any]) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return str(value)
+    return str(value.to_mapping()) if isinstance(value, Written) else str(value)
 
 
 def _fits(value: object, hint: Any) -> bool:
@@ -176,7 +222,9 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint) if isinstance(hint, type) else True
+    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+        return True  # what it must be able to do is checked where it is used
+    return isinstance(value, hint)
 
 
 def _inside(value: object, declared: _Declared) -> bool:

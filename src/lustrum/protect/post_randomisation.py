@@ -8,7 +8,7 @@ probability that code ``a`` becomes ``b``. Its reader can estimate true frequenc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -54,15 +55,20 @@ class PostRandomisation:
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
-    variable: str | tuple[str, ...]
-    stay: float = 0.9
-    matrix: tuple[tuple[float, ...], ...] | None = None
-    level: str | None = None
-    strata: tuple[str, ...] = ()
-    joint: bool = False
-    invariant: bool = False
-    controlled: bool = False
+    variable: str | tuple[str, ...] = parameter(
+        MISSING, "The variable whose codes change, or several."
+    )
+    stay: float = parameter(0.9, "The probability that a code stays.", least=0, most=1)
+    matrix: tuple[tuple[float, ...], ...] | None = parameter(
+        None, "The probabilities of all changes, one row a code."
+    )
+    level: str | None = parameter(None, "A level of the classification that no code leaves.")
+    strata: tuple[str, ...] = parameter((), "Variables within whose categories codes change.")
+    joint: bool = parameter(False, "Whether several variables change together.")
+    invariant: bool = parameter(False, "Whether frequencies stay the same on average.")
+    controlled: bool = parameter(False, "Whether as many records change as expected.")
 
+    @checks_parameters("Post-randomisation")
     def __post_init__(self) -> None:
         variables = self.variables
         object.__setattr__(self, "variable", variables[0] if len(variables) == 1 else variables)

@@ -20,6 +20,7 @@ from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
@@ -60,13 +61,20 @@ class SimulatedTables:
     name: ClassVar[str] = "simulated-tables"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    target: Literal["hypergeometric", "uniform"] = "hypergeometric"
-    keep: Keep = ()
-    burn: int = 1000
-    consistent: Keep = ()
-    level: float = 0.05
-    tries: int = 1000
+    target: Literal["hypergeometric", "uniform"] = parameter(
+        "hypergeometric", "How tables with the same margins are weighed."
+    )
+    keep: Keep = parameter(
+        (), "Margins that stay as they are, each a list of variables; those shown without it."
+    )
+    burn: int = parameter(1000, "Rounds of a Markov chain before its state is taken.", least=1)
+    consistent: Keep = parameter((), "Margins of a richer model that a draw must not contradict.")
+    level: float = parameter(
+        0.05, "The level of the test against the richer model.", above=0, below=1
+    )
+    tries: int = parameter(1000, "How many draws are tested.", least=1)
 
+    @checks_parameters("Simulated tables")
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
             raise InputError(

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.risk.measure import RiskSpec
 from lustrum.structure import UNBOUNDED
 
@@ -86,11 +87,14 @@ class CellCertainty(RiskSpec):
 
     name: ClassVar[str] = "cell-certainty"
     measures_releases: ClassVar[bool] = True
-    attacker: Literal["outsider", "insider"] | Attacker = "outsider"
-    up_to: int = 5
-    audit: Audit = "propagate"
-    prior: Prior | None = None
+    attacker: Literal["outsider", "insider"] | Attacker = parameter(
+        "outsider", "Who reads the release: a word, or an object of the audit."
+    )
+    up_to: int = parameter(5, "Counts from 1 up to this are at risk.", least=1)
+    audit: Audit = parameter("propagate", "How far the attacker calculates.")
+    prior: Prior | None = parameter(None, "What the attacker assumed beforehand.")
 
+    @checks_parameters("Cell certainty")
     def __post_init__(self) -> None:
         if isinstance(self.attacker, str) and self.attacker not in ("outsider", "insider"):
             raise InputError(f"An attacker is 'outsider' or 'insider', not {self.attacker!r}.")

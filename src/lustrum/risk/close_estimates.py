@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.risk.measure import RiskSpec
 
 if TYPE_CHECKING:
@@ -47,10 +48,13 @@ class CloseEstimates(RiskSpec):
 
     name: ClassVar[str] = "close-estimates"
     measures_releases: ClassVar[bool] = True
-    percent: float = 10.0
-    audit: Literal["cell", "propagate", "sharp"] = "propagate"
-    rule: Rule | None = None
+    percent: float = parameter(10.0, "An estimate within this percentage is close.", above=0)
+    audit: Literal["cell", "propagate", "sharp"] = parameter(
+        "propagate", "How far the reader calculates."
+    )
+    rule: Rule | None = parameter(None, "Which cells are sensitive; the p% rule without it.")
 
+    @checks_parameters("Close estimates")
     def __post_init__(self) -> None:
         if type(self.percent) not in (int, float) or not 0 < self.percent < np.inf:
             raise InputError(

@@ -48,7 +48,7 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import size_of
 from lustrum.risk.measure import RiskSpec
@@ -114,13 +114,13 @@ class EntropyRisk(RiskSpec):
         "are expected to.",
     )
 
+    @checks_parameters("The entropy risk")
     def __post_init__(self) -> None:
         if self.weights != "l2" and not _are_weights(self.weights):
             raise InputError(
                 "The weights of the entropy risk must be four numbers of 0 or more that add up to 1 "
                 "(zeros, small, large, size)."
             )
-        check_parameters(self, "The entropy risk")
 
     def before(self, table: Table) -> float:
         """The risk of publishing the table as it is."""

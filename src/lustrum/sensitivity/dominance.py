@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -53,11 +54,16 @@ class Dominance:
     """
 
     name: ClassVar[str] = "dominance"
-    n: int = 2
-    k: Percent = 85
-    weights: Weights = "expanded"
-    letters: Literal["exact", "merged"] = "exact"
+    n: int = parameter(2, "How many of the largest contributors count.", least=1)
+    k: Percent = parameter(
+        85, "A larger percentage of the cell than this is too much.", above=0, below=100
+    )
+    weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
+    letters: Literal["exact", "merged"] = parameter(
+        "exact", "Whether status letters tell 1, 2 and more contributors apart."
+    )
 
+    @checks_parameters("The dominance rule")
     def __post_init__(self) -> None:
         check_whole(self.n, "The number n of the dominance rule", 1)
         check_percent(self.k, "The percentage k of the dominance rule")

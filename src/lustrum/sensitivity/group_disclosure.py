@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_whole
@@ -43,8 +44,11 @@ class GroupDisclosure:
     """
 
     name: ClassVar[str] = "group-disclosure"
-    populated: int = 2
+    populated: int = parameter(
+        2, "A line with at most so many populated cells tells of its group.", least=1
+    )
 
+    @checks_parameters("The group disclosure rule")
     def __post_init__(self) -> None:
         check_whole(self.populated, "'populated' of the group disclosure rule", 1)
 

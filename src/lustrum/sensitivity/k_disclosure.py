@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import Family, counts_of, families, open_cells
 from lustrum.sensitivity.parameters import check_whole
@@ -48,9 +49,10 @@ class KDisclosure:
     """
 
     name: ClassVar[str] = "k-disclosure"
-    k: int = 1
-    together: int = 1
+    k: int = parameter(1, "A group is disclosed if at most so many of it are elsewhere.", least=0)
+    together: int = parameter(1, "How many people share what they know.", least=1)
 
+    @checks_parameters("The k-disclosure rule")
     def __post_init__(self) -> None:
         check_whole(self.k, "The number k of the k-disclosure rule", 0)
         check_whole(self.together, "'together' of the k-disclosure rule", 1)

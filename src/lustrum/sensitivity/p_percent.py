@@ -12,10 +12,11 @@ never leads below 0 where nothing is negative. SDMX has no letter of its own for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar
 
 from lustrum.model import Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -42,10 +43,13 @@ class PPercent:
     """
 
     name: ClassVar[str] = "p-percent"
-    p: Percent
-    coalition: int = 1
-    weights: Weights = "expanded"
+    p: Percent = parameter(
+        MISSING, "Nobody may estimate a contribution within this percentage.", above=0, below=100
+    )
+    coalition: int = parameter(1, "How many contributors share what they know.", least=1)
+    weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
 
+    @checks_parameters("The p% rule")
     def __post_init__(self) -> None:
         check_percent(self.p, "The percentage p of the p% rule")
         check_whole(self.coalition, "The coalition of the p% rule", 1)

@@ -18,11 +18,12 @@ contributions and waivers (``x_s`` and the ``m`` largest others in place of ``x_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -48,11 +49,16 @@ class PriorPosterior:
     """
 
     name: ClassVar[str] = "prior-posterior"
-    p: Percent
-    q: Percent
-    coalition: int = 1
-    weights: Weights = "expanded"
+    p: Percent = parameter(
+        MISSING, "Nobody may estimate a contribution within this percentage.", above=0
+    )
+    q: Percent = parameter(
+        MISSING, "Everybody knows contributions within this percentage beforehand.", above=0
+    )
+    coalition: int = parameter(1, "How many contributors share what they know.", least=1)
+    weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
 
+    @checks_parameters("The prior-posterior rule")
     def __post_init__(self) -> None:
         check_percent(self.p, "The percentage p of the prior-posterior rule", below=None)
         check_percent(self.q, "The percentage q of the prior-posterior rule", below=None)

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.dominance import dominance_findings, dominance_gap
 from lustrum.sensitivity.parameters import (
@@ -48,10 +49,16 @@ class Request:
     """
 
     name: ClassVar[str] = "request"
-    shares: tuple[Percent, ...] = (70,)
-    minimum: int = 0
-    weights: Weights = "expanded"
+    shares: tuple[Percent, ...] = parameter(
+        (70,),
+        "From these percentages on, the largest contributors are protected if they asked.",
+        above=0,
+        below=100,
+    )
+    minimum: int = parameter(0, "Fewer contributors than this are too few.", least=0)
+    weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
 
+    @checks_parameters("The request rule")
     def __post_init__(self) -> None:
         given: object = self.shares
         if not isinstance(given, list | tuple):

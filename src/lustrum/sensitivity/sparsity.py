@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_share, exact
@@ -43,8 +44,9 @@ class Sparsity:
     """
 
     name: ClassVar[str] = "sparsity"
-    max_share: float = 0.5
+    max_share: float = parameter(0.5, "The largest share of empty cells.", least=0, below=1)
 
+    @checks_parameters("The sparsity rule")
     def __post_init__(self) -> None:
         check_share(self.max_share, "The largest share of empty cells")
 

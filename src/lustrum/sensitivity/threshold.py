@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -51,11 +52,18 @@ class Threshold:
     """
 
     name: ClassVar[str] = "threshold"
-    minimum: int = 3
-    empty: Literal["safe", "sensitive"] = "safe"
-    zeros: Literal["counted", "ignored"] = "counted"
-    margin: Percent = 0
+    minimum: int = parameter(3, "Fewer contributors than this are too few.", least=1)
+    empty: Literal["safe", "sensitive"] = parameter(
+        "safe", "Whether a cell to which nobody contributes is sensitive too."
+    )
+    zeros: Literal["counted", "ignored"] = parameter(
+        "counted", "Whether a contribution of 0 counts as one."
+    )
+    margin: Percent = parameter(
+        0, "The protection of a magnitude, in percent of the cell.", least=0
+    )
 
+    @checks_parameters("The threshold rule")
     def __post_init__(self) -> None:
         check_whole(self.minimum, "The minimum of the threshold rule", 1)
         check_choice(self.empty, "'empty' of the threshold rule", ("safe", "sensitive"))

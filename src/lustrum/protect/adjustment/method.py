@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
@@ -52,14 +53,19 @@ class ControlledAdjustment:
     name: ClassVar[str] = "controlled-adjustment"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
-    norm: Norm = "l1"
-    directions: DirectionWord = "heuristic"
-    weights: WeightWord = "reciprocal"
-    keep: Kept = "nothing"
-    max_change: float | None = None
-    steps: int = STEPS
+    rule: Rule | Mapping[str, Any] = parameter(
+        Threshold(3), "The rule that says which cells are sensitive, or its words."
+    )
+    norm: Norm = parameter("l1", "Whether absolute or squared changes are least.")
+    directions: DirectionWord = parameter("heuristic", "How it is decided which cells go up.")
+    weights: WeightWord = parameter("reciprocal", "What a change of each cell costs.")
+    keep: Kept = parameter("nothing", "Which totals stay as they are.")
+    max_change: float | None = parameter(
+        None, "The largest share by which any cell may change; any without it.", above=0, below=1
+    )
+    steps: int = parameter(STEPS, "How much work a search may do, in steps.", least=1)
 
+    @checks_parameters("Controlled adjustment")
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))

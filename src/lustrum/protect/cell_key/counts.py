@@ -8,7 +8,7 @@ Asking ten thousand times tells no more than asking once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,6 +21,7 @@ from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
@@ -73,43 +74,68 @@ class CellKey:
 
     name: ClassVar[str] = "cell-key"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    ptable: str | PTable | MatrixChannel = "shlomo-2015"
-    layout: LayoutName | None = None
-    bits: int = 8
-    matrix: tuple[tuple[float, ...], ...] = ()
-    residue_base: int = 1
-    largest_change: int = 3
-    variance: float = 1.0
-    blocked: tuple[int, ...] = ()
-    stay: float | None = None
-    monotone: Monotone = "no"
-    totals: Literal["guarded", "own"] = "guarded"
-    additive: bool = False
-    max_shift: int = 5
-    steps: int = 500
-    version: str = "1"
-    key_version: int = 1
-    zero_keys: ZeroKeys | None = field(default=None, repr=False, compare=False)
+    # The lookup table
+    ptable: str | PTable | MatrixChannel = parameter(
+        "shlomo-2015",
+        "A preset, 'designed', 'matrix', the path of a CSV file, or the table itself.",
+        group="lookup table",
+    )
+    layout: LayoutName | None = parameter(
+        None, "How a key is looked up; by default as the table is made.", group="lookup table"
+    )
+    bits: int = parameter(
+        8, "A table made from a matrix has 2 to the power of this many keys.",
+        least=1, most=16, group="lookup table",
+    )  # fmt: skip
+    version: str = parameter("1", "The version of the table, published.", group="lookup table")
+    key_version: int = parameter(
+        1, "The version of the record keys, published.", group="lookup table"
+    )
+    # A matrix of one's own: ptable "matrix"
+    matrix: tuple[tuple[float, ...], ...] = parameter(
+        (), "The rows of a transition matrix.", least=0, most=1, group="ptable 'matrix'"
+    )
+    residue_base: int = parameter(
+        1, "How counts above the last row move.", least=1, group="ptable 'matrix'"
+    )
+    # A design: ptable "designed"
+    largest_change: int = parameter(
+        3, "No count changes by more than this.", least=1, group="ptable 'designed'"
+    )
+    variance: float = parameter(
+        1.0, "The variance of the change of a large count.", above=0, group="ptable 'designed'"
+    )
+    blocked: tuple[int, ...] = parameter(
+        (), "Counts that are never published.", least=1, group="ptable 'designed'"
+    )
+    stay: float | None = parameter(
+        None, "The probability that a count stays; any without it.",
+        least=0, most=1, group="ptable 'designed'",
+    )  # fmt: skip
+    monotone: Monotone = parameter(
+        "no",
+        "Whether smaller changes are more probable than larger ones.",
+        group="ptable 'designed'",
+    )
+    # Totals
+    totals: Literal["guarded", "own"] = parameter(
+        "guarded",
+        "Whether totals that pin an inner cell are hidden, or left alone.",
+        group="totals",
+    )
+    additive: bool = parameter(
+        False, "Whether the table is made to add up, with the least change.", group="totals"
+    )
+    max_shift: int = parameter(
+        5, "The largest change that makes a table add up.", least=0, group="totals"
+    )
+    steps: int = parameter(500, "How much work that may be, in steps.", least=1, group="totals")
+    zero_keys: ZeroKeys | None = parameter(None, "Keys for empty cells.", secret=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", tuple(tuple(row) for row in self.matrix))
-        if self.totals not in ("guarded", "own"):
-            raise InputError(
-                f"Totals are 'guarded' or perturbed on their 'own', not {self.totals!r}."
-            )
-        if type(self.additive) is not bool:
-            raise InputError(f"'additive' must be true or false, not {self.additive!r}.")
-        if type(self.max_shift) is not int or self.max_shift < 0:
-            raise InputError(
-                f"'max_shift' must be a whole number from 0 up, not {self.max_shift!r}."
-            )
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError(f"'steps' must be a whole number above 0, not {self.steps!r}.")
-        words: tuple[object, object] = (self.version, self.key_version)
-        if tuple(map(type, words)) != (str, int):
-            raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
         if self.zero_keys is not None and not isinstance(self.zero_keys, ZeroKeys):
             raise InputError("A policy cannot set keys for empty cells; use 'with_zeros'.")
+        check_parameters(self, "The cell key method")
         _ = self._layout
 
     @property

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.noise import (
@@ -71,22 +72,31 @@ class CellKeyMagnitude:
     abilities: ClassVar[Abilities] = Abilities(
         repeatable=True, keyed_per_cell=True, one_number=True
     )
-    largest_change: int = 3
-    steps: int = 4
-    variance: float = 1.0
-    flex_point: float = 1000.0
-    small: float = 0.2
-    large: float = 0.05
-    power: int = 3
-    ranks: int = 1
-    shares: tuple[float, ...] = ()
-    scale: Literal["top", "largest", "mean", "spread"] = "top"
-    extra: float = 0.0
-    p_percent: float | None = None
-    parity: bool = False
-    version: str = "1"
-    key_version: int = 1
+    largest_change: int = parameter(
+        3, "Noise coefficients lie between minus and plus this.", least=1
+    )
+    steps: int = parameter(4, "How many coefficients there are in one unit.", least=1)
+    variance: float = parameter(1.0, "The variance of the coefficients.", least=0)
+    flex_point: float = parameter(1000.0, "Up to this value cells get the share 'small'.", above=0)
+    small: float = parameter(0.2, "The share of noise in small cells.", least=0, most=1)
+    large: float = parameter(0.05, "The share of noise in very large cells.", least=0, most=1)
+    power: int = parameter(3, "How fast the share falls from small to large cells.", least=1)
+    ranks: int = parameter(1, "How many of the largest contributions are perturbed.", least=1)
+    shares: tuple[float, ...] = parameter(
+        (), "How much of the noise each of these gets, from 1 down.", least=0
+    )
+    scale: Literal["top", "largest", "mean", "spread"] = parameter(
+        "top", "What the coefficients multiply."
+    )
+    extra: float = parameter(0.0, "How much noise sensitive cells get in addition.", least=0)
+    p_percent: float | None = parameter(None, "Which cells are sensitive, by the p% rule.")
+    parity: bool = parameter(
+        False, "Whether odd and even numbers of contributors use different coefficients."
+    )
+    version: str = parameter("1", "The version of the noise table, which is published.")
+    key_version: int = parameter(1, "The version of the record keys, which is published.")
 
+    @checks_parameters("The cell key method for magnitudes")
     def __post_init__(self) -> None:
         for name in ("largest_change", "steps", "power", "ranks"):
             value = getattr(self, name)

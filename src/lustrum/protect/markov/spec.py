@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
@@ -51,12 +52,19 @@ class MarkovPerturbation:
     name: ClassVar[str] = "markov-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    theta: float = 0.1
-    sweeps: int = 1
-    keep: Keep = ()
-    order: Literal["random", "disjoint"] = "disjoint"
-    rule: Literal["people", "unit"] = "people"
+    theta: float = parameter(0.1, "How many people move in one step, as a share.", least=0, most=1)
+    sweeps: int = parameter(1, "How often all cells are gone through.", least=1)
+    keep: Keep = parameter(
+        (), "Margins that stay as they are, each a list of variables; those shown without it."
+    )
+    order: Literal["random", "disjoint"] = parameter(
+        "disjoint", "Squares of cells at random, or disjoint ones."
+    )
+    rule: Literal["people", "unit"] = parameter(
+        "people", "Whether every person may move, or one unit at a time."
+    )
 
+    @checks_parameters("Markov perturbation")
     def __post_init__(self) -> None:
         for word, given, valid in (("order", self.order, ORDERS), ("rule", self.rule, RULES)):
             if given not in valid:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, uniform_words
@@ -108,11 +109,16 @@ class AdditiveNoise:
 
     name: ClassVar[str] = "additive-noise"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    sd: float = 1.0
-    distribution: Literal["normal", "laplace", "uniform"] = "normal"
-    relative: bool = False
-    clamp: bool = False
+    sd: float = parameter(
+        1.0, "The standard deviation of the noise, or its share of each value if relative.", above=0
+    )
+    distribution: Literal["normal", "laplace", "uniform"] = parameter(
+        "normal", "The distribution of the noise."
+    )
+    relative: bool = parameter(False, "Whether noise is in proportion to each value.")
+    clamp: bool = parameter(False, "Whether negative counts are shown as 0.")
 
+    @checks_parameters("Additive noise")
     def __post_init__(self) -> None:
         if self.distribution not in DISTRIBUTIONS:
             raise InputError(

@@ -18,6 +18,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.keys import scramble
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -58,13 +59,20 @@ class MultiplicativeNoise:
     name: ClassVar[str] = "multiplicative-noise"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "table")
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    low: float = 0.05
-    high: float = 0.15
-    shape: Literal["uniform", "triangular"] = "uniform"
-    level: Literal["holding", "cell"] = "holding"
-    measure: str = ""
-    balance: tuple[str, ...] = ()
+    low: float = parameter(0.05, "The least share by which a value changes.", least=0, below=1)
+    high: float = parameter(0.15, "The largest share by which a value changes.", above=0, below=1)
+    shape: Literal["uniform", "triangular"] = parameter(
+        "uniform", "How shares are spread between the two."
+    )
+    level: Literal["holding", "cell"] = parameter(
+        "holding", "Whether contributions of holdings are multiplied or whole cells."
+    )
+    measure: str = parameter("", "The measure to multiply, on records.")
+    balance: tuple[str, ...] = parameter(
+        (), "On records, variables within whose cells directions cancel."
+    )
 
+    @checks_parameters("Multiplicative noise")
     def __post_init__(self) -> None:
         for word, given, valid in (("shape", self.shape, SHAPES), ("level", self.level, LEVELS)):
             if given not in valid:

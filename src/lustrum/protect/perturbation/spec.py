@@ -14,6 +14,7 @@ from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import (
@@ -79,14 +80,25 @@ class StochasticPerturbation:
 
     name: ClassVar[str] = "stochastic-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    matrix: Matrix = "shlomo-2015"
-    residue_base: int | None = None
-    version: Literal["plain", "invariant", "calibrated"] = "plain"
-    frequencies: tuple[float, ...] = ()
-    controlled: bool = False
-    totals: Literal["sums", "perturbed"] = "sums"
-    keep_total: bool = False
+    matrix: Matrix = parameter(
+        "shlomo-2015", "The name of a known matrix, its rows, or the words of a design."
+    )
+    residue_base: int | None = parameter(
+        None, "How counts above the last row of a given matrix move.", least=1
+    )
+    version: Literal["plain", "invariant", "calibrated"] = parameter(
+        "plain", "The matrix as it is, or made to leave the distribution of counts as it is."
+    )
+    frequencies: tuple[float, ...] = parameter(
+        (), "Public frequencies for which the matrix is made invariant.", least=0
+    )
+    controlled: bool = parameter(False, "Whether as many cells take each step as expected.")
+    totals: Literal["sums", "perturbed"] = parameter(
+        "sums", "Totals are sums of the published numbers, or perturbed on their own."
+    )
+    keep_total: bool = parameter(False, "Whether the sum of all cells is kept.")
 
+    @checks_parameters("Stochastic perturbation")
     def __post_init__(self) -> None:
         matrix: Any = self.matrix
         if isinstance(matrix, Mapping):

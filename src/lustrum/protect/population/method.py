@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage
@@ -74,15 +75,26 @@ class ProtectedPopulation:
     name: ClassVar[str] = "protected-population"
     stages: ClassVar[tuple[Stage, ...]] = ("population",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
-    base: int = 3
-    cells: Literal["all", "small"] = "all"
-    empty_share: float = 0.1
-    ways: int = 3
-    tables: tuple[tuple[str, ...], ...] = ()
-    weights: tuple[int, ...] = (1, 1, 1, 1)
-    own_weight: int = 1
-    sweeps: int = 30
+    base: int = parameter(3, "Finest cells become multiples of this.", least=2)
+    cells: Literal["all", "small"] = parameter(
+        "all", "Whether all finest cells are changed, or small ones only."
+    )
+    empty_share: float = parameter(
+        0.1, "The share of shown cells that are empty in truth.", least=0, below=1
+    )
+    ways: int = parameter(3, "Tables of up to so many variables are kept close.", least=1)
+    tables: tuple[tuple[str, ...], ...] = parameter(
+        (), "The agency's own tables that are kept close too."
+    )
+    weights: tuple[int, ...] = parameter(
+        (1, 1, 1, 1),
+        "How much an error costs in tables of one, two, three and more variables.",
+        least=0,
+    )
+    own_weight: int = parameter(1, "How much an error costs in the agency's own tables.", least=0)
+    sweeps: int = parameter(30, "How often all finest cells are gone through.", least=1)
 
+    @checks_parameters("A protected population")
     def __post_init__(self) -> None:
         if type(self.base) is not int or not 2 <= self.base <= 1000:
             raise InputError(f"The base must be a whole number from 2 to 1000, not {self.base!r}.")

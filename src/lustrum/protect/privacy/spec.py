@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
@@ -56,15 +57,24 @@ class DifferentialPrivacy:
     name: ClassVar[str] = "differential-privacy"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = NOTHING_PROMISED  # every answer is a fresh draw
-    mechanism: Literal["laplace", "gaussian"] = "laplace"
-    epsilon: float | None = None
-    rho: float | None = None
-    delta: float | None = None
-    post: Literal["none", "nonnegative-integers", "consistent"] = "nonnegative-integers"
-    margins: Keep = ()
-    shares: tuple[float, ...] = ()
-    records: int = 1
+    mechanism: Literal["laplace", "gaussian"] = parameter(
+        "laplace", "The distribution of the noise."
+    )
+    epsilon: float | None = parameter(None, "The privacy loss.", above=0)
+    rho: float | None = parameter(None, "The privacy loss, in zero-concentrated terms.", above=0)
+    delta: float | None = parameter(
+        None, "The probability with which the promise may fail.", above=0, below=1
+    )
+    post: Literal["none", "nonnegative-integers", "consistent"] = parameter(
+        "nonnegative-integers", "What becomes of noisy counts."
+    )
+    margins: Keep = parameter((), "Margins that get noise of their own, each a list of variables.")
+    shares: tuple[float, ...] = parameter(
+        (), "The share of the privacy loss that each margin costs.", above=0
+    )
+    records: int = parameter(1, "How many records one person can have.", least=1)
 
+    @checks_parameters("Differential privacy")
     def __post_init__(self) -> None:
         for word, given, valid in (
             ("mechanism", self.mechanism, MECHANISMS),

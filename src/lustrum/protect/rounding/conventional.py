@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
@@ -71,13 +72,10 @@ class ConventionalRounding:
     abilities: ClassVar[Abilities] = Abilities(
         repeatable=True, keyed_per_cell=True, one_number=True
     )
-    base: int = 3
+    base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
 
     def __post_init__(self) -> None:
-        if type(self.base) is not int or self.base < 2:
-            raise InputError(
-                f"Conventional rounding needs a whole base of 2 or more, not {self.base!r}."
-            )
+        check_parameters(self, "Conventional rounding")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts; no chance is needed."""

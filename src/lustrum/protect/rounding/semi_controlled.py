@@ -23,6 +23,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.additive.apportion import systematic
@@ -65,10 +66,14 @@ class SemiControlledRounding:
     name: ClassVar[str] = "semi-controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    base: int = 3
-    over: Literal["table"] | tuple[str, ...] = "table"
-    overall: bool = False
+    base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
+    over: Literal["table"] | tuple[str, ...] = parameter(
+        "table",
+        "The totals that are kept: of the whole table, or of each category of these variables.",
+    )
+    overall: bool = parameter(False, "Whether the total of all slices is kept too.")
 
+    @checks_parameters("Semi-controlled rounding")
     def __post_init__(self) -> None:
         if type(self.base) is not int or self.base < 2:
             raise InputError(

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Release, Table, Transitions
+from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import (
@@ -96,21 +97,14 @@ class SmallCountRounding:
 
     name: ClassVar[str] = "small-count-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    base: int = 3
-    how: How = "nearest"
-    totals: Literal["sums", "own"] = "sums"
+    base: int = parameter(3, "Counts below this become 0 or this.", least=2)
+    how: How = parameter("nearest", "To the nearer of the two, or at random without bias.")
+    totals: Literal["sums", "own"] = parameter(
+        "sums", "Totals are sums of the published numbers, or rounded on their own."
+    )
 
     def __post_init__(self) -> None:
-        if self.totals not in ("sums", "own"):
-            raise InputError(f"Totals are 'sums' or rounded on their 'own', not {self.totals!r}.")
-        if type(self.base) is not int or self.base < 2:
-            raise InputError(
-                f"Rounding of small counts needs a whole base of 2 or more, not {self.base!r}."
-            )
-        if self.how not in ("nearest", "random"):
-            raise InputError(
-                f"Small counts are rounded to the 'nearest' or at 'random', not {self.how!r}."
-            )
+        check_parameters(self, "Rounding of small counts")
 
     @property
     def abilities(self) -> Abilities:

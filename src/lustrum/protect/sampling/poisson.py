@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -46,10 +47,11 @@ class PoissonSampling:
     name: ClassVar[str] = "poisson-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    fraction: float = 0.1
-    size: str | None = None
-    weight: str = "weight"
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    size: str | None = parameter(None, "A measure to which probabilities are in proportion.")
+    weight: str = parameter("weight", "The name of the weight that drawn records get.")
 
+    @checks_parameters("Poisson sampling")
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
 

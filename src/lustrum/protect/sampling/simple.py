@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -40,10 +41,13 @@ class SimpleSampling:
     name: ClassVar[str] = "simple-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    fraction: float = 0.1
-    population: int | None = None
-    weight: str = "weight"
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    population: int | None = parameter(
+        None, "The size of the population, if it is public.", least=1
+    )
+    weight: str = parameter("weight", "The name of the weight that drawn records get.")
 
+    @checks_parameters("Simple sampling")
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
         if self.population is not None and (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -40,13 +41,16 @@ class StratifiedSampling:
     name: ClassVar[str] = "stratified-sampling"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    by: str | tuple[str, ...]
-    fraction: float = 0.1
-    allocation: Allocation = "proportional"
-    minimum: int = 1
-    sizes: Mapping[str, int] | tuple[tuple[str, int], ...] = ()
-    weight: str = "weight"
+    by: str | tuple[str, ...] = parameter(MISSING, "The variables whose categories are the strata.")
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    allocation: Allocation = parameter("proportional", "How the sample is divided among strata.")
+    minimum: int = parameter(1, "The fewest people drawn from a stratum.", least=0)
+    sizes: Mapping[str, int] | tuple[tuple[str, int], ...] = parameter(
+        (), "Sample sizes of some strata."
+    )
+    weight: str = parameter("weight", "The name of the weight that drawn records get.")
 
+    @checks_parameters("Stratified sampling")
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
         given = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes

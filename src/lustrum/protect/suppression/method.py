@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, checked_input, released
@@ -54,17 +55,24 @@ class Suppression:
     name: ClassVar[str] = "suppression"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    rule: Rule | Mapping[str, Any] = Threshold(3)  # noqa: RUF009 - a frozen spec
-    cost: CostWord = "value"
-    power: float = 0.5
-    algorithm: AlgorithmWord = "auto"
-    work: int | None = None
-    attacker: AttackerWord = "outsider"
-    unions: bool = False
-    keep: Kept = "nothing"
-    zeros: bool = False
-    partial: bool = False
+    rule: Rule | Mapping[str, Any] = parameter(
+        Threshold(3), "The rule that says which cells are sensitive, or its words."
+    )
+    cost: CostWord = parameter("value", "What it costs to suppress a cell.")
+    power: float = parameter(
+        0.5, "The power of the value that is the cost, where costs are powers."
+    )
+    algorithm: AlgorithmWord = parameter("auto", "How the pattern is searched.")
+    work: int | None = parameter(
+        None, "How much work a search may do, in steps; a usual amount without it.", least=0
+    )
+    attacker: AttackerWord = parameter("outsider", "Whom the pattern must hold against.")
+    unions: bool = parameter(False, "Whether sums of suppressed cells are protected too.")
+    keep: Kept = parameter("nothing", "Which cells must be shown.")
+    zeros: bool = parameter(False, "Whether empty cells may be suppressed.")
+    partial: bool = parameter(False, "Whether suppressed cells are published as intervals.")
 
+    @checks_parameters("Suppression")
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))

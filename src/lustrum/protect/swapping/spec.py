@@ -17,6 +17,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel, swapping_channel
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -59,24 +60,37 @@ class RecordSwapping:
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
-    geography: str | tuple[str, ...] = ("area",)
-    household: str | None = "household"
-    rate: float = 0.1
-    control: tuple[str, ...] = ()
-    similar: tuple[tuple[str, ...], ...] = ()
-    same_size: bool = True
-    within: str | None = None
-    target: Literal["random", "risk"] = "random"
-    risk_on: tuple[tuple[str, ...], ...] = ()
-    k: int = 3
-    levels: tuple[str, ...] = ()
-    all_unsafe: bool = False
-    weight: str | None = None
-    rates: Mapping[str, float] | tuple[tuple[str, float], ...] = ()
-    no_swap: tuple[str, ...] = ()
-    no_swap_variable: str | None = None
-    values: int = 11
+    geography: str | tuple[str, ...] = parameter(
+        ("area",), "The variables that partners trade, the finest areas first."
+    )
+    household: str | None = parameter(
+        "household", "The identifier of households; records move on their own without it."
+    )
+    rate: float = parameter(0.1, "The share of households that move.", least=0, most=1)
+    control: tuple[str, ...] = parameter((), "Variables in which partners agree.")
+    similar: tuple[tuple[str, ...], ...] = parameter(
+        (), "Profiles in one of which partners agree, tried in order."
+    )
+    same_size: bool = parameter(True, "Whether members of partners agree one by one.")
+    within: str | None = parameter(None, "A level of the geography whose areas nobody leaves.")
+    target: Literal["random", "risk"] = parameter(
+        "random", "Whether households move at random or those at risk first."
+    )
+    risk_on: tuple[tuple[str, ...], ...] = parameter((), "Combinations of variables that identify.")
+    k: int = parameter(3, "Fewer people than this with a combination are at risk.", least=2)
+    levels: tuple[str, ...] = parameter(
+        (), "Levels of the geography at which risk is looked at, the coarsest first."
+    )
+    all_unsafe: bool = parameter(False, "Whether all at risk move, even beyond the rate.")
+    weight: str | None = parameter(None, "The weight by which people are counted in a sample.")
+    rates: Mapping[str, float] | tuple[tuple[str, float], ...] = parameter(
+        (), "Rates for some areas."
+    )
+    no_swap: tuple[str, ...] = parameter((), "Codes whose households stay.")
+    no_swap_variable: str | None = parameter(None, "The variable of these codes.")
+    values: int = parameter(11, "How many values the channel of a release tells apart.", least=2)
 
+    @checks_parameters("Record swapping")
     def __post_init__(self) -> None:
         given = self.rates.items() if isinstance(self.rates, Mapping) else self.rates
         for field, value in {

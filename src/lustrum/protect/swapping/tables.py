@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
@@ -51,10 +52,11 @@ class TableSwapping:
     name: ClassVar[str] = "table-swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    order: int = 2
-    sweeps: int = 50
+    order: int = parameter(2, "All totals of so many variables are kept.", least=1)
+    sweeps: int = parameter(50, "How many moves are tried for each inner cell.", least=1)
 
     def __post_init__(self) -> None:
+        check_parameters(self, "Table swapping")
         for what, value in (("an order", self.order), ("a number of sweeps", self.sweeps)):
             if type(value) is not int or value < 1:
                 raise InputError(f"Table swapping needs {what} of 1 or more, not {value!r}.")

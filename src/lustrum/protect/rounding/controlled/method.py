@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.chance import Seed, generator_of
+from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
@@ -55,26 +56,22 @@ class ControlledRounding:
     name: ClassVar[str] = "controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    base: int = 3
-    distance: Literal["l1", "l2"] = "l1"
-    unbiased: bool = False
-    small_only: bool = False
-    steps: int = 1000
+    base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
+    distance: Literal["l1", "l2"] = parameter(
+        "l1", "How the nearest table is measured: by absolute or by squared changes."
+    )
+    unbiased: bool = parameter(
+        False, "Draw a table that is right on average instead of the nearest one."
+    )
+    small_only: bool = parameter(False, "Round only inner counts below the base.")
+    steps: int = parameter(1000, "How much work a search may do, in steps.", least=0)
 
     def __post_init__(self) -> None:
-        if type(self.base) is not int or self.base < 2:
-            raise InputError(f"{_NAME} needs a whole base of 2 or more, not {self.base!r}.")
-        if self.distance not in ("l1", "l2"):
-            raise InputError(f"The distance is 'l1' or 'l2', not {self.distance!r}.")
-        switches: tuple[object, object] = (self.unbiased, self.small_only)
-        if tuple(map(type, switches)) != (bool, bool):
-            raise InputError("'unbiased' and 'small_only' must be true or false.")
+        check_parameters(self, _NAME)
         if self.unbiased and self.small_only:
             raise InputError(
                 "Rounding of small counts only is not unbiased; choose one of the two."
             )
-        if type(self.steps) is not int or self.steps < 0:
-            raise InputError(f"'steps' must be a whole number of 0 or more, not {self.steps!r}.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round one table of counts."""
