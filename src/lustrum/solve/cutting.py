@@ -18,12 +18,20 @@ from scipy import sparse
 
 from lustrum.solve.highs_model import highs_model
 
-__all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched"]
+__all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched", "stacked"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
+# The caller has patterns of its own; searches within searches take most of the time otherwise.
+_NO_HEURISTICS: dict[str, object] = {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_feasibility_jump": False,
+}
 _OLD = 12  # rounds that a row may be slack before it is set aside
 
 
@@ -73,6 +81,8 @@ class CuttingProgram:
         self._seen: set[bytes] = set()
         self._idle: list[Cut] = []
         self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
+        self._ends = self.low, self.high
+        self._stack: tuple[Any, Floats] | None = None
         self._age = np.zeros(0, dtype=np.int64)
         none = np.zeros(0)
         self._model = highs_model(
@@ -101,15 +111,21 @@ class CuttingProgram:
 
     def fix(self, at_zero: Mask, at_one: Mask) -> None:
         """Close columns for good: at 0, or at 1."""
-        low, high = np.where(at_one, 1.0, self.low), np.where(at_zero, 0.0, self.high)
-        changed = np.flatnonzero((low != self.low) | (high != self.high)).astype(np.int32)
-        self.low, self.high = low, high
-        if changed.size:
-            self._model.changeColsBounds(changed.size, changed, low[changed], high[changed])
+        self.low, self.high = np.where(at_one, 1.0, self.low), np.where(at_zero, 0.0, self.high)
 
-    def relax(self) -> Relaxed | None:
-        """Solve the linear program; None where no x satisfies all rows within the fixed columns."""
+    def relax(self, low: Floats | None = None, high: Floats | None = None) -> Relaxed | None:
+        """Solve the linear program; None where no x satisfies all rows within the fixed columns.
+
+        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x.
+        """
         self._recall()
+        ends = self.low if low is None else low, self.high if high is None else high
+        changed = np.flatnonzero((ends[0] != self._ends[0]) | (ends[1] != self._ends[1]))
+        if changed.size:
+            self._model.changeColsBounds(
+                changed.size, changed.astype(np.int32), ends[0][changed], ends[1][changed]
+            )
+        self._ends = ends
         while True:
             self._model.run()
             if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -130,15 +146,21 @@ class CuttingProgram:
         steps = max(int(self._model.getInfo().simplex_iteration_count), 0)
         return Relaxed(x, bound, reduced, steps)
 
-    def search(self, nodes: int, start: Floats | None = None, gap: float = 0.0) -> Searched:
-        """Search among whole x within a number of nodes, from a first solution if one is known."""
+    def search(
+        self, nodes: int, start: Floats | None = None, *, closed: Mask | None = None
+    ) -> Searched:
+        """Search among whole x within a number of nodes, from a first solution if one is known.
+
+        ``closed`` columns are 0 in this search only; its bound is then no bound for all x.
+        """
         every = [*self.cuts, *self._idle]
-        free = np.flatnonzero(self.low < self.high)
-        matrix, side = _stacked(every, self.cost.size)
+        high = self.high if closed is None else np.where(closed, self.low, self.high)
+        free = np.flatnonzero(self.low < high)
+        matrix, side = stacked(every, self.cost.size)
         side = side - matrix @ self.low
         base = float(self.cost @ self.low)
         part = matrix[:, free].tocsr()
-        least = np.minimum(part, 0.0).sum(axis=1) if part.nnz else np.zeros(side.size)
+        least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
         needed = np.flatnonzero(side > least + 1e-9)
         part, side = part[needed], side[needed]
         model = highs_model(
@@ -147,9 +169,10 @@ class CuttingProgram:
             (np.zeros(free.size), np.ones(free.size)),
             self.cost[free],
             np.arange(free.size),
-            mip_rel_gap=gap,
+            mip_rel_gap=0.0,
             mip_abs_gap=1e-6,
             mip_max_nodes=nodes,
+            **_NO_HEURISTICS,
         )
         if start is not None:
             known = highspy.HighsSolution()
@@ -173,7 +196,7 @@ class CuttingProgram:
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
             return
-        matrix, side = _stacked(cuts, self.cost.size)
+        matrix, side = stacked(cuts, self.cost.size)
         self._model.addRows(
             len(cuts),
             side,
@@ -184,6 +207,7 @@ class CuttingProgram:
             matrix.data,
         )
         self.cuts.extend(cuts)
+        self._stack = None
         self._age = np.append(self._age, np.zeros(len(cuts), dtype=np.int64))
 
     def _recall(self) -> None:
@@ -197,21 +221,27 @@ class CuttingProgram:
         self._idle.extend(c for c, gone in zip(self.cuts, mask, strict=True) if gone)
         self.cuts = [c for c, gone in zip(self.cuts, mask, strict=True) if not gone]
         self._age = self._age[~mask]
+        self._stack = None
 
     def _grow_old(self, y: Floats) -> None:
         self._age = np.where(y > 1e-9, 0, self._age + 1)
 
     def _proven(self, y: Floats) -> tuple[Floats, float]:
         """Reduced costs and the bound that follows from multipliers that are 0 or more."""
-        matrix, side = _stacked(self.cuts, self.cost.size)
-        reduced = self.cost - matrix.T @ y
-        by_column = np.where(reduced > 0, reduced * self.low, reduced * self.high)
+        if self._stack is None:
+            matrix, side = stacked(self.cuts, self.cost.size)
+            self._stack = matrix.T.tocsr(), side
+        turned, side = self._stack
+        mixed = turned @ y
+        reduced = self.cost - mixed
+        by_column = np.where(reduced > 0, reduced * self._ends[0], reduced * self._ends[1])
         bound = float(y @ side + by_column.sum())
-        scale = float(y @ np.abs(side) + np.abs(by_column).sum() + (abs(matrix).T @ y).sum())
+        scale = float(y @ np.abs(side) + np.abs(by_column).sum() + np.abs(mixed).sum())
         return reduced, bound - 1e-12 * (1.0 + scale)
 
 
-def _stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
+def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
+    """Inequalities as a sparse matrix and their sides."""
     sizes = [c.columns.size for c in cuts]
     indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
     columns = np.concatenate([c.columns for c in cuts]) if cuts else np.zeros(0, dtype=np.intp)

@@ -30,16 +30,10 @@ _DIVISORS = (1, 2, 6, 12, 60, 840)
 
 @dataclass(frozen=True, eq=False)
 class Furthest:
-    """How far a column can move, a deviation that moves it there, and why it can move no further.
-
-    For every d with ``A d = 0`` the move of the column is ``reasons @ d``, where the column itself has
-    no part in the reasons; they are exact multiples of small fractions unless ``rough`` is set.
-    """
+    """How far a column can move, and a deviation that moves it there."""
 
     reach: float
     deviation: Floats
-    reasons: Floats
-    rough: bool
     steps: int
 
 
@@ -48,7 +42,6 @@ class DeviationProgram:
 
     def __init__(self, matrix: Sparse) -> None:
         self.matrix = matrix.tocsr().astype(np.int64)
-        self._columns = self.matrix.T.tocsr()
         self._far: Any = None
         self._light: Any = None
         width = self.matrix.shape[1]
@@ -66,8 +59,6 @@ class DeviationProgram:
         low: Floats,
         high: Floats,
         limit: float,
-        *,
-        reasons: bool = True,
     ) -> Furthest:
         """Move one column as far as possible, up (sign 1) or down (-1), to the limit at most."""
         if self._far is None:
@@ -83,12 +74,27 @@ class DeviationProgram:
         self._run(model)
         solution = model.getSolution()
         point = np.array(solution.col_value)
-        why, rough = np.zeros(0), True
-        if reasons:
-            why, rough = self._reasons(np.array(solution.row_dual), column, sign)
         steps = max(int(model.getInfo().simplex_iteration_count), 0)
         self.steps += steps
-        return Furthest(sign * float(point[column]), point, why, rough, steps)
+        return Furthest(sign * float(point[column]), point, steps)
+
+    def reasons(self, columns: Sparse, column: int, sign: int) -> Floats:
+        """Why the last question got no better answer: weights of the moves of other columns.
+
+        ``columns`` is the transposed matrix with all columns there are, also those that cannot move and were
+        left out; ``column`` is the place there of the one that was asked about. For every d with ``A d = 0``
+        its move is the weighted sum of the others' moves. The weights are exact fractions unless the
+        multipliers are no multiples of small ones.
+        """
+        duals = np.array(self._far.getSolution().row_dual)
+        for divisor in _DIVISORS:
+            whole = np.rint(duals * divisor)
+            if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
+                mixed = (columns @ whole.astype(np.int64)).astype(np.float64)
+                return _alone(mixed, column, sign)
+        mixed = columns @ duals
+        mixed[np.abs(mixed) < 1e-9] = 0.0
+        return _alone(mixed, column, sign)
 
     def lightest(
         self, column: int, amount: float, low: Floats, high: Floats, weight: Floats
@@ -137,20 +143,6 @@ class DeviationProgram:
             model.clearSolver()
             model.setOptionValue("simplex_strategy", _DUAL)
             model.run()
-
-    def _reasons(self, duals: Floats, column: int, sign: int) -> tuple[Floats, bool]:
-        """The move of the column as a sum of the moves of others, in exact fractions where possible.
-
-        ``(y A) d = 0`` for every y, so the other columns' part of it is the column's own part, turned.
-        """
-        for divisor in _DIVISORS:
-            whole = np.rint(duals * divisor)
-            if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
-                mixed = (self._columns @ whole.astype(np.int64)).astype(np.float64)
-                return _alone(mixed, column, sign), False
-        mixed = self._columns @ duals
-        mixed[np.abs(mixed) < 1e-9] = 0.0
-        return _alone(mixed, column, sign), True
 
 
 def _alone(mixed: Floats, column: int, sign: int) -> Floats:

@@ -28,19 +28,24 @@ Mask = npt.NDArray[np.bool_]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
-_WIDE = 64.0  # levels by which a cell may move beside the one attacked; fewer are never wrong
+_WIDE = 1e6  # levels by which a cell may move beside the one attacked
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Reason:
-    """Why a task fails: the move of its cell is ``weights`` times the moves of other cells."""
+    """Why a task fails: the move of its cell is ``weights`` times the moves of other cells.
+
+    Where both ends of an interval matter, ``other`` is the reason for its lower end. An end that reaches
+    the attacker bound of the cell itself moves by ``own``, whatever is suppressed.
+    """
 
     task: int
     cells: Ints
     weights: Floats
     other: Reason | None = None
+    own: float = 0.0
 
 
 class Attacks(Protocol):
@@ -48,6 +53,7 @@ class Attacks(Protocol):
 
     tasks: Tasks
     steps: int
+    weight: int
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
@@ -92,7 +98,7 @@ class FlowAttacks:
     def __init__(self, tasks: Tasks, network: tuple[Ints, Ints, int]) -> None:
         self.tasks = tasks
         self.tail, self.head, self.nodes = network
-        self.steps = 0
+        self.steps, self.weight = 0, 1
         self._graph = _adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
@@ -140,7 +146,7 @@ class FlowAttacks:
         graph = _adjacency(self.tail, self.head, arcs, self.nodes)
         for view, own in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
-            first: dict[int, Reason] = {}
+            ends: dict[int, dict[int, Reason]] = {}
             for sign in (1, -1):
                 some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
                 reach, which, sides = separating_sides(
@@ -160,24 +166,18 @@ class FlowAttacks:
                 np.add.at(share, some, reach / UNIT)
                 for cut, side in zip(which.tolist(), sides, strict=True):
                     task = int(some[cut])
-                    cells, weights = self._across(task, side, sign)
+                    cells, weights = self._across(task, side)
                     if self.tasks.sign[task] == SLIDING:
-                        self._paired(first, found, Reason(task, cells, weights), sign)
+                        ends.setdefault(task, {}).setdefault(sign, Reason(task, cells, weights))
                     else:
                         found.append(Reason(task, cells, weights))
+            for task, known in ends.items():
+                if share[task] < 1.0 - _NEARLY:
+                    cell = self.tasks.cell[task]
+                    found.append(_both(task, known, float(up[cell]), float(down[cell])))
         return share[picks], found
 
-    def _paired(
-        self, first: dict[int, Reason], found: list[Reason], reason: Reason, sign: int
-    ) -> None:
-        """Reasons for both ends of an interval belong together."""
-        if sign > 0:
-            first.setdefault(reason.task, reason)
-        elif reason.task in first:
-            one = first[reason.task]
-            found.append(Reason(one.task, one.cells, one.weights, reason))
-
-    def _across(self, task: int, side: Mask, sign: int) -> tuple[Ints, Floats]:
+    def _across(self, task: int, side: Mask) -> tuple[Ints, Floats]:
         """The cells across a cut, and with which sign what they carry comes back to the cell attacked."""
         near, far = side[self.tail], side[self.head]
         cells = np.flatnonzero(near != far)
@@ -217,7 +217,8 @@ class ProgramAttacks:
         self.place = np.full(problem.values.size, -1, dtype=np.int64)
         self.place[self.cells] = np.arange(self.cells.size)
         matrix = problem.relations[:, self.cells].tocsr()
-        matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+        used = np.flatnonzero(np.diff(matrix.indptr))
+        matrix = matrix[used]
         rows = matrix.shape[0]
         piece = Piece(
             cells=self.cells,
@@ -227,11 +228,13 @@ class ProgramAttacks:
             low=np.full(self.cells.size, -1, dtype=np.int64),
             high=np.ones(self.cells.size, dtype=np.int64),
         )
-        self.matrix = matrix[independent_rows(piece)]
-        self.program = DeviationProgram(self.matrix)
-        self.problem_matrix = problem.relations
+        kept = independent_rows(piece)
+        self.program = DeviationProgram(matrix[kept])
+        self.rows = problem.relations[used[kept]]
         self._few: _FewCells | None = None
         self.steps = 0
+        # A program is dearer the more cells there are; so that work means about the same everywhere.
+        self.weight = 1 + self.cells.size // 1000
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
@@ -243,8 +246,9 @@ class ProgramAttacks:
             column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
             for sign in self._signs(task):
                 low, high = self._ends(task, few.cells, open_cells, _WIDE)
-                found = few.program.furthest(column, sign, low, high, 1.0 + 1e-7, reasons=False)
-                self.steps += 1
+                room = self._own(task)[0 if sign > 0 else 1] / float(self.tasks.level[task])
+                found = few.program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
+                self.steps += self.weight
                 share[i] += found.reach
                 cells = np.union1d(cells, few.cells[np.abs(found.deviation) > 1e-7])
             moved.append(cells)
@@ -258,26 +262,33 @@ class ProgramAttacks:
             or bool((suppressed & ~few.mask).any())
             or few.cells.size > 2 * suppressed.sum()
         ):
-            few = self._few = _FewCells(self.problem_matrix, suppressed.copy())
+            few = self._few = _FewCells(self.rows, suppressed.copy())
         return few
 
     def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
         """The shares at a fractional point, and reasons for tasks that fail."""
-        open_cells = x[self.cells]
+        # Cells that the point does not suppress cannot move, so they need not be in the program.
+        few = self._few_cells(x > 1e-9)
+        open_cells = x[few.cells]
         share, out = np.zeros(picks.size), []
         for i, task in enumerate(picks.tolist()):
-            both = []
-            low, high = self._ends(task, self.cells, open_cells, 1.0)
+            both: dict[int, Reason] = {}
+            low, high = self._ends(task, few.cells, open_cells, 1.0)
+            column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
+            up, down = self._own(task)
+            level = float(self.tasks.level[task])
             for sign in self._signs(task):
-                column = int(self.place[self.tasks.cell[task]])
-                found = self.program.furthest(column, sign, low, high, 1.0 + 1e-7)
-                self.steps += 1
+                limit = min(1.0 + 1e-7, (up if sign > 0 else down) / level)
+                found = few.program.furthest(column, sign, low, high, limit)
+                self.steps += self.weight
                 share[i] += found.reach
-                cells = np.flatnonzero(found.reasons)
-                both.append((self.cells[cells], found.reasons[cells]))
-            if share[i] < 1.0 - _NEARLY:
-                other = Reason(task, *both[1]) if len(both) > 1 else None
-                out.append(Reason(task, *both[0], other))
+                if found.reach < limit - _NEARLY:
+                    weights = few.program.reasons(few.every, int(self.tasks.cell[task]), sign)
+                    cells = np.flatnonzero(weights)
+                    both[sign] = Reason(task, cells, weights[cells])
+            if share[i] < 1.0 - _NEARLY and both:
+                sliding = self.tasks.sign[task] == SLIDING
+                out.append(_both(task, both, up, down) if sliding else next(iter(both.values())))
         return share, out
 
     def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
@@ -285,11 +296,13 @@ class ProgramAttacks:
         open_cells = allowed[self.cells].astype(np.float64)
         low, high = self._ends(task, self.cells, open_cells, _WIDE)
         column, sign = int(self.place[self.tasks.cell[task]]), int(self.tasks.sign[task]) or 1
+        if self._own(task)[0 if sign > 0 else 1] < self.tasks.level[task]:
+            return None
         weight = cost[self.cells].astype(np.float64)
         best: Ints | None = None
         least = np.inf
         for _ in range(3):
-            self.steps += 1
+            self.steps += self.weight
             found = self.program.lightest(column, float(sign), low, high, weight)
             if found is None:
                 return best
@@ -304,6 +317,12 @@ class ProgramAttacks:
                 break
             weight = again
         return best
+
+    def _own(self, task: int) -> tuple[float, float]:
+        """How far the cell attacked can itself be higher, and lower."""
+        up, down = self.tasks.rooms(int(self.tasks.view[task]))
+        cell = self.tasks.cell[task]
+        return float(up[cell]), float(down[cell])
 
     def _signs(self, task: int) -> tuple[int, ...]:
         sign = int(self.tasks.sign[task])
@@ -328,7 +347,17 @@ class _FewCells:
         self.mask = mask
         self.cells = np.flatnonzero(mask)
         part = matrix[:, self.cells].tocsr()
-        self.program = DeviationProgram(part[np.flatnonzero(np.diff(part.indptr))])
+        rows = np.flatnonzero(np.diff(part.indptr))
+        self.program = DeviationProgram(part[rows])
+        self.every = matrix[rows].T.tocsr()
+
+
+def _both(task: int, known: dict[int, Reason], up: float, down: float) -> Reason:
+    """The reasons for both ends of an interval; an end without one is at the cell's own bound."""
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+    upper = known.get(1) or Reason(task, *nothing, own=up)
+    lower = known.get(-1) or Reason(task, *nothing, own=down)
+    return Reason(task, upper.cells, upper.weights, lower, upper.own)
 
 
 def _adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:

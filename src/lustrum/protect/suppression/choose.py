@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.protect.suppression.attacks import Attacks, attacks_on
+from lustrum.protect.suppression.attacks import Attacks, FlowAttacks, attacks_on
 from lustrum.protect.suppression.check import Audit, audit_pattern
 from lustrum.protect.suppression.cuts import InfeasibleError
+from lustrum.protect.suppression.exact import BranchAndCut
 from lustrum.protect.suppression.explain import unprotectable_cells
-from lustrum.protect.suppression.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.heuristic import Witnessed, clean_up, improve, protect_all
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
 from lustrum.protect.suppression.tasks import Tasks
@@ -30,6 +31,10 @@ Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _DISCOUNT = 0.5
+_WORK, _WORK_EACH = (
+    40_000,
+    60,
+)  # steps by default: for any problem, and for each attack of average size
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +109,29 @@ def _solve(
     work: int | None,
     tell: Progress,
 ) -> _Outcome:
+    """A pattern by the algorithm asked for, or by the one that suits the problem."""
+    tasks = len(attacks.tasks)
+    if not tasks:
+        why = "No cell needs protection beyond being suppressed itself."
+        return _Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
+    kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
+    limit = _WORK + _WORK_EACH * tasks * attacks.weight if work is None else work
     state = Witnessed(attacks, problem.fixed)
-    protect_all(state, problem.cost, np.arange(len(attacks.tasks)))
-    clean_up(state, problem.cost)
+    protect_all(state, problem.cost, np.arange(tasks))
     tell("heuristic", problem.total_cost(state.suppressed), 0.0)
-    return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", "asked for")
+    if algorithm == "heuristic":
+        clean_up(state, problem.cost)
+        state = improve(state, problem.cost, limit)
+        why = f"Asked for. The table was attacked by {kind}."
+        return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", why)
+    found = BranchAndCut(attacks, state, limit, tell).run()
+    why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
+    why += f" The table was attacked by {kind}."
+    if not found.finished:
+        why += (
+            f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
+        )
+    return _Outcome(found.state.suppressed, found.lower_bound, attacks.steps, "exact", why)
 
 
 def _without(tasks: Tasks, lost: Mask) -> Tasks:

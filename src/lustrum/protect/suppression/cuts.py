@@ -46,7 +46,9 @@ def protection_cut(
         np.add.at(total, np.searchsorted(every, cells), carried)
         np.add.at(total, np.searchsorted(every, others), more)
         cells, carried = every, total
-    side = level - float(carried[problem.fixed[cells]].sum())
+    side = level - reason.own - float(carried[problem.fixed[cells]].sum())
+    if reason.other is not None:
+        side -= reason.other.own
     if side <= tolerance * level:
         return None
     own = (column[cells] >= 0) & (carried > 0)

@@ -21,6 +21,7 @@ def unprotectable_cells(
 ) -> tuple[Unprotectable, ...]:
     """The cells of these tasks that stay open even if every cell that is not frozen is suppressed."""
     program = DeviationProgram(problem.relations)
+    every = problem.relations.T.tocsr()
     found: dict[int, Unprotectable] = {}
     free = (~problem.frozen).astype(np.float64)
     for task in candidates.tolist():
@@ -36,7 +37,7 @@ def unprotectable_cells(
             limit = min(1.0 + 1e-7, own / level)
             answer = program.furthest(cell, sign, low, high, max(limit, 1e-9))
             reach += min(answer.reach, limit)
-            touched = np.flatnonzero(answer.reasons)
+            touched = np.flatnonzero(program.reasons(every, cell, sign))
             blocked = np.union1d(blocked, touched[problem.frozen[touched]])
             if limit < 1.0 and answer.reach >= limit - 1e-9:
                 blocked = np.zeros(0, dtype=np.intp)

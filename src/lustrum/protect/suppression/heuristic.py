@@ -7,15 +7,13 @@ witness needs is tried, the most expensive first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.protect.suppression.attacks import Attacks
 from lustrum.protect.suppression.cuts import InfeasibleError
 
-__all__ = ["Witnessed", "clean_up", "protect_all"]
+__all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,8 +69,8 @@ class Witnessed:
                 self.fulfil(task, cells)
         return tasks[share < _ENOUGH]
 
-    def without(self, cells: Ints) -> bool:
-        """Publish cells again if all tasks can do without; gives whether that was so."""
+    def without(self, cells: Ints) -> int | None:
+        """Publish cells again if all tasks can do without; else gives a task that cannot."""
         picked = [int(c) for c in cells]
         hurt = sorted(set().union(*(self.users.get(c, set()) for c in picked)))
         self.suppressed[cells] = False
@@ -84,20 +82,16 @@ class Witnessed:
                 for other, cells_of in kept[:done]:
                     assert cells_of is not None
                     self.fulfil(other, cells_of)
-                return False
+                return task
             self.fulfil(task, moved[0])
-        return True
+        return None
 
 
-def protect_all(
-    state: Witnessed,
-    cost: Floats,
-    order: Ints,
-    stop: Callable[[], bool] = lambda: False,
-) -> None:
+def protect_all(state: Witnessed, cost: Floats, order: Ints, allowed: Mask | None = None) -> None:
     """Fulfil the tasks in order, each at the least further cost; raises where one cannot be fulfilled."""
     tasks = state.attacks.tasks
-    allowed = ~tasks.problem.frozen
+    if allowed is None:
+        allowed = ~tasks.problem.frozen
     for task in order.tolist():
         if state.witness[task] is not None:
             continue
@@ -105,12 +99,13 @@ def protect_all(
             continue
         price = np.where(state.suppressed, 0.0, np.maximum(cost, 1e-9))
         cells = state.attacks.cheapest(task, price, allowed)
-        if cells is None:
-            raise InfeasibleError(task, np.zeros(0, dtype=np.int64))
-        state.suppressed[cells] = True
-        state.suppressed[tasks.cell[task]] = True
-        if state.look(np.array([task])).size and tasks.sign[task] == 0:
-            state.fulfil(task, np.append(cells, tasks.cell[task]))
+        if cells is not None:
+            state.suppressed[cells] = True
+        if cells is None or state.look(np.array([task])).size:
+            # Both ends of an interval together may do what one end cannot; a clean-up follows.
+            state.suppressed |= allowed
+            if state.look(np.array([task])).size:
+                raise InfeasibleError(task, np.zeros(0, dtype=np.int64))
 
 
 def clean_up(state: Witnessed, cost: Floats, among: Mask | None = None) -> None:
@@ -125,3 +120,54 @@ def clean_up(state: Witnessed, cost: Floats, among: Mask | None = None) -> None:
     cells = cells[~idle]
     for cell in cells[np.argsort(-cost[cells], kind="stable")].tolist():
         state.without(np.array([cell]))
+
+
+def improve(state: Witnessed, cost: Floats, work: int) -> Witnessed:
+    """Forbid one secondary cell after the other and protect anew what needed it, while that makes it cheaper.
+
+    The most expensive cells come first. A cell that was forbidden in vain stays out of the way until some
+    change succeeds (tabu). Work counts attacks.
+    """
+    attacks = state.attacks
+    problem = attacks.tasks.problem
+    end = attacks.steps + work
+    best, least = state, problem.total_cost(state.suppressed)
+    tabu: set[int] = set()
+    while attacks.steps < end:
+        extra = np.flatnonzero(best.suppressed & ~problem.fixed)
+        extra = extra[np.argsort(-cost[extra], kind="stable")]
+        cell = next((int(c) for c in extra if int(c) not in tabu), None)
+        if cell is None:
+            return best
+        tabu.add(cell)
+        other = _without_cell(best, cost, cell)
+        if other is None:
+            continue
+        price = problem.total_cost(other.suppressed)
+        if price < least - 1e-9:
+            best, least = other, price
+            tabu = {cell}
+    return best
+
+
+def _without_cell(state: Witnessed, cost: Floats, cell: int) -> Witnessed | None:
+    """A pattern without one cell, or None where nothing else can take its place."""
+    twin = state.copy()
+    problem = state.attacks.tasks.problem
+    hurt = np.array(sorted(twin.users.get(cell, set())), dtype=np.int64)
+    near = problem.fixed.copy()
+    for task in hurt.tolist():
+        witness = twin.witness[task]
+        if witness is not None:
+            near[witness] = True
+        twin.forget(task)
+    twin.suppressed[cell] = False
+    before = twin.suppressed.copy()
+    allowed = ~problem.frozen
+    allowed[cell] = False
+    try:
+        protect_all(twin, cost, hurt, allowed)
+    except InfeasibleError:
+        return None
+    clean_up(twin, cost, near | (twin.suppressed & ~before))
+    return twin

@@ -68,11 +68,14 @@ def flows_back(
         else:
             source, sink = tail[cell], head[cell]
         if source == sink:
-            out[t] = UNIT
+            own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+            out[t] = np.int64(min(own, 1.0) * UNIT)
             continue
         _open_slots(cell, levels[t], x, up, down, arcs, room)
         start[:] = room
-        out[t] = push(source, sink, UNIT, indptr, to, mate, arcs, room, flow, work)
+        own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+        limit = np.int64(min(own, 1.0) * UNIT)
+        out[t] = push(source, sink, limit, indptr, to, mate, arcs, room, flow, work)
         if witness.shape[0] > 0:
             for k in range(arcs.size):
                 if room[k] != start[k]:
@@ -119,13 +122,16 @@ def separating_sides(
         else:
             source, sink = tail[cell], head[cell]
         if source == sink:
-            reach[t] = UNIT
+            own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+            reach[t] = np.int64(min(own, 1.0) * UNIT)
             continue
         _open_slots(cell, levels[t], x, up, down, arcs, room)
-        sent = push(source, sink, UNIT, indptr, to, mate, arcs, room, flow, work)
+        own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+        limit = np.int64(min(own, 1.0) * UNIT)
+        sent = push(source, sink, limit, indptr, to, mate, arcs, room, flow, work)
         reach[t] = sent
         for turn in range(nested):
-            if sent >= UNIT - tolerance:
+            if sent >= limit - tolerance:
                 break
             near = reachable(source, indptr, to, room)
             which[count] = t
@@ -158,7 +164,7 @@ def separating_sides(
                     full = np.int64(min(part, 1.0) * UNIT + 0.5)
                     if full > room[k]:
                         room[k] = full
-            sent += push(source, sink, UNIT - sent, indptr, to, mate, arcs, room, flow, work)
+            sent += push(source, sink, limit - sent, indptr, to, mate, arcs, room, flow, work)
     return reach, which[:count], sides[:count]
 
 
@@ -192,7 +198,9 @@ def cheapest_return(
         source, sink = tail[cell], head[cell]
     used[:] = False
     if source == sink:
-        return True
+        return bool((up[cell] if sign > 0 else down[cell]) >= level)
+    if (up[cell] if sign > 0 else down[cell]) < level:
+        return False
     one = np.ones(tail.size, np.float64)
     for a in range(tail.size):
         if not allowed[a]:

@@ -1,0 +1,272 @@
+"""The cheapest pattern, with proof: branch and cut after Fischetti and Salazar (2000).
+
+A covering program decides which cells to suppress and knows few of its inequalities at first. Attacks on its
+fractional optimum give more, until nothing is violated or the bound hardly moves; then a search among whole
+patterns takes over, whose result is attacked again. Every pattern met on the way is completed to a safe
+one. The lower bound and the best safe pattern hold at any stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.suppression.attacks import Attacks
+from lustrum.protect.suppression.cuts import companion_cuts, outside_cut, protection_cut
+from lustrum.protect.suppression.heuristic import Witnessed, protect_all
+from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
+from lustrum.solve.halves import zero_half_cuts
+
+__all__ = ["BranchAndCut", "Proven"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Tell = Callable[[str, float, float], None]
+
+_VIOLATED = 1e-3
+_STALLED = 6  # rounds in which the bound hardly moves before the search begins
+_LITTLE = 2e-4  # a rise of the bound by less than this share of the gap is hardly any
+_NODES = 3000  # of one search
+_FEW_COLUMNS = 200  # for searches that look for a good pattern only
+_POLISH = 8
+_LEARNT = 200  # inequalities learnt from one clean-up
+_ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
+_OFTEN = 4  # rounds between two completions of the fractional point
+
+
+@dataclass(frozen=True, eq=False)
+class Proven:
+    """The best safe pattern found, and the cost that no safe pattern is below."""
+
+    state: Witnessed
+    cost: float
+    lower_bound: float
+    finished: bool
+    steps: int
+
+
+class BranchAndCut:
+    """The search for one problem, from a safe pattern."""
+
+    def __init__(
+        self, attacks: Attacks, start: Witnessed, work: int, tell: Tell, *, gap: float = 0.0
+    ) -> None:
+        self.attacks, self.problem = attacks, attacks.tasks.problem
+        self.best = start
+        self.cost = self.problem.total_cost(start.suppressed)
+        self.work, self.tell, self.gap = work, tell, gap
+        self.choice = np.flatnonzero(self.problem.choice)
+        self.column = np.full(self.problem.values.size, -1, dtype=np.int64)
+        self.column[self.choice] = np.arange(self.choice.size)
+        self.program = CuttingProgram(self.problem.cost[self.choice])
+        self.bound = 0.0
+        self.steps = 0
+        self._begin = attacks.steps
+        prices = self.problem.cost[self.choice]
+        self._whole = bool((prices == np.rint(prices)).all())
+        count = len(attacks.tasks)
+        self._quiet = np.zeros(count, dtype=np.int64)
+        self.rounds = 0
+        self.needs: list[Cut] = []
+
+    @property
+    def spent(self) -> int:
+        """Attacks and programs so far."""
+        return self.steps + self.attacks.steps - self._begin
+
+    @property
+    def done(self) -> bool:
+        """Whether the best pattern is proven to be good enough."""
+        least = np.ceil(self.bound - 1e-6) if self._whole else self.bound + 1e-9
+        return bool(self.cost <= least or self.cost - least <= self.gap * self.cost)
+
+    def run(self) -> Proven:
+        """Search until the best pattern is proven, or the work is used up."""
+        if not self.done and self.choice.size:
+            self._root()
+            self._search()
+        if not self.done:
+            self._clean(self.best)
+            self.cost = self.problem.total_cost(self.best.suppressed)
+        bound = np.ceil(self.bound - 1e-6) if self._whole else self.bound
+        return Proven(self.best, self.cost, min(float(bound), self.cost), self.done, self.spent)
+
+    def _root(self) -> None:
+        """Cut off fractional optima while that raises the bound."""
+        stalled = 0
+        self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
+        while self.spent < self.work and not self.done:
+            before = self.bound
+            relaxed = self._relax()
+            if relaxed is None:
+                return
+            x = self._point(relaxed.x)
+            if self.rounds % _OFTEN == _OFTEN - 1:
+                self._complete(x)
+            self._fix(relaxed)
+            self.rounds += 1
+            cuts = self._cuts(x, every=False)
+            if not self.program.add(cuts) and not self.program.add(self._cuts(x, every=True)):
+                self._complete(x)
+                return
+            stalled = stalled + 1 if self.bound - before < _LITTLE * (self.cost - before) else 0
+            if stalled >= _STALLED:
+                self._complete(x)
+                return
+
+    def _relax(self) -> Relaxed | None:
+        self.steps += 1
+        relaxed = self.program.relax()
+        if relaxed is None:
+            # Nothing cheaper than the best pattern is left.
+            self.bound = self.cost
+            return None
+        self.bound = max(self.bound, relaxed.bound)
+        self.tell("cut", self.cost, self.bound)
+        return relaxed
+
+    def _point(self, x: Floats) -> Floats:
+        point = self.problem.fixed.astype(np.float64)
+        point[self.choice] = x
+        return point
+
+    def _cuts(self, x: Floats, *, every: bool) -> list[Cut]:
+        """Inequalities that a fractional point violates, by attacks on the tasks that failed lately."""
+        picks = np.flatnonzero((self._quiet <= self.rounds) | every)
+        share, reasons = self.attacks.reasons(picks, x)
+        calm = picks[share >= 1.0 - 1e-4]
+        self._quiet[calm] = self.rounds + 3
+        self._quiet[picks[share < 1.0 - 1e-4]] = 0
+        inside = x[self.choice]
+        cuts = []
+        for reason in reasons:
+            cut = protection_cut(self.attacks.tasks, reason, self.column)
+            if cut is not None and cut.lacks(inside) > _VIOLATED:
+                cuts.append(cut)
+        self.needs.extend(cuts)
+        if self.problem.unions is None:
+            cuts.extend(companion_cuts(self.problem, x, self.column))
+        if len(cuts) < _ENOUGH_CUTS:
+            cuts.extend(zero_half_cuts([*self.program.cuts, *cuts], inside))
+        return cuts
+
+    def _complete(self, x: Floats) -> None:
+        """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
+        cost = self.problem.cost * (1.0 - 0.999 * x)
+        state = Witnessed(self.attacks, self.problem.fixed)
+        order = np.arange(len(self.attacks.tasks))
+        protect_all(state, cost, order)
+        self._clean(state)
+        self._offer(state)
+
+    def _clean(self, state: Witnessed) -> None:
+        """Publish again what is not needed; known inequalities tell for most cells that they are."""
+        cost, limit = self.problem.cost, len(self.needs)
+        extra = np.flatnonzero(state.suppressed & ~self.problem.fixed)
+        matrix, side = stacked(self.needs, self.choice.size)
+        left = matrix @ state.suppressed[self.choice].astype(np.float64) - side
+        columns = matrix.tocsc()
+        for cell in extra[np.argsort(-cost[extra], kind="stable")].tolist():
+            column = int(self.column[cell])
+            span = slice(columns.indptr[column], columns.indptr[column + 1])
+            rows, weights = columns.indices[span], columns.data[span]
+            if bool((left[rows] < weights - 1e-6).any()):
+                continue
+            task = state.without(np.array([cell]))
+            if task is None:
+                left[rows] -= weights
+            elif len(self.needs) < limit + _LEARNT:
+                self._learn(state, cell, task)
+
+    def _learn(self, state: Witnessed, cell: int, task: int) -> None:
+        """A cell that cannot be published again gives an inequality that good patterns nearly violate."""
+        x = state.suppressed.astype(np.float64)
+        x[cell] = 0.0
+        _, reasons = self.attacks.reasons(np.array([task]), x)
+        for reason in reasons:
+            cut = protection_cut(self.attacks.tasks, reason, self.column)
+            if cut is not None and cut.lacks(x[self.choice]) > _VIOLATED:
+                self.needs.append(cut)
+                self.program.add([cut])
+
+    def _offer(self, state: Witnessed) -> None:
+        cost = self.problem.total_cost(state.suppressed)
+        if cost < self.cost:
+            self.best, self.cost = state, cost
+            self.tell("pattern", self.cost, self.bound)
+
+    def _fix(self, relaxed: Relaxed) -> None:
+        """Columns whose reduced cost exceeds the gap are settled."""
+        room = self.cost - relaxed.bound - (1.0 - 1e-6 if self._whole else 0.0)
+        none = relaxed.reduced > room + 1e-7
+        full = -relaxed.reduced > room + 1e-7
+        self.program.fix(none & (self.program.low == 0), full & (self.program.high == 1))
+
+    def _search(self) -> None:
+        """Search among whole patterns and attack what is found, first among few columns, then among all."""
+        near = True
+        while not self.done and self.spent < self.work:
+            relaxed = self._relax()
+            if relaxed is None:
+                return
+            self._fix(relaxed)
+            mine = self.best.suppressed[self.choice]
+            closed = self._distant(relaxed, mine) if near else None
+            start = mine.astype(np.float64)
+            inside = bool(((start >= self.program.low) & (start <= self.program.high)).all())
+            found = self.program.search(_NODES, start if inside else None, closed=closed)
+            self.steps += 1 + found.steps // 100
+            if closed is None:
+                self.bound = max(self.bound, min(found.bound, self.cost))
+            self.tell("search", self.cost, self.bound)
+            if found.x is None:
+                if closed is None:
+                    self.bound = self.cost
+                near = False
+            if found.x is None or self.done:
+                continue
+            if self._judge(found.x):
+                self._polish()
+            elif closed is None:
+                return
+            else:
+                near = False
+
+    def _distant(self, relaxed: Relaxed, mine: Mask) -> Mask | None:
+        """The columns that the linear program likes least, and the best pattern does not use."""
+        free = np.flatnonzero(self.program.low < self.program.high)
+        if free.size <= _FEW_COLUMNS:
+            return None
+        limit = np.partition(relaxed.reduced[free], _FEW_COLUMNS)[_FEW_COLUMNS]
+        return np.asarray((relaxed.reduced > limit) & ~mine & (relaxed.x < 1e-3))
+
+    def _judge(self, columns: Floats) -> bool:
+        """Attack a whole pattern: add what it violates, or take it; gives whether it violated anything."""
+        x = self._point(columns)
+        pattern = x > 0.5
+        state = Witnessed(self.attacks, pattern)
+        failed = state.look(np.arange(len(self.attacks.tasks)))
+        if failed.size:
+            if not self.program.add(self._cuts(x, every=True)):
+                self.program.add([outside_cut(self.column, pattern)])
+            protect_all(state, self.problem.cost, np.arange(len(self.attacks.tasks)))
+        self._clean(state)
+        self._offer(state)
+        return bool(failed.size)
+
+    def _polish(self) -> None:
+        """A few rounds on fractional points after new inequalities came from whole ones."""
+        for _ in range(_POLISH):
+            if self.done or self.spent >= self.work:
+                return
+            relaxed = self._relax()
+            if relaxed is None:
+                return
+            self._fix(relaxed)
+            self.rounds += 1
+            if not self.program.add(self._cuts(self._point(relaxed.x), every=False)):
+                return

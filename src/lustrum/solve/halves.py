@@ -1,0 +1,127 @@
+"""Zero-half cuts: half the sum of some inequalities of whole numbers, rounded up.
+
+For rows ``a_k x >= b_k`` of whole numbers, half of their sum is an inequality too. With whole x that are not
+negative its coefficients can be rounded up, and then its side. Where the sides add up to an odd number, a point
+violates the result if the slack of the rows and the values of columns with odd coefficients add up to less than
+1. Sums with few such columns are found by elimination modulo 2, the largest values first (Koster, Zymolka and
+Kutschka 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.compiled import compiled
+from lustrum.solve.cutting import Cut
+
+__all__ = ["zero_half_cuts"]
+
+Floats = npt.NDArray[np.float64]
+
+_ROWS = 1500
+_MOST = 150
+_PASSES = 4
+
+
+def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> list[Cut]:
+    """Cuts of this kind that a point violates, from rows that are nearly tight, the most violated first.
+
+    A column near 1 is looked at as 1 less a column near 0.
+    """
+    slack, rows = [], []
+    for cut in cuts:
+        rest = -cut.lacks(x)
+        if rest < 1.0 - 2 * violation and _whole(cut):
+            slack.append(max(rest, 0.0))
+            rows.append(cut)
+    order = np.argsort(slack, kind="stable")[:_ROWS]
+    rows = [rows[i] for i in order]
+    turned = x > 0.5
+    near = np.where(turned, 1.0 - x, x)
+    columns = np.flatnonzero(near > 1e-6)
+    if not rows or not columns.size:
+        return []
+    place = np.full(x.size, -1, dtype=np.int64)
+    place[columns] = np.arange(columns.size)
+    odd = np.zeros((len(rows), columns.size + 1), dtype=np.bool_)
+    for number, row in enumerate(rows):
+        single = row.weights.astype(np.int64) % 2 != 0
+        inside = place[row.columns[single]]
+        odd[number, inside[inside >= 0]] = True
+        odd[number, -1] = (int(row.side) + int(turned[row.columns[single]].sum())) % 2 != 0
+    loose = np.array(slack)[order]
+    made: dict[bytes, Cut] = {}
+    luck = np.random.default_rng(0)
+    for turn in range(_PASSES):
+        # Large values first: what they hide is worth most.
+        value = near[columns] * (1.0 if turn == 0 else luck.uniform(0.5, 1.5, columns.size))
+        by = np.argsort(-value, kind="stable")
+        mixed = np.concatenate([odd[:, :-1][:, by], odd[:, -1:]], axis=1)
+        used = np.eye(len(rows), dtype=np.bool_)
+        left = loose + (0.0 if turn == 0 else luck.uniform(0.0, 1e-3, loose.size))
+        found = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
+        for number in found[:_MOST].tolist():
+            cut = _halved([rows[k] for k in np.flatnonzero(used[number])], turned)
+            if cut.lacks(x) > violation:
+                made.setdefault(cut.key(), cut)
+    ranked = sorted(made.values(), key=lambda cut: -cut.lacks(x) / np.sqrt(1.0 + cut.columns.size))
+    return ranked[:_MOST]
+
+
+def _whole(cut: Cut) -> bool:
+    return bool(cut.side == np.rint(cut.side) and (cut.weights == np.rint(cut.weights)).all())
+
+
+def _halved(rows: Sequence[Cut], turned: npt.NDArray[np.bool_]) -> Cut:
+    total = np.zeros(turned.size)
+    for row in rows:
+        np.add.at(total, row.columns, row.weights)
+    side = sum(row.side for row in rows) - total[turned].sum()
+    weights = np.where(turned, np.floor(total / 2 + 1e-9), np.ceil(total / 2 - 1e-9))
+    columns = np.flatnonzero(weights)
+    side = np.ceil(side / 2 - 1e-9) + weights[turned].sum()
+    return Cut(columns, weights[columns], float(side))
+
+
+@compiled
+def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  # pragma: no cover
+    """Combine rows so that few odd columns are left; gives the rows that make violated cuts."""
+    height, width = odd.shape[0], odd.shape[1] - 1
+    free = np.ones(height, np.bool_)
+    found = np.zeros(height, np.bool_)
+    for column in range(width + 1):
+        for row in range(height):
+            if free[row] and not found[row] and odd[row, width]:
+                lost = slack[row]
+                for k in range(column, width):
+                    if odd[row, k]:
+                        lost += x[k]
+                        if lost >= limit:
+                            break
+                if lost < limit:
+                    found[row] = True
+                    free[row] = False
+        if column == width:
+            break
+        pivot = -1
+        for row in range(height):
+            if free[row] and odd[row, column] and (pivot < 0 or slack[row] < slack[pivot]):
+                pivot = row
+        if pivot < 0:
+            continue
+        free[pivot] = False
+        for row in range(height):
+            if free[row] and odd[row, column]:
+                if slack[row] + slack[pivot] >= limit:
+                    free[row] = False
+                    continue
+                slack[row] += slack[pivot]
+                for k in range(width + 1):
+                    odd[row, k] ^= odd[pivot, k]
+                for k in range(height):
+                    used[row, k] ^= used[pivot, k]
+    return np.flatnonzero(found)
