@@ -37,6 +37,8 @@ help: ## print this list
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks"
 	@echo "make format   format the code and mend what can be mended"
+	@echo "make release  build the wheel and the bill of its materials into dist/"
+	@echo "make audit    look for known vulnerabilities of the pinned packages (needs pip-audit)"
 	@echo "make lock     pin the newest versions of all dependencies (needs uv)"
 	@echo "make clean    remove all that can be made again, .venv included"
 
@@ -85,6 +87,20 @@ lock:
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it: pipx install uv" >&2; exit 2; }
 	$(COMPILE) --upgrade --extra build -o requirements/run.txt
 	$(COMPILE) --upgrade --all-extras -c requirements/run.txt -o requirements/dev.txt
+
+# A release: the wheel, byte for byte the same from the same commit, and the bill of its materials.
+EPOCH = $(shell git log -1 --format=%ct)
+.PHONY: release
+release: install
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/hatchling build -t wheel -d dist
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python scripts/sbom.py > dist/lustrum.cdx.json
+
+# Asks a public database of vulnerabilities about every pinned package.
+PIP_AUDIT ?= pip-audit
+.PHONY: audit
+audit:
+	@command -v $(PIP_AUDIT) >/dev/null || { echo "make audit needs pip-audit; install it: pipx install pip-audit" >&2; exit 2; }
+	$(PIP_AUDIT) --disable-pip --require-hashes -r requirements/run.txt
 
 .PHONY: clean
 clean:

@@ -1,0 +1,84 @@
+"""The unit and the container file give the server the least rights that it needs."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lustrum.cli import app
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNIT = DEPLOY / "lustrum.service"
+CONTAINER = DEPLOY / "Containerfile"
+
+
+def settings() -> dict[str, str]:
+    reader = configparser.RawConfigParser(strict=False)
+    reader.optionxform = str  # type: ignore[assignment, method-assign]
+    reader.read_string(UNIT.read_text())
+    return dict(reader["Service"])
+
+
+def options_of(command: str) -> set[str]:
+    return set(re.findall(r"--[a-z-]+", command))
+
+
+def known_options() -> set[str]:
+    from typer.main import get_command
+
+    serve = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    return {option for parameter in serve.params for option in parameter.opts}
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_systemd_reads_the_unit_and_finds_little_exposed(tmp_path: Path) -> None:
+    unit = tmp_path / "lustrum.service"
+    unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT.read_text(), flags=re.M))
+    read = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about = [line for line in read.stderr.splitlines() if "lustrum.service" in line]
+    assert about == []
+    judged = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=15", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stdout[-300:]
+
+
+def test_the_unit_runs_without_rights_and_starts_again() -> None:
+    found = settings()
+    assert found["User"] == "lustrum"
+    assert found["NoNewPrivileges"] == "yes"
+    assert found["CapabilityBoundingSet"] == ""
+    assert found["ProtectSystem"] == "strict"
+    assert "record-keys.secret" in found["ReadOnlyPaths"]
+    assert found["Restart"] == "always"
+    assert found["UMask"] == "0077"
+    assert options_of(found["ExecStart"]) <= known_options()
+
+
+def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
+    text = CONTAINER.read_text()
+    last = text.split("FROM ")[-1]
+    assert re.search(r"^USER 10001:10001$", last, flags=re.M)
+    assert "--require-hashes" in text
+    assert "--only-binary :all:" in text
+    assert not re.search(r"^ADD ", text, flags=re.M)
+    assert not re.search(r"https?://(?!127\.0\.0\.1)", text)
+    command = re.search(r"^CMD (\[.*\])$", text, flags=re.M)
+    assert command is not None
+    assert options_of(command[1]) <= known_options()
+    for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M):
+        for name in copied.split():
+            assert (DEPLOY.parent / name).exists(), name
