@@ -128,7 +128,7 @@ def _rule(words: Sequence[str], file: TableFile, table: Table) -> Rule:
             f"Say what is sensitive: --rule p=10, --rule nk=2,85 or --rule threshold=3, or give {file.source} "
             "a column 'primary' (with 'upper' and 'lower' for the protection levels)."
         )
-    where = file.positions()
+    where = file.positions
     cells = np.zeros(table.shape, dtype=np.bool_)
     cells[where] = file.primary
 

@@ -268,10 +268,9 @@ def _expanded(
 
 def _along(file: TableFile, name: str) -> tuple[Ints, Mask]:
     """All values of a file with a row for each code of one dimension, and where they are known."""
-    axis, decimals = file.dimensions.index(name), file.decimals
+    axis = file.dimensions.index(name)
     rows = []
-    for column in file.values.values():
-        pair = file.dense(column, decimals)
+    for pair in file.known_values:
         rows.append([np.moveaxis(a, axis, 0).reshape(a.shape[axis], -1) for a in pair])
     return np.hstack([r[0] for r in rows]), np.hstack([r[1] for r in rows])
 

@@ -39,7 +39,7 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
     letters = {letter.value for letter in CellStatus}
     other = CellStatus.NOT_FOR_PUBLICATION.value
     status = np.full(file.shape, other)
-    status[file.positions()] = [s if s in letters else other for s in file.status[response]]
+    status[file.positions] = [s if s in letters else other for s in file.status[response]]
     status[~known & (status == CellStatus.FREE.value)] = other
     status[known] = CellStatus.FREE.value
     low: Ints | None = None
@@ -70,7 +70,7 @@ def confidential_table(
     decimals = file.decimals
     values, known = file.dense(file.values[name], decimals)
     rows = np.zeros(file.shape, dtype=np.bool_)
-    rows[file.positions()] = True
+    rows[file.positions] = True
     if bool((rows & ~known).any()):
         row = next(i for i, v in enumerate(file.values[name]) if v is None)
         raise InputError(
@@ -116,7 +116,7 @@ def _contributors(file: TableFile) -> Ints:
         return file.dense(file.count, 0)[0]
     filled = [sum(rank[row] is not None for rank in file.largest) for row in range(len(file.cells))]
     out = np.zeros(file.shape, dtype=np.int64)
-    out[file.positions()] = filled
+    out[file.positions] = filled
     return out
 
 
@@ -132,7 +132,7 @@ def _contributions(file: TableFile, decimals: int) -> Contributions:
         filled = known & (count > rank)
         if file.holdings:
             own = [numbers.setdefault(h, len(numbers)) if h else -1 for h in file.holdings[rank]]
-            holding[..., rank][file.positions()] = own
+            holding[..., rank][file.positions] = own
             if bool((filled & (holding[..., rank] < 0)).any()):
                 raise InputError(f"{file.source}: a contribution has no holding; name it.")
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -86,12 +87,13 @@ class TableFile:
         """How many codes each dimension has."""
         return tuple(len(codes) for codes in self.codes)
 
-    @property
+    @cached_property
     def decimals(self) -> int:
         """The most decimals that a value, contribution or interval is written with."""
         columns = [*self.values.values(), *self.largest, *(self.interval or ())]
         return max((_decimals(v) for column in columns for v in column), default=0)
 
+    @cached_property
     def positions(self) -> tuple[npt.NDArray[np.intp], ...]:
         """For each dimension, the position of the code of every row."""
         out = []
@@ -100,6 +102,11 @@ class TableFile:
             out.append(np.array([place[key[i]] for key in self.cells], dtype=np.intp))
         return tuple(out)
 
+    @cached_property
+    def known_values(self) -> tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]], ...]:
+        """The values of every response in the shape of the table, and where they are known."""
+        return tuple(self.dense(column, self.decimals) for column in self.values.values())
+
     def dense(
         self, column: Sequence[Number], decimals: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -107,7 +114,7 @@ class TableFile:
         values = np.zeros(self.shape, dtype=np.int64)
         known = np.zeros(self.shape, dtype=np.bool_)
         scaled = [0 if v is None else int(v.scaleb(decimals)) for v in column]
-        where = self.positions()
+        where = self.positions
         values[where] = scaled
         known[where] = [v is not None for v in column]
         return values, known
