@@ -36,6 +36,7 @@ help: ## print this list
 	@echo "make deep     run the tests that take minutes"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks"
+	@echo "make mutants  change single lines where a wrong one leaks, and see tests fail (hours; GROUPS=totals)"
 	@echo "make format   format the code and mend what can be mended"
 	@echo "make release  build the wheel and the bill of its materials into dist/"
 	@echo "make audit    look for known vulnerabilities of the pinned packages (needs pip-audit)"
@@ -72,6 +73,10 @@ docs: install
 .PHONY: bench
 bench: install
 	@for bench in bench/[a-z]*.py; do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
+
+.PHONY: mutants
+mutants: install
+	$(BIN)/python scripts/mutants.py $(GROUPS)
 
 .PHONY: format
 format: install

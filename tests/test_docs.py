@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 import tomllib
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -134,6 +136,20 @@ def test_the_examples_of_the_explanations_run(page: str) -> None:
         with contextlib.redirect_stdout(printed):
             exec(compile(example, page, "exec"), {})
         assert printed.getvalue().strip()
+
+
+@pytest.mark.parametrize("page", ["tutorials/python.md", "how-to/write-a-plugin.md"])
+def test_the_blocks_of_a_page_run_one_after_the_other(page: str) -> None:
+    blocks = code_blocks(DOCS / page, "python")
+    assert len(blocks) >= 2
+    module = ModuleType(f"lustrum_docs_{Path(page).stem.replace('-', '_')}")
+    sys.modules[module.__name__] = module  # where a dataclass looks its types up
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            for block in blocks:
+                exec(compile(block, page, "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
 
 
 def test_every_parameter_of_a_method_is_documented() -> None:
