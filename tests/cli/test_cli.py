@@ -85,9 +85,10 @@ def test_the_command_of_the_readme_prints_a_protected_table(run: Run, data: Path
 
 
 def test_a_refusal_says_why_and_exits_with_three(run: Run, data: Path) -> None:
-    done = run("table", "--dataset", "demo", "--by", "age,sex,education,occupation", data=data)
+    by = "age,sex,education,occupation,region,citizenship,employment"
+    done = run("table", "--dataset", "demo", "--by", by, data=data)
     assert done.returncode == 3
-    assert "at most 3 are allowed" in done.stdout
+    assert "at most 6 are allowed" in done.stdout
     assert "-> Leave out 1 of" in done.stdout
 
 
@@ -136,7 +137,20 @@ def test_ingest_then_ask_with_the_starter_policy(run: Run, tmp_path: Path) -> No
     root = tmp_path / "store"
     done = run("ingest", str(tmp_path / "shops.csv"), "-d", str(tmp_path / "shops.toml"), data=root)
     assert done.returncode == 0, done.stderr
-    assert "A cautious policy was written" in done.stderr
+    assert "A strict policy was written" in done.stderr
+    early = run("table", "--dataset", "shop", "--by", "kind,town", data=root)
+    assert early.returncode == 1
+    assert "'lustrum protect' makes one" in early.stderr
+    inside = str(root / "bundles" / "shop" / "report.json")
+    refused = run("protect", "--dataset", "shop", "--report", inside, data=root)
+    assert refused.returncode == 1
+    assert "must not stand in the bundle" in refused.stderr.replace("\n", " ")
+    made = run("protect", "--dataset", "shop", data=root)
+    assert made.returncode == 0, made.stderr
+    assert "may be published" in made.stderr
+    report = root / "reports" / "shop.json"
+    assert report.stat().st_mode & 0o077 == 0
+    assert "confidential" in json.loads(report.read_text())
     asked = run("table", "--dataset", "shop", "--by", "kind,town", "--totals", data=root)
     assert asked.returncode == 0, asked.stdout + asked.stderr
     assert "Ayton" in asked.stdout
@@ -198,8 +212,9 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(run: Run, tmp_path: Path) 
 def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path: Path) -> None:
     good = run("policy", "check", str(data / "policies" / "demo.toml"), data=data)
     assert good.returncode == 0
-    assert "at most 3 variables" in good.stdout
-    assert "protected by random-rounding (base 3)" in good.stdout
+    assert "at most 6 variables" in good.stdout
+    assert "the input is protected by protected-population (base 3" in good.stdout
+    assert "Note well" not in good.stdout
     assert "names of variables were not checked" not in good.stdout
     (tmp_path / "bad.toml").write_text("[rules]\nmax_dims = 3\nend = true\n")
     bad = run("policy", "check", str(tmp_path / "bad.toml"), data=data)
@@ -224,7 +239,7 @@ def test_a_sealed_policy_refuses_every_change(run: Run, data: Path, tmp_path: Pa
     path.write_bytes((data / "policies" / "demo.toml").read_bytes())
     assert run("policy", "seal", str(path), data=data).returncode == 0
     assert run("policy", "check", str(path), data=data).returncode == 0
-    path.write_text(path.read_text().replace("limit = 0.3", "limit = 0.8"))
+    path.write_text(path.read_text().replace("limit = 1.0", "limit = 0.8"))
     changed = run("policy", "check", str(path), data=data)
     assert changed.returncode == 1
     assert "changed after it was sealed" in changed.stderr

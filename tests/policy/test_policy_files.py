@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import lustrum
-from lustrum.cli.work import _STARTER
 from lustrum.model import Dataset, PolicyError
 from lustrum.policy import Policy, check_names
+from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy, sealed
 
 DEMO = Path(lustrum.__file__).parent / "demo"
 SHIPPED = {
     "demo": (DEMO / "demo-policy.toml").read_bytes(),
     "businesses": (DEMO / "businesses-policy.toml").read_bytes(),
-    "starter": _STARTER.format(name="people").encode(),
+    **{name: preset(name, "people").encode() for name in PRESETS},
 }
 SMALLEST = 'dataset = "d"\n[rules]\n[risk]\nlimit = 0.1\n[protect]\nmethod = "random-rounding"\n'
 TOWN = Dataset.from_mapping(

@@ -127,6 +127,9 @@ def test_a_policy_in_sentences_names_everything_it_decides() -> None:
 
 def test_only_what_deserves_it_is_warned_of() -> None:
     calm = Policy.model_validate({"risk": {"limit": 0.3}})
-    assert list(warnings(calm)) == []
+    assert len(list(warnings(calm))) == 1
+    assert "question by question" in next(iter(warnings(calm)))
     loose = Policy.model_validate({"rules": {"nested_only": False}})
-    assert len(list(warnings(loose))) == 2
+    assert len(list(warnings(loose))) == 3
+    strict = {"before": [{"method": "protected-population"}], "protect": {"method": "none"}}
+    assert list(warnings(Policy.model_validate(strict))) == []

@@ -18,12 +18,27 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from lustrum.demo import businesses, description_path, people
+from lustrum.policy.presets import preset
 from lustrum.release import TableService
+from lustrum.release.records.make_bundle import make_bundle
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
 POLICIES = description_path("demo").parent
+NAMES = (
+    'dataset = "demo"\ntitle = "Demo census, public tables"\n'
+    'notes = ["Synthetic people: any likeness is chance."]\n'
+)
+KEYED = preset("keyed-rounding", "demo").replace('dataset = "demo"\n', NAMES)
+"""The demo census under keyed rounding, with its many refusals; see ``bundle`` for the strict default."""
+
+STRICT = (
+    (POLICIES / "demo-policy.toml")
+    .read_text()
+    .replace("sweeps = 4", "sweeps = 1\nways = 1\nempty_share = 0.05")
+)
+"""The policy of the demo, with less of a search."""
 
 
 def fill(root: Path, persons: int = 20_000, seed: int = 2001) -> Path:
@@ -34,8 +49,8 @@ def fill(root: Path, persons: int = 20_000, seed: int = 2001) -> Path:
     for name, frame in {"demo": people(persons, seed), "businesses": businesses(3000)}.items():
         ingest(FrameSource(frame), read_description(description_path(name)), store, secret=secret)
     (root / "policies").mkdir()
-    for name in ("demo", "businesses"):
-        shutil.copy(POLICIES / f"{name}-policy.toml", root / "policies" / f"{name}.toml")
+    (root / "policies" / "demo.toml").write_text(KEYED)
+    shutil.copy(POLICIES / "businesses-policy.toml", root / "policies" / "businesses.toml")
     return root
 
 
@@ -50,6 +65,25 @@ def service(root: Path) -> Iterator[TableService]:
     """The service over it, with the records in a process of their own."""
     service = TableService(root, workers=1)
     yield service
+    service.close()
+
+
+@pytest.fixture(scope="session")
+def bundle(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A public bundle of the demo census, in a folder without records; no test changes it."""
+    folder = tmp_path_factory.mktemp("bundles")
+    policy = folder / "strict.toml"
+    policy.write_text(STRICT)
+    make_bundle(Store(root), "demo", policy, folder / "demo", workers=1)
+    policy.unlink()
+    return folder / "demo"
+
+
+@pytest.fixture(scope="session")
+def bundled(bundle: Path) -> Iterator[TestClient]:
+    """A client of a server that has the bundle and nothing else."""
+    service = TableService(bundles=[bundle], workers=1)
+    yield TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
     service.close()
 
 

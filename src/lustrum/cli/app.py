@@ -83,6 +83,16 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="Make the demo data if they are missing.")
     ] = False,
+    bundle: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Serve this public bundle, without any data folder; several if repeated."
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="With --bundle: a folder to keep jobs in between two starts."),
+    ] = None,
     workers: Annotated[
         int, typer.Option(help="Processes that share the work; all give the same answers.", min=1)
     ] = 1,
@@ -162,13 +172,19 @@ def serve(
         idle_seconds=idle_seconds,
         send_seconds=send_seconds,
     )
+    if demo and bundle:
+        raise InputError("--demo makes data of its own; leave it out to serve a --bundle.")
+    if state is not None and not bundle:
+        raise InputError("--state is for a --bundle; jobs of a data folder are kept in it.")
     if demo:
         work.make_demo(data, Console(stderr=True))
     work.run_server(
-        data,
+        None if bundle else data,
         host,
         port,
         Console(),
+        bundles=bundle or (),
+        state=state,
         settings=settings,
         workers=workers,
         metrics_port=metrics_port,
@@ -183,6 +199,26 @@ def demo(
 ) -> None:
     """Invent the demo census and business register."""
     work.make_demo(data, Console(stderr=True), persons)
+
+
+@app.command()
+def protect(
+    dataset: Annotated[str, typer.Option(help="Name of a dataset.")],
+    data: Data = HERE,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the bundle; in the data folder unless told.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="The policy; that of the data folder unless told.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the confidential report of the agency.")
+    ] = None,
+) -> None:
+    """Make one protected population of a dataset, as a public bundle that can be served anywhere."""
+    from lustrum.cli.protect import protect_dataset
+
+    protect_dataset(dataset, data, Console(stderr=True), policy=policy, out=out, report=report)
 
 
 @app.command()
@@ -610,6 +646,17 @@ def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).
     from lustrum.cli.policies import seal_policy
 
     seal_policy(file, Console())
+
+
+@policy_app.command("preset")
+def policy_preset(
+    name: Annotated[str, typer.Argument(help="strict, keyed-rounding or cell-key.")],
+    dataset: Annotated[str, typer.Option(help="The dataset that it is for.")] = "*",
+) -> None:
+    """Print a policy to begin with, for one of the ways to protect tables."""
+    from lustrum.policy.presets import preset
+
+    sys.stdout.write(preset(name, dataset))
 
 
 @policy_app.command("try")

@@ -33,7 +33,7 @@ def check_policy(file: Path, data: Path, console: Console) -> None:
     name = file.stem if policy.dataset == "*" else policy.dataset
     known = name in service.described()
     if known:
-        check_names(policy, service.dataset(name), str(file))
+        check_names(policy, service.description(name), str(file))
     console.print(Text(f"{file} is valid."))
     if not known:
         sentence = f"{data} holds no dataset {name!r}: names of variables were not checked."
@@ -60,7 +60,7 @@ def try_policy(file: Path, questions: Path, data: Path, console: Console, progre
     asked = read_questions(questions)
     for name in {query.dataset for query in asked} & set(service.described()):
         if policy.dataset in ("*", name):
-            check_names(policy, service.dataset(name), str(file))
+            check_names(policy, service.description(name), str(file))
     if policy.dataset != "*":
         asked = [query for query in asked if query.dataset == policy.dataset]
         if not asked:

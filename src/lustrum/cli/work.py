@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,14 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
-    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
 )
 
+from lustrum.cli.protect import progress_bars
 from lustrum.durable import write_whole
 from lustrum.model import DatasetError, InputError
+from lustrum.policy.presets import preset
 from lustrum.release import TableService
 from lustrum.release.records import local_service
 from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
@@ -27,51 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ingest_source", "make_demo", "run_server"]
 
-_STARTER = """\
-# A cautious start. Every key: docs/reference/policy.md
-dataset = "{name}"
-
-[rules]
-max_dimensions = 3
-max_filters = 1
-min_population = 1000
-min_mean_cell_size = 5.0
-max_small_share = 0.2
-nested_only = true
-
-[risk]
-measure = "table-entropy"
-parts = "true"
-shared = "expected"
-limit = 0.3
-
-[protect]
-method = "random-rounding"
-base = 3
-
-end = true
-"""
-
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
     """Make the demo data if they are missing, with a progress bar."""
     from lustrum.demo.setup import prepare
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )
-    tasks: dict[str, int] = {}
-    with bar:
-
-        def told(task: str, done: float) -> None:
-            if task not in tasks:
-                tasks[task] = bar.add_task(task, total=1.0)
-            bar.update(tasks[task], completed=done)  # type: ignore[arg-type]
-
+    with progress_bars(console) as told:
         prepare(data, persons, told)
 
 
@@ -112,16 +75,21 @@ def ingest_source(
     path = local_service(data).policy_path(dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _STARTER.format(name=dataset.name).encode())
-        console.print(f"A cautious policy was written to {path}; read it before you serve.")
+        write_whole(path, preset("strict", dataset.name).encode())
+        console.print(f"A strict policy was written to {path}; read it before you serve.")
+        console.print(
+            f"Next: lustrum protect --dataset {dataset.name} --data {data}", highlight=False
+        )
 
 
 def run_server(
-    data: Path,
+    data: Path | None,
     host: str,
     port: int,
     console: Console,
     *,
+    bundles: Sequence[Path] = (),
+    state: Path | None = None,
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
@@ -130,7 +98,11 @@ def run_server(
     """Serve until stopped."""
     from lustrum.server import serve
 
-    service = TableService(data)
+    if state is not None:
+        state.mkdir(parents=True, exist_ok=True)
+    service = TableService(data, bundles=bundles, folder=state)
+    for name in service.names() if bundles else ():
+        service.in_force(name)  # a damaged bundle is heard of now, not by the first visitor
     if not service.names():
         raise DatasetError(
             f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."

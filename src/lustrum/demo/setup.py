@@ -11,6 +11,8 @@ from lustrum.demo.businesses import businesses
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.population import people
 from lustrum.durable import write_whole
+from lustrum.policy import read_policy
+from lustrum.release.records.make_bundle import make_bundle
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 __all__ = ["prepare"]
@@ -20,7 +22,10 @@ Progress = Callable[[str, float], None]
 
 
 def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = None) -> list[str]:
-    """Make whichever demo dataset is not there yet; gives the names of those that were made."""
+    """Make whichever demo dataset is not there yet; gives the names of those that were made.
+
+    The census is protected once, and its public bundle is what a server shows.
+    """
     told = progress or (lambda _task, _done: None)
     store = Store(root)
     made = []
@@ -41,7 +46,17 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
     make("demo", "people", lambda p: people(persons, progress=p))
     make("businesses", "businesses", lambda p: businesses(progress=p))
+    _protect("demo", store, told)
     return made
+
+
+def _protect(name: str, store: Store, told: Progress) -> None:
+    """Make the bundle of a dataset if it is missing and the policy in the folder asks for one."""
+    policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
+    if not place.exists() and read_policy(policy).population is not None:
+        make_bundle(
+            store, name, policy, place, progress=lambda step, done: told("Protecting people", done)
+        )
 
 
 def _copy_policy(name: str, root: Path) -> None:

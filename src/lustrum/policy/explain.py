@@ -60,6 +60,12 @@ def explain(policy: Policy) -> Iterator[str]:
 
 def warnings(policy: Policy) -> Iterator[str]:
     """What may be meant, but should be known to be so."""
+    if policy.population is not None:
+        return  # nothing that is asked can tell more than the one file
+    yield (
+        "Numbers are protected question by question: a reader who asks for many tables that overlap can work "
+        "some small counts out. The preset 'strict' protects one population once."
+    )
     if policy.risk.limit >= 1:
         yield "The limit of risk is 1, so that no table is ever refused for its risk."
     if not policy.rules.nested_only:

@@ -156,7 +156,7 @@ class Before(Method):
             raise ValueError(
                 f"the method {self.method!r} does not promise the same numbers after every start"
             )
-        if not {"microdata", "hypercube"} & set(spec.stages):
+        if not {"microdata", "hypercube", "population"} & set(spec.stages):
             raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
         return self
 
@@ -215,6 +215,15 @@ class Policy(_Part):
     )
     audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
 
+    @property
+    def population(self) -> Any:
+        """The method that makes one protected population of the input, if the policy asks for one.
+
+        Such a population is made once by ``lustrum protect`` and served from its bundle, not from records.
+        """
+        specs = (step.spec() for step in self.before)
+        return next((spec for spec in specs if "population" in spec.stages), None)
+
     @field_validator("protect", "risk")
     @classmethod
     def _can_be_made(cls, value: Method | Risk) -> Method | Risk:
@@ -222,6 +231,16 @@ class Policy(_Part):
         if isinstance(value, Method):
             value.check_for_tables()
         return value
+
+    @model_validator(mode="after")
+    def _is_a_population_alone(self) -> Policy:
+        """Whatever is done to a protected population beside would have to stand in its report."""
+        if self.population is not None and (len(self.before) > 1 or self.protect.method != "none"):
+            raise ValueError(
+                f"the method {self.population.name!r} stands alone under [[before]], with method = 'none' "
+                "under [protect]: every table is a plain count of its result"
+            )
+        return self
 
     @model_validator(mode="after")
     def _shows_one_number(self) -> Policy:

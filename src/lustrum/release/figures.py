@@ -84,7 +84,7 @@ def possible_tables(release: Release) -> Iterator[Table]:
     line = row + np.minimum(line - base[row], 1.0)
     kind_of = kind_of.ravel()
     place = _places(kind_of)
-    turns = max(2, min(16, _MOST_CELLS // max(shown.size, 1)))
+    turns = max(2, min(8, _MOST_CELLS // max(shown.size, 1)))
     for turn in range(turns):
         shift = ((turn + 0.5) / turns + np.arange(len(kinds)) * _GOLDEN) % 1.0
         quantile = (place + shift[kind_of]) / size[kind_of]

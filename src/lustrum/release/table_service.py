@@ -3,60 +3,103 @@
 ::
 
     <root>/policies/<dataset>.toml   what the agency decided about a dataset
+    <root>/bundles/<dataset>/        its public bundle, where the policy asks for a protected population
     <root>/<dataset>/...             its records, which only the desk opens, see lustrum.release.records
 
-A dataset that was replaced, or a policy that was changed, is taken up at the next question. A dataset without
-a policy answers nothing. The service itself never opens a record: it asks a desk for protected numbers, by
-default one in a process of its own.
+Bundles can be named without such a folder: then there need not be any records on the machine. A dataset, a
+bundle or a policy that was replaced is taken up at the next question. A dataset without a policy answers
+nothing. The service itself never opens a record: it counts protected cells, or asks a desk for protected
+numbers, by default one in a process of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lustrum._version import __version__
 from lustrum.durable import outages
-from lustrum.model import Dataset, DatasetError, Decision, LustrumError, QueryError, TableQuery
+from lustrum.model import (
+    Dataset,
+    DatasetError,
+    Decision,
+    LustrumError,
+    PolicyError,
+    QueryError,
+    TableQuery,
+)
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.release.apart import DeskApart
-from lustrum.release.numbers import Described, Desk, KeyedNumbers, ProtectedNumbers
+from lustrum.release.bundle.files import MANIFEST, bundle_name, read_bundle
+from lustrum.release.bundle.numbers import BundleNumbers
+from lustrum.release.numbers import Desk, KeyedNumbers, ProtectedNumbers
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
 
 __all__ = ["TableService"]
 
+Stamp = tuple[int, int, int]
+
 
 @dataclass(frozen=True)
 class _Kept:
-    stamp: tuple[str, int, int, int]
+    stamp: Stamp
     policy: Policy
 
 
 class TableService:
-    """Answers questions about the datasets of one folder; safe to share between threads."""
+    """Answers questions about the datasets of a folder, and about bundles; safe to share between threads."""
 
-    def __init__(self, root: Path, workers: int | None = None, *, desk: Desk | None = None) -> None:
+    def __init__(
+        self,
+        root: Path | None = None,
+        workers: int | None = None,
+        *,
+        desk: Desk | None = None,
+        bundles: Sequence[Path] = (),
+        folder: Path | None = None,
+    ) -> None:
         self.root = root
-        self._desk = desk or DeskApart(root, workers)
+        self.bundles = tuple(bundles)
+        self._workers = workers
+        self._desk = desk or (None if root is None else DeskApart(root, workers))
         self._lock = threading.Lock()
-        self._policies: dict[str, _Kept] = {}
+        self._policies: dict[Path, _Kept] = {}
+        self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
+        self._named: dict[str, Path] = {}
+        for path in self.bundles:
+            name = bundle_name(path)
+            if name in self._named:
+                raise DatasetError(f"Two bundles are of the dataset {name!r}; name one of them.")
+            self._named[name] = path
+        self._own = None
+        if folder is None and root is None:
+            self._own = tempfile.TemporaryDirectory(prefix="lustrum-")
+            folder = Path(self._own.name)
+        self._folder = folder or root
 
     @property
     def folder(self) -> Path:
-        """Where the server may keep what it needs between two starts."""
-        return self.root
+        """Where the server may keep what it needs between two starts: never a bundle."""
+        assert self._folder is not None
+        return self._folder
 
     def close(self) -> None:
         """Let go of the desk, and of its process if it has one."""
-        self._desk.close()
+        if self._desk is not None:
+            self._desk.close()
+        if self._own is not None:
+            self._own.cleanup()
 
     def check_in_background(self) -> None:
         """Check large datasets in the background from now on, as a server does."""
-        self._desk.check_in_background()
+        if self._desk is not None:
+            self._desk.check_in_background()
 
     def states(self) -> dict[str, str]:
         """Of each dataset, whether it is ``ready``, still ``checking`` or ``unavailable``."""
@@ -72,18 +115,33 @@ class TableService:
         return found
 
     def policy_path(self, name: str) -> Path:
-        """Where the policy of a dataset stands."""
+        """Where the policy of a dataset of the folder stands."""
+        assert self.root is not None
         return self.root / "policies" / f"{name}.toml"
+
+    def bundle_path(self, name: str) -> Path:
+        """Where the bundle of a dataset stands."""
+        if name in self._named or self.root is None:
+            return self._named[name]
+        return self.root / "bundles" / name
 
     def described(self) -> list[str]:
         """All datasets that are there, with a policy or without."""
-        return self._desk.names()
+        return sorted(
+            {*self._named, *self._in_bundles(), *(self._desk.names() if self._desk else ())}
+        )
 
     def names(self) -> list[str]:
         """The datasets that have a policy and can be asked about."""
-        with outages(self.root):
-            written = {path.stem for path in (self.root / "policies").glob("*.toml")}
-        return [name for name in self._desk.names() if name in written] if written else []
+        found = set(self._named)
+        if self.root is not None:
+            with outages(self.root):
+                written = {path.stem for path in (self.root / "policies").glob("*.toml")}
+            bundled = written & self._in_bundles()
+            found |= bundled
+            if written - bundled and self._desk is not None:
+                found |= written & set(self._desk.names())
+        return sorted(found)
 
     def datasets(self) -> list[Dataset]:
         """Their descriptions."""
@@ -91,37 +149,42 @@ class TableService:
 
     def dataset(self, name: str) -> Dataset:
         """The description of one; a clear error where there is none."""
-        return self._describe(name).dataset
+        return self.in_force(name)[0].dataset
+
+    def description(self, name: str) -> Dataset:
+        """The description of a dataset whatever its policy says, for the agency that writes one."""
+        if self._desk is not None and name in self._desk.names():
+            return self._desk.describe(name).dataset
+        return self._open(self.bundle_path(name)).dataset
 
     def policy(self, name: str) -> Policy:
-        """The policy in force; read again when the file or the dataset changed."""
-        described, path = self._describe(name), self.policy_path(name)
-        try:
-            status = path.stat()
-        except OSError:
-            raise DatasetError(
-                f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
-            ) from None
-        stamp = (described.version, status.st_mtime_ns, status.st_size, status.st_ino)
-        with self._lock:
-            kept = self._policies.get(name)
-        if kept is None or kept.stamp != stamp:
-            kept = _Kept(stamp, read_policy(path))
-            check_names(kept.policy, described.dataset, str(path))
-            with self._lock:
-                self._policies[name] = kept
-        return kept.policy
+        """The policy in force; read again when it changed."""
+        return self.in_force(name)[1]
 
     def in_force(self, name: str) -> tuple[ProtectedNumbers, Policy]:
-        """The numbers with the policy that was checked against the very same version of the data."""
-        while True:
-            described, policy = self._describe(name), self.policy(name)
-            if self._describe(name).version == described.version:
-                return KeyedNumbers(self._desk, policy, described), policy
+        """The numbers, with the policy that was checked against the very same version of the data."""
+        if name in self._named:
+            numbers = self._open(self._named[name])
+            return numbers, numbers.bundle.policy
+        if name not in self.described():
+            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
+        policy = self._policy(name)
+        found = self.under(name, policy)
+        check_names(policy, found.dataset, str(self.policy_path(name)))
+        return found, policy
 
     def under(self, name: str, policy: Policy) -> ProtectedNumbers:
-        """The protected numbers of a dataset under another policy."""
-        return KeyedNumbers(self._desk, policy, self._describe(name))
+        """The protected numbers of a dataset under a policy, in force or not."""
+        if policy.population is None and self._desk is not None and name not in self._named:
+            return KeyedNumbers(self._desk, policy, self._desk.describe(name))
+        numbers = self._open(self.bundle_path(name))
+        wanted = None if policy.population is None else policy.population.to_mapping()
+        if dict(numbers.bundle.report.method) != wanted:
+            raise PolicyError(
+                f"The bundle of {name!r} was made by another method than its policy names; make it again "
+                f"with 'lustrum protect --dataset {name}'."
+            )
+        return numbers
 
     def check_replacement(self, dataset: Dataset) -> None:
         """Refuse a new description of a dataset where the policy in force names what it does not have."""
@@ -150,7 +213,43 @@ class TableService:
         """What the rules would say."""
         return precheck(query, *self.in_force(query.dataset), count=count)
 
-    def _describe(self, name: str) -> Described:
-        if name not in self._desk.names():
-            raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
-        return self._desk.describe(name)
+    def _in_bundles(self) -> set[str]:
+        if self.root is None:
+            return set()
+        return {path.parent.name for path in (self.root / "bundles").glob(f"*/{MANIFEST}")}
+
+    def _policy(self, name: str) -> Policy:
+        path = self.policy_path(name)
+        stamp = _stamp(path)
+        if stamp is None:
+            raise DatasetError(
+                f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
+            )
+        with self._lock:
+            kept = self._policies.get(path)
+        if kept is None or kept.stamp != stamp:
+            kept = _Kept(stamp, read_policy(path))
+            with self._lock:
+                self._policies[path] = kept
+        return kept.policy
+
+    def _open(self, path: Path) -> BundleNumbers:
+        """A bundle; read again when its manifest changed."""
+        stamp = _stamp(path / MANIFEST)
+        with self._lock:
+            kept = self._opened.get(path)
+            if stamp is None or kept is None or kept[0] != stamp:
+                bundle = read_bundle(path)
+                kept = self._opened[path] = (
+                    stamp or (0, 0, 0),
+                    BundleNumbers(bundle, self._workers),
+                )
+            return kept[1]
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -79,6 +79,7 @@ def serve(
     if logs:
         set_up(logs)
     with _bound(host, port) as listening, ExitStack() as open_:
+        open_.callback(service.close)
         address = _url(host, listening.getsockname()[1])
         options: dict[str, Any] = {
             "log_level": "warning",
@@ -112,7 +113,7 @@ def serve(
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
             open_.enter_context(_metrics(metrics_port, registry))
-        open_.enter_context(worker_environment(service.folder, settings, logs))
+        open_.enter_context(worker_environment(service, settings, logs))
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )

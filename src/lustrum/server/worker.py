@@ -26,10 +26,18 @@ _for_ever = ExitStack()
 
 
 @contextmanager
-def worker_environment(root: Path, settings: Settings, logs: str | None) -> Iterator[None]:
+def worker_environment(
+    service: TableService, settings: Settings, logs: str | None
+) -> Iterator[None]:
     """Processes that are started inside know what to serve."""
     os.environ[_TOLD] = json.dumps(
-        {"root": str(root), "settings": settings.to_text(), "logs": logs}
+        {
+            "root": None if service.root is None else str(service.root),
+            "bundles": [str(path) for path in service.bundles],
+            "folder": str(service.folder),
+            "settings": settings.to_text(),
+            "logs": logs,
+        }
     )
     try:
         yield
@@ -43,7 +51,11 @@ def application() -> FastAPI:
     if raw["logs"]:
         set_up(raw["logs"])
     leave_with_parent()
-    service = TableService(Path(raw["root"]))
+    service = TableService(
+        None if raw["root"] is None else Path(raw["root"]),
+        bundles=[Path(path) for path in raw["bundles"]],
+        folder=Path(raw["folder"]),
+    )
     _for_ever.enter_context(reloading_at_hangup(service))
     # In the multiprocess mode every process writes to files, which the first one reads.
     return create_app(service, Settings.from_text(raw["settings"]), Metrics(REGISTRY))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lustrum.model import Category, Dataset, InputError
 from lustrum.model.finest import FinestCells
 
-__all__ = ["Support", "possible_combinations"]
+__all__ = ["Combinations", "Support", "possible_combinations"]
 
 Ints = npt.NDArray[np.int64]
 _MOST_COMBINATIONS = 1 << 25
@@ -85,6 +85,33 @@ class Support:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Combinations:
+    """Which finest cells of a dataset can be occupied; worked out once, for any number of tables."""
+
+    dataset: Dataset
+    components: tuple[tuple[tuple[str, ...], Ints], ...]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Combinations:
+        """Lay out the variables that structural zeros tie together."""
+        found = [(tuple(names), _possible(dataset, names)) for names in _components(dataset)]
+        return cls(dataset, tuple(found))
+
+    def within(
+        self,
+        axes: Sequence[tuple[str, Sequence[Category]]] = (),
+        passing: Mapping[str, frozenset[int]] | None = None,
+    ) -> Ints:
+        """How many finest cells can be occupied in each cell of a table; see :func:`possible_combinations`."""
+        passing = passing or {}
+        on_axis = {name: place for place, (name, _) in enumerate(axes)}
+        result = np.ones(tuple(len(categories) for _, categories in axes), dtype=np.int64)
+        for component, possible in self.components:
+            result = result * _counted(self.dataset, component, possible, axes, on_axis, passing)
+        return np.asarray(result, dtype=np.int64)
+
+
 def possible_combinations(
     dataset: Dataset,
     axes: Sequence[tuple[str, Sequence[Category]]] = (),
@@ -96,32 +123,38 @@ def possible_combinations(
     structural zeros, some of the zeros are left out; there are then fewer possible cells than stated, never
     more.
     """
-    passing = passing or {}
-    on_axis = {name: place for place, (name, _) in enumerate(axes)}
-    result = np.ones(tuple(len(categories) for _, categories in axes), dtype=np.int64)
-    for component in _components(dataset):
-        counts = _possible(dataset, component)
-        for place, name in enumerate(component):
-            codes = len(dataset.variable(name).codes)
-            passes = np.zeros(codes, dtype=np.int64)
-            passes[list(passing.get(name, range(codes)))] = 1
-            if name in on_axis:
-                member = np.zeros((len(axes[on_axis[name]][1]), codes), dtype=np.int64)
-                for row, category in enumerate(axes[on_axis[name]][1]):
-                    member[row, list(category.members)] = 1
-                matrix = member * passes
-            else:
-                matrix = passes[None, :]
-            counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, place)), 0, place)
-        shape = [1] * len(axes)
-        kept = [place for place, name in enumerate(component) if name in on_axis]
-        counts = counts.reshape([counts.shape[place] for place in kept])
-        targets = [on_axis[component[place]] for place in kept]
-        counts = counts.transpose(np.argsort(targets)) if targets else counts
-        for target in targets:
-            shape[target] = len(axes[target][1])
-        result = result * counts.reshape(shape)
-    return np.asarray(result, dtype=np.int64)
+    return Combinations.of(dataset).within(axes, passing)
+
+
+def _counted(
+    dataset: Dataset,
+    component: Sequence[str],
+    counts: Ints,
+    axes: Sequence[tuple[str, Sequence[Category]]],
+    on_axis: Mapping[str, int],
+    passing: Mapping[str, frozenset[int]],
+) -> Ints:
+    """The possible cells of one component, laid along the axes of a table."""
+    for place, name in enumerate(component):
+        codes = len(dataset.variable(name).codes)
+        passes = np.zeros(codes, dtype=np.int64)
+        passes[list(passing.get(name, range(codes)))] = 1
+        if name in on_axis:
+            member = np.zeros((len(axes[on_axis[name]][1]), codes), dtype=np.int64)
+            for row, category in enumerate(axes[on_axis[name]][1]):
+                member[row, list(category.members)] = 1
+            matrix = member * passes
+        else:
+            matrix = passes[None, :]
+        counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, place)), 0, place)
+    shape = [1] * len(axes)
+    kept = [place for place, name in enumerate(component) if name in on_axis]
+    counts = counts.reshape([counts.shape[place] for place in kept])
+    targets = [on_axis[component[place]] for place in kept]
+    counts = counts.transpose(np.argsort(targets)) if targets else counts
+    for target in targets:
+        shape[target] = len(axes[target][1])
+    return counts.reshape(shape)
 
 
 def _components(dataset: Dataset) -> list[list[str]]:

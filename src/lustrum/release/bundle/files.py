@@ -1,0 +1,223 @@
+"""The files of a public bundle.
+
+::
+
+    <bundle>/manifest.json   format, name, the digest of every file, and the digest of these digests
+    <bundle>/dataset.json    the public description: no identifiers, no measures, no weights
+    <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
+    <bundle>/policy.toml     what the agency decided
+    <bundle>/report.json     the public report: method, support, typical errors
+
+Every digest is one of public bytes: a digest of the records, or of the secret, would confirm a guess. A bundle
+is written beside its place and put there as a whole; one whose bytes do not fit its digests is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.durable import sync
+from lustrum.model import Dataset, DatasetError, LustrumError
+from lustrum.model.finest import FinestCells
+from lustrum.policy import Policy, check_names
+from lustrum.policy.read import parse_policy
+from lustrum.protect.population.public import PublicReport
+
+__all__ = ["MANIFEST", "Bundle", "read_bundle", "write_bundle"]
+
+FORMAT = 1
+KIND = "lustrum public bundle"
+MANIFEST = "manifest.json"
+_DATASET = "dataset.json"
+_CELLS = "cells.arrow"
+_POLICY = "policy.toml"
+_REPORT = "report.json"
+_FILES = (_DATASET, _CELLS, _POLICY, _REPORT)
+_COUNT = "count"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bundle:
+    """A bundle that was read and found whole."""
+
+    cells: FinestCells
+    policy: Policy
+    report: PublicReport
+    digest: str
+
+    def __repr__(self) -> str:
+        return f"Bundle({self.cells.dataset.name!r}, {self.digest[:12]})"
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.cells.dataset
+
+
+def public_description(dataset: Dataset) -> dict[str, Any]:
+    """A description without what only records have: identifiers, measures and weights."""
+    source = dict(dataset.source)
+    for part in ("measures", "weights"):
+        source.pop(part, None)
+    head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
+    return {**source, "dataset": head}
+
+
+def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicReport) -> str:
+    """Write a bundle in place of an earlier one, if there is any; gives its digest."""
+    files = {
+        _DATASET: _json(public_description(cells.dataset)),
+        _CELLS: _arrow(cells),
+        _POLICY: policy,
+        _REPORT: _json(report.to_mapping()),
+    }
+    digests = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for name, data in files.items()
+    }
+    digest = _overall(cells.dataset.name, digests)
+    manifest = {
+        "format": FORMAT,
+        "kind": KIND,
+        "dataset": cells.dataset.name,
+        "files": digests,
+        "digest": digest,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        draft.mkdir()
+        try:
+            for name, data in (*files.items(), (MANIFEST, _json(manifest))):
+                (draft / name).write_bytes(data)
+                sync(draft / name)
+            with _moved_aside(path):
+                draft.rename(path)
+            sync(path.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise DatasetError(f"The bundle {path} cannot be written: {error.strerror}.") from None
+    return digest
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read a bundle and check every byte of it; one clear sentence where it is not whole."""
+    manifest = _manifest(path)
+    try:
+        files = {name: (path / name).read_bytes() for name in _FILES}
+    except OSError as error:
+        missing = Path(str(error.filename)).name
+        raise _damaged(path, f"{missing} cannot be read") from None
+    for name, data in files.items():
+        if hashlib.sha256(data).hexdigest() != manifest["files"][name]["sha256"]:
+            raise _damaged(path, f"{name} does not have the digest that the manifest states")
+    try:
+        dataset = Dataset.from_mapping(json.loads(files[_DATASET]))
+        report = PublicReport.from_mapping(json.loads(files[_REPORT]))
+        policy = parse_policy(files[_POLICY], str(path / _POLICY))
+        check_names(policy, dataset, str(path / _POLICY))
+        cells = _cells(files[_CELLS], dataset)
+        report.support.bounds(cells.counts)
+    except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
+        said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
+        raise _damaged(path, said.rstrip(".")) from None
+    return Bundle(cells, policy, report, manifest["digest"])
+
+
+def bundle_name(path: Path) -> str:
+    """The dataset that a bundle is of, from its manifest."""
+    return str(_manifest(path)["dataset"])
+
+
+def _manifest(path: Path) -> Mapping[str, Any]:
+    try:
+        raw = json.loads((path / MANIFEST).read_bytes())
+    except OSError:
+        raise DatasetError(
+            f"{path} is not a bundle: there is no {MANIFEST} to be read; 'lustrum protect' makes one."
+        ) from None
+    except ValueError:
+        raise _damaged(path, f"{MANIFEST} is not valid JSON") from None
+    if not isinstance(raw, dict) or raw.get("kind") != KIND:
+        raise _damaged(path, f"{MANIFEST} is not that of a bundle")
+    if raw.get("format") != FORMAT:
+        raise DatasetError(
+            f"The bundle {path} was written by another version of Lustrum; make it again."
+        )
+    files, name = raw.get("files"), raw.get("dataset")
+    if (
+        not isinstance(name, str)
+        or not isinstance(files, dict)
+        or sorted(files) != sorted(_FILES)
+        or raw.get("digest") != _overall(name, files)
+    ):
+        raise _damaged(path, f"{MANIFEST} does not have its own digest")
+    return raw
+
+
+def _overall(name: str, digests: Mapping[str, Any]) -> str:
+    words = json.dumps([FORMAT, KIND, name, digests], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+def _damaged(path: Path, why: str) -> DatasetError:
+    return DatasetError(f"The bundle {path} is damaged: {why}; copy it again, or make it again.")
+
+
+def _json(words: Any) -> bytes:
+    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def _arrow(cells: FinestCells) -> bytes:
+    columns = {name: pa.array(row) for name, row in cells.columns().items()}
+    table = pa.table({**columns, _COUNT: pa.array(cells.counts, pa.int64())})
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
+        writer.write_table(table)
+    data: bytes = out.getvalue().to_pybytes()
+    return data
+
+
+def _cells(data: bytes, dataset: Dataset) -> FinestCells:
+    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    names = [v.name for v in dataset.variables]
+    if table.schema.names != [*names, _COUNT] or any(c.null_count for c in table.columns):
+        raise ValueError("other columns than the description has")
+    codes = np.stack([np.asarray(table.column(name)) for name in names])
+    counts = np.asarray(table.column(_COUNT)).astype(np.int64)
+    if counts.size and int(counts.min()) < 1:
+        raise ValueError("a cell shows nobody")
+    return FinestCells(dataset, codes, counts)
+
+
+@contextlib.contextmanager
+def _moved_aside(path: Path) -> Iterator[None]:
+    """Whatever stands at the place is put back if nothing else comes there."""
+    if not path.exists():
+        yield
+        return
+    if not (path / MANIFEST).is_file() and any(path.iterdir()):
+        raise DatasetError(
+            f"{path} is there and is not a bundle; name another place for the bundle."
+        )
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    path.rename(aside)
+    try:
+        yield
+    except BaseException:
+        aside.rename(path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""Protected numbers from a bundle: every table is a plain count of the one protected population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
+from lustrum.model.status import CellStatus
+from lustrum.model.text import say
+from lustrum.protect.population.support import Combinations
+from lustrum.release.bundle.files import Bundle
+from lustrum.release.numbers import Views
+from lustrum.structure import UNBOUNDED
+from lustrum.tabulate.chunk import Chunk
+from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.engine import KernelEngine
+
+__all__ = ["BundleNumbers"]
+
+_LISTED = 36  # bits below which lows are added up; cells are counted above them
+_SAID = ("method", "base", "cells", "empty_share")
+
+
+@dataclass(frozen=True, eq=False)
+class BundleNumbers:
+    """The numbers of one bundle; safe to share between threads.
+
+    Cells have no record keys. In their place stands, for every finest cell, the least that it can be in truth,
+    and a 1 above it: added up they say how many finest cells a count is made of and the least that it can be.
+    """
+
+    bundle: Bundle
+    workers: int | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.bundle.dataset
+
+    @property
+    def mark(self) -> str:
+        """The digest of the bundle."""
+        return self.bundle.digest
+
+    def views(self, query: TableQuery) -> Views:
+        """Count the protected cells."""
+        cube = self._engine.cube(query, unfiltered=True)
+        return Views(
+            self._plain(cube.unfiltered()),
+            self._plain(cube.widened()) if query.where else None,
+            self._release(cube, cube.shown(), query),
+        )
+
+    @cached_property
+    def _combinations(self) -> Combinations:
+        return Combinations.of(self.dataset)
+
+    @cached_property
+    def _engine(self) -> KernelEngine:
+        cells = self.bundle.cells
+        low, high = self.bundle.report.support.bounds(cells.counts)
+        if cells.counts.size and int(np.ptp(high - cells.counts)):
+            raise DatasetError("The support of the protected population is not understood here.")
+        words = low.astype(np.uint64) | np.uint64(1 << _LISTED)
+        chunk = Chunk(rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=words)
+        return KernelEngine(self.dataset, [chunk], self.workers)
+
+    def _plain(self, table: Table) -> Release:
+        """What the rules look at: the numbers, without bounds."""
+        said = self.bundle.report.method
+        return Release(
+            axes=table.axes,
+            published=table.values,
+            status=np.full(table.shape, CellStatus.FREE.value),
+            method={key: said[key] for key in _SAID if key in said},
+            unit=table.unit,
+            structural=table.structural,
+        )
+
+    def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
+        """What may be shown: the numbers with bounds, a channel and the margin of error."""
+        assert table.keys is not None
+        report = self.bundle.report
+        listed = (table.keys >> np.uint64(_LISTED)).astype(np.int64)
+        low = (table.keys & np.uint64((1 << _LISTED) - 1)).astype(np.int64)
+        above = int(report.support.bounds(np.array([report.support.base]))[1][0])
+        high = table.values + (above - report.support.base) * listed
+        passing = {f.variable.name: f.passing for f in cube.plan.filters}
+        axes = [(axis.name, axis.categories) for axis in table.axes]
+        possible = self._combinations.within(axes, passing)
+        low, high = report.support.aggregate(low, high, listed, possible)
+        # An upper end far beyond the number says nothing to anybody.
+        high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
+        variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+        kind = max(len(variables), 1)
+        return replace(
+            self._plain(table),
+            channel=report.channel(kind),
+            low=low,
+            high=high,
+            notes=(
+                say(
+                    "All tables are counts of one protected population, in which no combination of all "
+                    "variables shows a number below {base} but 0: tables add up and agree with each other.",
+                    base=report.support.base,
+                ),
+                say(
+                    "Margin of error: a count by {variables} variables is rarely more than {margin} away "
+                    "from the true one.",
+                    variables=kind,
+                    margin=report.margin(kind),
+                ),
+            ),
+        )
