@@ -43,28 +43,34 @@ def calls_of(work: Work, first: Path, where: Path) -> int:
     return len(faults.calls)
 
 
-def killed_at(work: Work, first: Path, where: Path, at: int, seen: Both) -> list[str]:
-    """Kill the work at a call, and say what is wrong afterwards, before and after a second attempt."""
+def killed_at(work: Work, first: Path, where: Path, at: tuple[int, ...], seen: Both) -> list[str]:
+    """Kill the work at a call, and the next attempts at others; then say what is wrong.
+
+    Each attempt starts from what the kill before it has left. The last attempt is not killed.
+    """
     root = shutil.copytree(first, where / "trial")
+    wrong: list[str] = []
+    for step in at:
 
-    def dies() -> int:
-        with Faults(at, kill=True).active():
-            work.run(root)
-        return 0
+        def dies(step: int = step) -> int:
+            with Faults(step, kill=True).active():
+                work.run(root)
+            return 0
 
-    code = in_child(dies)
-    wrong = [] if code in (-9, 0) else [f"exit code {code}"]
+        code = in_child(dies)
+        if code not in (-9, 0):
+            wrong.append(f"exit code {code}")
 
     def looks() -> int:
-        found = verdict(work, root, *seen, code == 0)
+        found = verdict(work, root, *seen, False)
         work.run(root)  # no hand is needed: the same work again is done
         found += verdict(work, root, *seen, True)
         for line in found:
-            print(f"call {at}: {line}", file=sys.stderr)
+            print(f"calls {at}: {line}", file=sys.stderr)
         return min(len(found), 98)
 
     if in_child(looks) != 0:
-        wrong.append(f"call {at}: not the old state and not the new one")
+        wrong.append(f"calls {at}: not the old state and not the new one")
     shutil.rmtree(root)
     return wrong
 
@@ -87,8 +93,10 @@ def main(names: list[str], where: Path, kills: int) -> dict[str, dict[str, int]]
         steps = list(range(1, total + 1)) if kills >= total else steps
         wrong: list[str] = []
         for step in steps:
-            wrong += killed_at(work, first, place, step, seen)
-        out[name] = {"calls": total, "kills": len(steps), "wrong": len(wrong)}
+            wrong += killed_at(work, first, place, (step,), seen)
+            # Another process is killed while it repairs what the first has left, somewhere else.
+            wrong += killed_at(work, first, place, (step, step * 7 % total + 1), seen)
+        out[name] = {"calls": total, "kills": 3 * len(steps), "wrong": len(wrong)}
         print(json.dumps({"work": name, **out[name]}), flush=True)
         for line in wrong[:5]:
             print(line, file=sys.stderr)

@@ -30,13 +30,13 @@ def killed(names: list[str], tmp_path: Path, kills: int) -> list[dict[str, int]]
 
 
 def test_a_kill_at_some_steps_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    for found in killed([name for name in WORK if name != "answer"], tmp_path, 5):
+    for found in killed([name for name in WORK if name != "answer"], tmp_path, 4):
         assert found["wrong"] == 0
-        assert found["kills"] == 5
+        assert found["kills"] == 12
 
 
 @pytest.mark.deep
 def test_a_kill_at_every_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
     for found in killed(list(WORK), tmp_path, 100_000):
         assert found["wrong"] == 0
-        assert found["kills"] >= found["calls"]
+        assert found["kills"] == 3 * found["calls"]

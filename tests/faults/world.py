@@ -19,7 +19,7 @@ from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.rotate import rotate
 from lustrum.tabulate.store.upgrade import upgrade
 
-__all__ = ["ASKED", "WORK", "Seen", "Work", "asked", "build", "observe", "verdict"]
+__all__ = ["ASKED", "WORK", "Seen", "Work", "asked", "build", "described", "observe", "verdict"]
 
 OLD, NEW = 120, 150
 SECRET = Secret(bytes(range(1, 33)))
@@ -37,7 +37,7 @@ end = true
 Seen = tuple[str, object]
 
 
-def _described(name: str) -> Dataset:
+def described(name: str) -> Dataset:
     return Dataset.from_mapping(
         {
             "dataset": {"name": name, "record_id": "id"},
@@ -66,7 +66,7 @@ def people(count: int, seed: int) -> pa.Table:
 def build(root: Path) -> Path:
     """The folder before any work."""
     for seed, name in enumerate(("shops", "town")):
-        ingest(FrameSource(people(OLD, seed)), _described(name), Store(root), secret=SECRET)
+        ingest(FrameSource(people(OLD, seed)), described(name), Store(root), secret=SECRET)
     (root / "policies").mkdir()
     for name in ("shops", "town"):
         write_whole(root / "policies" / f"{name}.toml", POLICY.format(name=name, base=3).encode())
@@ -114,7 +114,7 @@ class Work:
 
 
 def _ingest(root: Path) -> None:
-    ingest(FrameSource(people(NEW, 9)), _described("town"), Store(root))
+    ingest(FrameSource(people(NEW, 9)), described("town"), Store(root))
 
 
 def _policy(root: Path) -> None:

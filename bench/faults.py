@@ -1,0 +1,229 @@
+"""How often Lustrum answers wrongly after a fault: never, over thousands of faults put in by hand, as markdown.
+
+Run it from the root of the project: ``python bench/faults.py``; ``--quick`` puts in fewer. Faults are calls
+to the system that fail, bits that flip, files that are cut, and processes that are killed, also while they
+repair what an earlier kill has left. After each, what readers see is compared with the old table and the new
+one. Then it measures how fast a large dataset is checked, as a share of the speed at which one core reads
+memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from faults.injector import ERRORS, Faults  # noqa: E402
+from faults.world import WORK, asked, build, observe, verdict  # noqa: E402
+from lustrum.model import Axis, Dataset, LustrumError, TableQuery  # noqa: E402
+from lustrum.model.errors import NotReadyError  # noqa: E402
+from lustrum.release.records import local_service  # noqa: E402
+from lustrum.tabulate import Secret, Store  # noqa: E402
+from lustrum.tabulate.encode import Chunk  # noqa: E402
+from lustrum.tabulate.store.digest import digest_of  # noqa: E402
+
+POLICY = 'dataset = "{name}"\n[rules]\n[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\nend = true\n'
+
+
+def failing_calls(where: Path, step: int) -> Iterator[str]:
+    """One outcome for each call that failed: ``done``, ``refused``, or what was wrong."""
+    for name, work in WORK.items():
+        place = where / name
+        first = work.start(place / "first")
+        old = work.changes == "upgrade"
+        before = {} if old else observe(first)
+        good = shutil.copytree(first, place / "good")
+        work.run(good)
+        after = {} if old else observe(good)
+        counted = Faults()
+        with counted.active():
+            work.run(shutil.copytree(first, place / "count"))
+        for at in range(1, len(counted.calls) + 1, step):
+            for error in ERRORS:
+                root = shutil.copytree(first, place / "trial")
+                done = True
+                try:
+                    with Faults(at, error, halves=at % 2 == 0).active():
+                        work.run(root)
+                except LustrumError:
+                    done = False
+                wrong = verdict(work, root, before, after, done)
+                work.run(root)
+                wrong += verdict(work, root, before, after, True)
+                shutil.rmtree(root)
+                yield wrong[0].partition(":")[0] if wrong else "done" if done else "refused"
+
+
+def damaged_bytes(where: Path, step: int) -> Iterator[str]:
+    """One outcome for each flipped bit and each cut: ``same``, ``refused``, or what was wrong."""
+    root = build(where / "bytes")
+    version = root / "town" / Store(root).version("town")
+    right = asked(root, "town")
+    for path in (
+        version / "records.arrow",
+        version / "keys.arrow",
+        version / "dataset.json",
+        root / "town" / "current",
+        root / "record-keys.secret",
+    ):
+        raw = path.read_bytes()
+        for place in range(0, len(raw), step):
+            flipped = bytearray(raw)
+            flipped[place] ^= 1 << (place % 8)
+            for content in (bytes(flipped), raw[:place]):
+                path.write_bytes(content)
+                seen = asked(root, "town")
+                answered = seen[0] == "answered"
+                yield "same" if seen == right else "wrong" if answered else "refused"
+        path.write_bytes(raw)
+    from lustrum.policy.read import sealed
+
+    path = root / "policies" / "town.toml"
+    path.write_bytes(sealed(path.read_bytes(), "policy"))
+    raw = path.read_bytes()
+    for place in range(0, len(raw), step):
+        flipped = bytearray(raw)
+        flipped[place] ^= 1 << (place % 8)
+        for content in (bytes(flipped), raw[:place]):
+            path.write_bytes(content)
+            yield "looser" if asked(root, "town")[0] == "answered" else "refused"
+    path.write_bytes(raw)
+    assert asked(root, "town") == right
+
+
+def kills(where: Path, most: int) -> list[dict[str, int]]:
+    """Kill at every step, and again while the kill is repaired."""
+    done = subprocess.run(
+        [sys.executable, "-m", "faults.kills", str(where / "kills"), str(most)],
+        cwd=ROOT / "tests",
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    sys.stderr.write(done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def large_store(root: Path, records: int) -> None:
+    """A dataset of so many records of ten variables, beside a small one, both with a policy."""
+    rng = np.random.default_rng(1)
+    rows = 1 << 20
+    codes = [str(i) for i in range(50)]
+    names = [f"v{i}" for i in range(10)]
+    for name, count in (("large", records), ("small", rows // 64)):
+        dataset = Dataset.from_mapping(
+            {"dataset": {"name": name}, "variables": [{"name": n, "codes": codes} for n in names]}
+        )
+        drawn = {n: rng.integers(0, 50, rows, dtype=np.uint8) for n in names}
+        keys = rng.integers(0, 2**63, rows, dtype=np.uint64)
+        with Store(root).replace(dataset, Secret(bytes(range(32)))) as writer:
+            for start in range(0, count, rows):
+                size = min(rows, count - start)
+                part = {n: column[:size] for n, column in drawn.items()}
+                writer.write(Chunk(size, part, keys=keys[:size]))
+        (root / "policies").mkdir(exist_ok=True)
+        (root / "policies" / f"{name}.toml").write_text(POLICY.format(name=name))
+
+
+def opening(where: Path, records: int) -> None:
+    """How fast a large dataset is checked, and how soon another one answers."""
+    root = where / "large"
+    root.mkdir()
+    large_store(root, records)
+    version = root / "large" / Store(root).version("large")
+    size = sum(path.stat().st_size for path in version.glob("*.arrow"))
+    handle = os.open(version / "records.arrow", os.O_RDONLY)
+    one = os.fstat(handle).st_size
+    memory = np.zeros(1 << 27, dtype=np.uint64)
+    memory[:] = 3
+    rates: dict[str, list[float]] = {"memory": [], "digest": []}
+    for _ in range(5):  # in turn, so that a busy machine slows both alike
+        start = time.perf_counter()
+        memory.sum()
+        rates["memory"].append(memory.nbytes / (time.perf_counter() - start))
+        start = time.perf_counter()
+        digest_of(handle)
+        rates["digest"].append(one / (time.perf_counter() - start))
+    os.close(handle)
+    read, check = (float(np.median(rates[kind])) / 1e9 for kind in ("memory", "digest"))
+    service = local_service(root)
+    service.check_in_background()
+    query = {n: TableQuery(n, (Axis("v0"), Axis("v1"))) for n in ("large", "small")}
+    service.answer(query["small"])  # compiled
+    service = local_service(root)
+    service.check_in_background()
+    start = time.perf_counter()
+    try:
+        service.answer(query["large"])
+        held_back = False
+    except NotReadyError:
+        held_back = True
+    service.answer(query["small"])
+    other = time.perf_counter() - start
+    while True:
+        try:
+            service.answer(query["large"])
+            break
+        except NotReadyError:
+            time.sleep(0.005)
+    ready = time.perf_counter() - start
+    print(f"\n{records:,} records of ten variables, {size / 1e9:.2f} GB, in the page cache:\n")
+    print("| what | measured |\n|---|---:|")
+    print(f"| one core reads memory (sum of 64-bit numbers) | {read:.1f} GB/s |")
+    print(f"| digest of the file | {check:.1f} GB/s |")
+    print(f"| **ratio** | **{check / read:.2f}** |")
+    print(f"| another dataset answers after the start | {other * 1000:.0f} ms |")
+    print(f"| the large one is checked and answers after | {ready:.2f} s |")
+    print(f"| asked before it was checked, it was held back | {'yes' if held_back else 'no'} |")
+
+
+def main() -> None:
+    """Print both tables; exit code 1 where anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="put in fewer faults")
+    parser.add_argument("--records", type=int, default=0, help="records of the large dataset")
+    options = parser.parse_args()
+    step = 12 if options.quick else 1
+    records = options.records or (4_000_000 if options.quick else 60_000_000)
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        where = Path(folder)
+        calls = Counter(failing_calls(where, step))
+        flips = Counter(damaged_bytes(where, step))
+        killed = kills(where, 10 if options.quick else 100_000)
+        for path in where.iterdir():
+            shutil.rmtree(path)
+        print("| faults | injected | right answer or done | refused | wrong | looser | lost |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
+        bad = 0
+        for name, found in (("a call to the system fails", calls), ("bytes flipped or cut", flips)):
+            right = found["done"] + found["same"]
+            worst = [found[kind] for kind in ("wrong", "looser", "lost")]
+            bad += sum(worst)
+            cells = [sum(found.values()), right, found["refused"], *worst]
+            print(f"| {name} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+        total = sum(entry["kills"] for entry in killed)
+        wrong = sum(entry["wrong"] for entry in killed)
+        bad += wrong
+        print(f"| killed | {total:,} | {total - wrong:,} | | {wrong} | | |")
+        print(f"\nRecoveries without a hand: {sum(calls.values()) + total - wrong:,}.")
+        opening(where, records)
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()
