@@ -13,12 +13,14 @@ import io
 import mmap
 import os
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 __all__ = ["ERRORS", "Faults"]
 
+_CONNECT = sqlite3.connect
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EMFILE)
 _OF_OS = (
     *(
@@ -76,6 +78,24 @@ class Faults:
 
         return call
 
+    def _connect(self, *args: Any, **kwargs: Any) -> sqlite3.Connection:
+        """SQLite makes its own calls to the system: here each of its statements is one that may fail."""
+        faults = self
+
+        class Counted(sqlite3.Connection):
+            def execute(self, *words: Any) -> sqlite3.Cursor:
+                faults.calls.append("statement")
+                if len(faults.calls) == faults.at:
+                    if faults.kill:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    full = faults.error == errno.ENOSPC
+                    raise sqlite3.OperationalError(
+                        "database or disk is full" if full else "disk I/O error"
+                    )
+                return super().execute(*words)
+
+        return _CONNECT(*args, **kwargs, factory=Counted)
+
     @contextmanager
     def active(self) -> Iterator[Faults]:
         """Count, and let the chosen call fail, while this is open."""
@@ -83,7 +103,9 @@ class Faults:
         try:
             for module, name, function in real:
                 setattr(module, name, self._wrapped(name, function))
+            sqlite3.connect = self._connect  # type: ignore[assignment]
             yield self
         finally:
             for module, name, function in real:
                 setattr(module, name, function)
+            sqlite3.connect = _CONNECT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,11 @@ import pyarrow as pa
 from lustrum.durable import write_whole
 from lustrum.model import Axis, Dataset, LustrumError, TableQuery
 from lustrum.release import TableService
+from lustrum.release.archive import read_decision, write_decision
 from lustrum.release.records import local_service
+from lustrum.server.http.problems import ProblemError
+from lustrum.server.service import job_store
+from lustrum.server.service.job_store import JobStore
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.rotate import rotate
@@ -139,8 +144,44 @@ def _answer(root: Path) -> bytes:
     return decision.release.published.tobytes()
 
 
+def _job(root: Path) -> None:
+    """Hand in a job, and work until none is left, as a server does; a dead process is waited for no longer."""
+    service = local_service(root, workers=1)
+    job_store.LEASE = 0.0
+    store = JobStore(root, keep_hours=24)
+    try:
+        store.submit(ASKED["town"], service.mark("town"))
+        while (job := store.claim()) is not None:
+            decision = service.answer(job.query)
+            answer = write_decision(decision)
+            store.end(job.id, "done", answer=answer, mark=service.mark("town"))
+    except ProblemError as error:
+        raise LustrumError(str(error.problem.detail)) from None
+
+
+def _job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
+    """A job that was handed in is there once, and its answer, if it has one, is the right one."""
+    base = sqlite3.connect(root / "jobs.sqlite")
+    try:
+        rows = base.execute("select state, answer from job").fetchall()
+    except sqlite3.OperationalError:
+        rows = []  # the file was not begun
+    finally:
+        base.close()
+    if len(rows) > 1:
+        return ["doubled: a job is there twice"]
+    if done and [state for state, _ in rows] != ["done"]:
+        return [f"lost: the job is {rows and rows[0][0]}"]
+    for _, answer in rows:
+        release = read_decision(answer).release if answer else None
+        if release is not None and release.published.tobytes() != right[1]:
+            return ["wrong: the job has another answer"]
+    return []
+
+
 WORK = {
     "answer": Work(_answer),
+    "job": Work(_job),
     "ingest": Work(_ingest, "town"),
     "policy": Work(_policy, "town"),
     "rotate": Work(lambda root: rotate(Store(root)), "all"),
@@ -167,7 +208,7 @@ def verdict(
     if work.changes == "upgrade":
         return _upgrade_verdict(root, done)
     seen = observe(root)
-    wrong = []
+    wrong = _job_wrong(root, before["town"], done) if work.run is _job else []
     if seen["forbidden"][0] != "refused":
         wrong.append("looser: the forbidden table was answered")
     for name in ASKED:

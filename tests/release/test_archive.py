@@ -51,3 +51,15 @@ def test_a_decision_survives_being_written_down(
 def test_what_another_version_wrote_is_one_sentence() -> None:
     with pytest.raises(InputError, match="another version"):
         read_decision('{"format": 99}')
+
+
+def test_a_damaged_answer_is_never_shown(engine: EmbeddedEngine, policy: Any) -> None:
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["age"]})
+    text = write_decision(answered(query, engine, policy()))
+    read_decision(text)
+    for place in range(0, len(text), 3):
+        other = "7" if text[place] != "7" else "8"
+        with pytest.raises(InputError):
+            read_decision(text[:place] + other + text[place + 1 :])
+        with pytest.raises(InputError):
+            read_decision(text[:place])

@@ -1,12 +1,13 @@
 """A decision as text, and back: what was let out, with all that a page or a file needs to show it again.
 
 Nothing confidential is in it: a decision holds protected values, public bounds and sentences. The channel is
-left out, since the method's words say it.
+left out, since the method's words say it. A digest goes with it: a damaged answer is never shown.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -30,15 +31,14 @@ from lustrum.model.text import Message
 
 __all__ = ["read_decision", "write_decision"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 def write_decision(decision: Decision) -> str:
-    """The decision as JSON."""
+    """The decision as JSON, with the digest of its text."""
     release = decision.release
-    return json.dumps(
+    inner = json.dumps(
         {
-            "format": FORMAT,
             "query": decision.query.to_mapping(),
             "verdict": decision.verdict.value,
             "reasons": [[r.rule, _text(r.text), _text(r.way_forward)] for r in decision.reasons],
@@ -50,13 +50,28 @@ def write_decision(decision: Decision) -> str:
         },
         ensure_ascii=False,
     )
+    return json.dumps(
+        {"format": FORMAT, "digest": _digest(inner), "decision": inner}, ensure_ascii=False
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_decision(text: str) -> Decision:
-    """The decision that was written; a clear error where another version wrote it."""
-    raw = json.loads(text)
-    if raw.get("format") != FORMAT:
+    """The decision that was written; a clear error where another version wrote it, or it is damaged."""
+    damaged = InputError("The answer that was kept is damaged; ask again.")
+    try:
+        kept = json.loads(text)
+        written, inner, digest = kept["format"], kept.get("decision"), kept.get("digest")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise damaged from None
+    if written != FORMAT:
         raise InputError("The answer was kept by another version of Lustrum; ask again.")
+    if not isinstance(inner, str) or digest != _digest(inner):
+        raise damaged
+    raw = json.loads(inner)
     return Decision(
         query=TableQuery.from_mapping(raw["query"]),
         verdict=Verdict(raw["verdict"]),

@@ -167,6 +167,11 @@ class JobStore:
             row = base.execute("select answer, key from job where id = ?", (name,)).fetchone()
         return None if row is None or row[0] is None else (row[0], row[1])
 
+    def forget(self, name: str) -> None:
+        """Remove a job whose answer cannot be read."""
+        with self._transaction() as base:
+            base.execute("delete from job where id = ?", (name,))
+
     def claim(self) -> Job | None:
         """The next job that waits, or whose process has died; askers take turns."""
         now = time.monotonic()

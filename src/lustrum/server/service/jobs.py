@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from lustrum.model import Decision, LustrumError, QueryError, TableQuery
+from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.model.text import say
 from lustrum.release.archive import read_decision, write_decision
@@ -85,7 +85,14 @@ class Jobs:
         found = self.store.answer(name)
         if found is None:
             return None
-        decision = read_decision(found[0])
+        try:
+            decision = read_decision(found[0])
+        except (
+            InputError
+        ) as error:  # damaged, or of another version: made anew when it is asked for
+            log.error("jobs: %s", error)
+            self.store.forget(name)
+            return None
         if mark is not None and found[1] != key_of(decision.query, mark):
             return None
         return decision
