@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.fibres import QUICK, fitting
+from audit.plain_walks import plain_tables
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import Margins, count_tables, distribution, enumerate_fibre, unimodal
 from lustrum.audit.fibre.enumerate import tally
-from lustrum.audit.fibre.plain import plain_tables
 from lustrum.audit.fibre.system import System
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.fibre.unimodal import Unimodal

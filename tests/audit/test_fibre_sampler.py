@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from audit.fibres import QUICK
+from audit.plain_walks import Stream, plain_lines, plain_squares
 from lustrum.audit import ContradictionError, Knowledge, from_margins
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre import (
@@ -25,7 +26,6 @@ from lustrum.audit.fibre import (
 from lustrum.audit.fibre.enumerate import log_factorials
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.audit.fibre.moves import Lines, Squares
-from lustrum.audit.fibre.plain import Stream, plain_lines, plain_squares
 from lustrum.audit.fibre.start import joined_table
 from lustrum.audit.fibre.system import System
 from lustrum.model import InputError

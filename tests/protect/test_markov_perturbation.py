@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from audit.plain_walks import Stream
 from lustrum.audit import MarkovSquare
-from lustrum.audit.fibre.plain import Stream
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect.markov import (
     MarkovPerturbation,
@@ -21,8 +21,8 @@ from lustrum.protect.markov import (
     simulated_channel,
 )
 from lustrum.protect.markov.kernels import draw_binomial, run_boxes, run_random
-from lustrum.protect.markov.plain import plain_binomial, plain_boxes, plain_random
 from lustrum.protect.totals.inner_table import InnerTable
+from protect.plain_markov import plain_binomial, plain_boxes, plain_random
 
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")

@@ -1,6 +1,6 @@
 """The loops that run millions of times a second, compiled when they are first run.
 
-Each has a twin in :mod:`lustrum.audit.fibre.plain` that makes the same moves from the same stream.
+Tests compare each with plain Python that makes the same moves from the same stream.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Depth first through a fibre, compiled when it is first run.
 
-Its twin is :func:`lustrum.audit.fibre.plain.plain_tables`.
+Tests compare it with a recursion in plain Python.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loops of Markov perturbation, compiled when they are first run.
 
-Each has a twin in :mod:`lustrum.protect.markov.plain` that makes the same moves from the same stream.
+Tests compare each with plain Python that makes the same moves from the same stream.
 """
 
 from __future__ import annotations

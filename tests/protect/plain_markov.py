@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.fibre.plain import Stream
+from audit.plain_walks import Stream
 from lustrum.protect.markov.kernels import LIGHT
 from lustrum.protect.markov.moves import Moves
 
