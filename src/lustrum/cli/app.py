@@ -432,6 +432,10 @@ def suppress(
     partial: Annotated[
         bool, typer.Option("--partial", help="State intervals instead of blanks.")
     ] = False,
+    suggest: Annotated[
+        bool,
+        typer.Option("--suggest", help="Say which categories could be merged instead."),
+    ] = False,
     plain_status: Annotated[
         bool, typer.Option("--plain-status", help="Do not tell why a cell is suppressed.")
     ] = False,
@@ -470,6 +474,7 @@ def suppress(
         frozen=frozen or (),
         never=never or (),
         previous=previous,
+        suggest=suggest,
         options=FileOptions(
             values=value or (),
             by=by,
