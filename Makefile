@@ -36,7 +36,7 @@ help: ## print this list
 	@echo "make deep     run the tests that take minutes"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks"
-	@echo "make mutants  change single lines where a wrong one leaks, and see tests fail (hours; GROUPS=totals)"
+	@echo "make mutants  change single lines where a wrong one leaks, and see tests fail (hours; GROUPS=cell-key)"
 	@echo "make format   format the code and mend what can be mended"
 	@echo "make release  build the wheel and the bill of its materials into dist/"
 	@echo "make audit    look for known vulnerabilities of the pinned packages (needs pip-audit)"

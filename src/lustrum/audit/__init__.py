@@ -23,6 +23,10 @@
 =====================================  ============================================================
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lustrum.audit.attack import attack, others
 from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
 from lustrum.audit.belief.belief import Belief
@@ -50,6 +54,10 @@ from lustrum.audit.knowledge.published import (
 from lustrum.audit.knowledge.responses import Relation, from_responses
 from lustrum.audit.protection import Protection, Verdict
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
+from lustrum.lazy import offer
+
+if TYPE_CHECKING:
+    from lustrum.audit import certificate, closed, fibre, shuttle
 
 __all__ = [
     "Attacker",
@@ -80,8 +88,11 @@ __all__ = [
     "audit_tables",
     "best_bounds",
     "bounds",
+    "certificate",
+    "closed",
     "conflict",
     "exactly_disclosed",
+    "fibre",
     "from_margins",
     "from_release",
     "from_responses",
@@ -90,4 +101,10 @@ __all__ = [
     "likelihood",
     "others",
     "posterior",
+    "shuttle",
 ]
+
+# Ways to bounds and distributions that most people reach through the functions above.
+_ROOMS = ("certificate", "closed", "fibre", "shuttle")
+
+__getattr__, __dir__ = offer(__name__, dict.fromkeys(_ROOMS, ""), __all__)
