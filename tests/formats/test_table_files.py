@@ -184,6 +184,23 @@ def test_hidden_cells_make_no_wrong_totals(drawn: Drawn, seed: int) -> None:
         assert frozenset(own.finest[p] for p in parts) <= groups[code] | groups.keys()
 
 
+def test_groups_among_many_codes_are_found() -> None:
+    rng = np.random.default_rng(6)
+    values = rng.integers(0, 5000, (400, 2))
+    lines = ["a,b,value"]
+    for i, (q, r) in enumerate(values.tolist()):
+        lines += [f"c{i},q,{q}", f"c{i},r,{r}"]
+    for g in range(4):
+        q, r = values[100 * g : 100 * g + 100].sum(axis=0).tolist()
+        lines += [f"g{g},q,{q}", f"g{g},r,{r}"]
+    lines += [f"w,q,{values[:, 0].sum()}", f"w,r,{values[:, 1].sum()}"]
+    said = SaidTotals(none=frozenset({"b"}))
+    own = recognise([table_of_csv("\n".join(lines), "x.csv")], said).dimensions["a"]
+    assert own.totals == ("w",)
+    assert own.members("g3") == tuple(range(300, 400))
+    assert sum(code.startswith("g") for code in own.groups) == 4
+
+
 def test_groups_of_one_code_and_codes_that_begin_alike_are_recognised() -> None:
     rows = ["C,q,1900", "C10,q,1900", "C,r,1100", "C10,r,1100", "D,q,17", "D,r,23"]
     text = "\n".join(["nace,b,value", *rows, "Total,q,1917", "Total,r,1123"])

@@ -13,7 +13,7 @@ command says what it recognised.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,8 @@ _BITS_BY_CODE = 6.0  # the code itself is most of the evidence
 _BITS_MORE = 10.0  # evidence beyond the bits that choose one of 2**m sets
 _SCREENED = 64  # columns that runs are first compared on
 _PASSES = 4
+_MOST_RUNS = 200  # codes whose runs are all tried where gaps leave no column to search in
+_MOST_UNKNOWNS = 400
 
 
 def groups_by_numbers(
@@ -134,14 +136,14 @@ class _Search:
         gaps = np.vstack([np.zeros((1, columns.size), np.int64), np.cumsum(~shown, axis=0)])
         filled = np.concatenate([[0], np.cumsum((values != 0).any(axis=1) | (~shown).any(axis=1))])
         best: tuple[float, int, npt.NDArray[np.intp]] | None = None
-        for i in range(parts.size - 1):
-            run = sums[i + 2 :] - sums[i]
-            every = gaps[i + 2 :] == gaps[i]
+        for i, stops in self._run_ends(sums, gaps, target[columns]):
+            run = sums[stops] - sums[i]
+            every = gaps[stops] == gaps[i]
             wrong = every & (run != target[columns])
             if not self.signed:
                 wrong |= run > target[columns]
             for k in np.flatnonzero(~wrong.any(axis=1)).tolist():
-                stop = i + 2 + k
+                stop = int(stops[k])
                 if filled[stop] - filled[i] < 2 or filled[i + 1] == filled[i]:
                     continue
                 evidence = _evidence(target[columns], every[k])
@@ -150,11 +152,36 @@ class _Search:
                     best = (evidence, -(stop - i), parts[i:stop])
         return None if best is None else _set(best[2])
 
+    def _run_ends(
+        self, sums: Ints, gaps: Ints, target: Ints
+    ) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+        """For each start of a run, where it may end: two codes on at least.
+
+        Where one column is known throughout and nothing is negative, its sums rise, and a search finds the
+        few ends that fit. Otherwise every end is tried, as long as there are not too many.
+        """
+        count = sums.shape[0] - 1
+        whole = (
+            np.flatnonzero((gaps[-1] == 0) & (target > 0)) if not self.signed else np.zeros(0, int)
+        )
+        if whole.size:
+            column = sums[:, whole[0]]
+            wanted = column[: count - 1] + target[whole[0]]
+            first = np.searchsorted(column, wanted, side="left")
+            last = np.searchsorted(column, wanted, side="right")
+            for i in np.flatnonzero(last > first).tolist():
+                ends = np.arange(max(first[i], i + 2), min(last[i], first[i] + _SCREENED))
+                if ends.size:
+                    yield i, ends
+        elif count <= _MOST_RUNS:
+            for i in range(count - 1):
+                yield i, np.arange(i + 2, count + 1)
+
     def _by_equations(self, c: int, parts: npt.NDArray[np.intp]) -> frozenset[int] | None:
         """The only 0/1 solution of the equations over the columns in which everything is known."""
         filled = parts[(self.values[parts] != 0).any(axis=1) | ~self.known[parts].all(axis=1)]
         every = np.flatnonzero(self.known[filled].all(axis=0) & self.known[c])
-        if filled.size < 2 or every.size < filled.size:
+        if not 2 <= filled.size <= min(every.size, _MOST_UNKNOWNS):
             return None
         order = np.argsort(-np.abs(self.values[c, every]), kind="stable")
         picked = every[order][: 4 * filled.size]
