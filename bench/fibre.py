@@ -68,7 +68,7 @@ def moves_table(count: int) -> None:
     for mean in (3, 50):
         rng = np.random.default_rng(mean)
         table = rng.poisson(mean, (20, 20))
-        margins = Margins.of_table(table, [(0,), (1,)])
+        margins = Margins.of(table, [(0,), (1,)])
         logs = log_factorials(System.of(margins).blocks[0])
         squares = Squares.of(margins, np.arange(table.size))
         for hyper in (False, True):
@@ -77,7 +77,7 @@ def moves_table(count: int) -> None:
             name = "hypergeometric" if hyper else "uniform"
             print(f"| 20 x 20 | {mean} | {name} | {own:,.0f} | {slow:,.0f} | {own / slow:,.0f} |")
     table = np.random.default_rng(5).poisson(3, (5, 4, 3))
-    block = System.of(Margins.of_table(table, list(combinations(range(3), 2)))).blocks[0]
+    block = System.of(Margins.of(table, list(combinations(range(3), 2)))).blocks[0]
     lines, x = Lines.of(block), block.extended(table.ravel()[block.cells])
     for hyper in (False, True):
         own = rate(lines, x.copy(), log_factorials(block), hyper, count // 10)
@@ -92,7 +92,7 @@ def suppressed(side: int, share: float) -> Knowledge:
     mask = rng.random((side, side)) < share
     low = np.where(mask, 0, table).ravel()
     high = np.where(mask, table.sum(), table).ravel()
-    return Margins.of_table(table, [(0,), (1,)]).knowledge().within(low, high)
+    return Margins.of(table, [(0,), (1,)]).knowledge().within(low, high)
 
 
 def samples_table() -> None:
@@ -100,13 +100,13 @@ def samples_table() -> None:
     pairs = list(combinations(range(3), 2))
     rng = np.random.default_rng(1)
     cases: list[tuple[str, Knowledge | Margins]] = [
-        ("5 x 4 x 3, all pairs", Margins.of_table(rng.poisson(3, (5, 4, 3)), pairs)),
-        ("10 x 10 x 10, all pairs", Margins.of_table(rng.poisson(3, (10, 10, 10)), pairs)),
+        ("5 x 4 x 3, all pairs", Margins.of(rng.poisson(3, (5, 4, 3)), pairs)),
+        ("10 x 10 x 10, all pairs", Margins.of(rng.poisson(3, (10, 10, 10)), pairs)),
         (
             "6 x 6 x 6 x 6, chain of pairs",
-            Margins.of_table(rng.poisson(2, (6,) * 4), [(0, 1), (1, 2), (2, 3)]),
+            Margins.of(rng.poisson(2, (6,) * 4), [(0, 1), (1, 2), (2, 3)]),
         ),
-        ("20 x 20, rows and columns", Margins.of_table(rng.poisson(3, (20, 20)), [(0,), (1,)])),
+        ("20 x 20, rows and columns", Margins.of(rng.poisson(3, (20, 20)), [(0,), (1,)])),
         ("40 x 40, a fifth suppressed", suppressed(40, 0.2)),
     ]
     print("| fibre | target | seconds | least effective size | a second | R-hat |")

@@ -106,7 +106,7 @@ def test_the_compiled_walk_meets_what_the_plain_one_meets(known):
 def test_counting_two_way_tables_equals_enumerating_them(values, zeros, hypergeometric):
     table = np.array(values).reshape(3, 3)
     possible = ~np.array(zeros).reshape(3, 3) | (table > 0)
-    margins = Margins.of_table(table, [(0,), (1,)], possible)
+    margins = Margins.of(table, [(0,), (1,)], possible)
     fibre = enumerate_fibre(margins)
     assert fibre.complete
     assert count_tables(table.sum(axis=1), table.sum(axis=0), possible) == len(fibre)
@@ -137,7 +137,7 @@ def test_counts_of_two_way_tables_are_the_published_ones():
 
 def test_a_cell_of_any_two_way_table_is_hypergeometric():
     table = np.random.default_rng(7).poisson(9, (20, 20))
-    found = distribution(Margins.of_table(table, [(0,), (1,)]), "hypergeometric", "exact")
+    found = distribution(Margins.of(table, [(0,), (1,)]), "hypergeometric", "exact")
     people, row, column = table.sum(), table[3].sum(), table[:, 5].sum()
     values, chances = found.of(3 * 20 + 5)
     assert chances == pytest.approx(stats.hypergeom(people, row, column).pmf(values), rel=1e-8)
@@ -189,12 +189,12 @@ def test_hidden_margins_have_distributions_too():
 
 def test_separators_split_a_table_into_two_way_ones():
     table = np.random.default_rng(3).poisson(6, (4, 5, 6))
-    system = System.of(Margins.of_table(table, [(0, 1), (1, 2)]))
+    system = System.of(Margins.of(table, [(0, 1), (1, 2)]))
     assert [repr(TwoWay.of(b)) for b in system.blocks] == ["TwoWay(4 x 6, 24 cells)"] * 5
 
 
 def test_a_small_budget_is_told_and_marked():
-    margins = Margins.of_table(np.full((4, 4, 4), 3), ALL_PAIRS)
+    margins = Margins.of(np.full((4, 4, 4), 3), ALL_PAIRS)
     with pytest.raises(InputError, match="too many tables"):
         distribution(margins, method="exact", nodes=1000)
     part = enumerate_fibre(margins, most=50, nodes=100_000)
@@ -226,9 +226,9 @@ def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
         (lambda: Margins.two_way([1.5], [1.5]), "whole numbers of 0 or more"),
         (lambda: Margins.two_way([-1, 2], [1]), "whole numbers of 0 or more"),
         (lambda: Margins.two_way([1, 2], [1, 1]), "contradict each other"),
-        (lambda: Margins.of_sums((2, 2), {}), "one margin at least"),
-        (lambda: Margins.of_sums((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
-        (lambda: Margins.of_sums((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
+        (lambda: Margins((2, 2), {}), "one margin at least"),
+        (lambda: Margins((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
+        (lambda: Margins((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
         (lambda: Margins.two_way([1, 1], [1, 1], possible=[[True]]), "mask of possible"),
         (lambda: distribution(Knowledge.of(["x"])), "Nothing bounds x"),
         (lambda: distribution(Margins.two_way([1], [1]), "gamma"), "no target"),

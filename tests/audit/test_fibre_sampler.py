@@ -24,14 +24,14 @@ from lustrum.audit.fibre import (
     split_rhat,
 )
 from lustrum.audit.fibre.enumerate import log_factorials
+from lustrum.audit.fibre.margins import junction_tree
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.start import joined_table
 from lustrum.audit.fibre.system import System
-from lustrum.audit.margins import junction_tree
 from lustrum.model import InputError
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
-LATIN = Margins.of_sums((3, 3, 3), {pair: np.ones((3, 3), dtype=int) for pair in ALL_PAIRS})
+LATIN = Margins((3, 3, 3), {pair: np.ones((3, 3), dtype=int) for pair in ALL_PAIRS})
 
 # Each comparison below is a chi-square test that a right sampler fails once in ten thousand seeds;
 # the seeds are fixed, so it fails never or always.
@@ -39,16 +39,16 @@ FALSE_ALARM = 1e-4
 
 
 def sparse_cube() -> Margins:
-    return Margins.of_table(np.random.default_rng(4).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
+    return Margins.of(np.random.default_rng(4).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
 
 
-SMALL_CUBE = Margins.of_table(np.random.default_rng(5).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
+SMALL_CUBE = Margins.of(np.random.default_rng(5).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
 
 
 def suppressed() -> Knowledge:
     """A 4 x 4 table with margins, of which ten cells are suppressed, two of them known roughly."""
     table = np.random.default_rng(2).poisson(2, (4, 4))
-    known = Margins.of_table(table, [(0,), (1,)]).knowledge()
+    known = Margins.of(table, [(0,), (1,)]).knowledge()
     mask = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [0, 1, 1, 0], [1, 0, 0, 1]], dtype=bool).ravel()
     flat = table.ravel()
     low = np.where(mask, 0, flat)
@@ -58,14 +58,14 @@ def suppressed() -> Knowledge:
 
 
 CASES = {
-    "two-way 3 x 3": Margins.of_table([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)]),
-    "two-way with structural zeros": Margins.of_table(
+    "two-way 3 x 3": Margins.of([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)]),
+    "two-way with structural zeros": Margins.of(
         [[0, 2, 1], [1, 0, 2], [2, 1, 0]], [(0,), (1,)], possible=1 - np.eye(3)
     ),
-    "2 x 2 x 2, all pairs": Margins.of_table([[[3, 2], [4, 1]], [[2, 3], [1, 5]]], ALL_PAIRS),
+    "2 x 2 x 2, all pairs": Margins.of([[[3, 2], [4, 1]], [[2, 3], [1, 5]]], ALL_PAIRS),
     "3 x 3 x 3, all pairs": sparse_cube(),
     "Latin squares of side 3": LATIN,
-    "decomposable, three cliques": Margins.of_table(
+    "decomposable, three cliques": Margins.of(
         np.random.default_rng(8).poisson(0.6, (2, 2, 2, 2)), [(0, 1), (1, 2), (2, 3)]
     ),
     "suppressed cells": suppressed(),
@@ -120,7 +120,7 @@ def test_squares_connect_every_pair_of_tables(name):
 @given(st.lists(st.integers(0, 2), min_size=12, max_size=12), st.integers(0, 2))
 def test_squares_connect_the_tables_of_any_decomposable_margins(values, kind):
     kept = [[(0, 1), (1, 2)], [(0,), (1,), (2,)], [(0, 2), (1,)]][kind]
-    margins = Margins.of_table(np.array(values).reshape(2, 3, 2), kept)
+    margins = Margins.of(np.array(values).reshape(2, 3, 2), kept)
     fibre = enumerate_fibre(margins, most=400)
     if fibre.complete:
         assert connected(fibre.tables, Squares.of(margins, np.arange(12)).vectors())
@@ -205,7 +205,7 @@ def test_a_lattice_basis_spans_all_whole_solutions_and_not_a_part_of_them(matrix
 def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
     rng = np.random.default_rng(scale)
     table = rng.poisson(scale, (4, 3, 2, 2))
-    margins = Margins.of_table(table, [(0, 1), (1, 2), (2, 3)])
+    margins = Margins.of(table, [(0, 1), (1, 2), (2, 3)])
     block = max(System.of(margins).blocks, key=len)
     squares = Squares.of(margins, np.arange(margins.size))
     x, words = table.ravel().astype(np.int64), np.array([5, 77], dtype=np.uint64)
@@ -214,7 +214,7 @@ def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
     how = {"hypergeometric": hypergeometric, "logs": log_factorials(block), "thin": 400}
     assert squares.run(x, words, out=out, **how) > 0
     assert out[0].tolist() == wanted.tolist()
-    cube = Margins.of_table(table[:, :, :, 0], ALL_PAIRS)
+    cube = Margins.of(table[:, :, :, 0], ALL_PAIRS)
     block = System.of(cube).blocks[0]
     lines = Lines.of(block, mixed=0.5)
     x, words = block.extended(table[:, :, :, 0].ravel()[block.cells]), words.copy()
@@ -228,7 +228,7 @@ def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
 def test_a_table_that_took_months_in_2001_takes_seconds():
     table = np.random.default_rng(2001).poisson(4, (5, 4, 3))
     for target in ("uniform", "hypergeometric"):
-        found = distribution(Margins.of_table(table, ALL_PAIRS), target, "sample", rng=5, thin=200)
+        found = distribution(Margins.of(table, ALL_PAIRS), target, "sample", rng=5, thin=200)
         assert found.worst_rhat < 1.05
         assert found.agreed
         assert np.nanmin(found.effective) > 1000
@@ -236,7 +236,7 @@ def test_a_table_that_took_months_in_2001_takes_seconds():
 
 def test_a_sampled_large_two_way_table_has_the_exact_hypergeometric_cells():
     table = np.random.default_rng(20).poisson(6, (20, 20))
-    margins = Margins.of_table(table, [(0,), (1,)])
+    margins = Margins.of(table, [(0,), (1,)])
     exact = distribution(margins, "hypergeometric", "exact")
     found = distribution(margins, "hypergeometric", "sample", rng=6, thin=3000)
     assert found.agreed
@@ -251,7 +251,7 @@ def test_a_sampled_large_two_way_table_has_the_exact_hypergeometric_cells():
 
 
 def test_small_blocks_are_exact_and_only_the_rest_is_sampled():
-    big = Margins.of_table(np.full((4, 4, 3), 5), ALL_PAIRS).knowledge()
+    big = Margins.of(np.full((4, 4, 3), 5), ALL_PAIRS).knowledge()
     size = len(big)
     known = Knowledge(
         names=[*big.names, "extra"],
@@ -291,7 +291,7 @@ def test_joined_margins_are_kept_whatever_the_tree():
     rng = np.random.default_rng(1)
     table = rng.poisson(2, (2, 3, 2, 2, 3))
     for kept in ([(0, 1), (1, 2), (1, 3, 4)], [(0,), (1, 2), (3, 4)], [(0, 1, 2), (2, 3), (2, 4)]):
-        margins = Margins.of_table(table, kept)
+        margins = Margins.of(table, kept)
         made = joined_table(margins, rng)
         for axes, sums in margins.sums.items():
             rest = tuple(a for a in range(5) if a not in axes)
@@ -379,7 +379,7 @@ def test_moves_known_by_heart_keep_every_sum_and_join_a_large_fibre():
     table = rng.poisson(1.5, (6, 6, 5))
     possible = (table > 0) | (rng.random(table.shape) < 0.9)
     for mask in (None, possible):
-        margins = Margins.of_table(table, ALL_PAIRS, mask)
+        margins = Margins.of(table, ALL_PAIRS, mask)
         block = max(System.of(margins).blocks, key=len)
         lines = Lines.of(block, margins)
         assert len(lines.vectors()) > len(lines.basis) > 64
@@ -396,7 +396,7 @@ def test_suppressed_cells_of_a_larger_table_move_in_closed_walks():
     table = rng.poisson(8, (30, 30))
     mask = (rng.random(table.shape) < 0.2).ravel()
     flat = table.ravel()
-    known = Margins.of_table(table, [(0,), (1,)]).knowledge()
+    known = Margins.of(table, [(0,), (1,)]).knowledge()
     known = known.within(np.where(mask, 0, flat), np.where(mask, table.sum(), flat))
     block = max(System.of(known).blocks, key=len)
     moves = Lines.of(block).vectors()

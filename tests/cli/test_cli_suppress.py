@@ -196,22 +196,6 @@ def test_a_mistake_is_one_sentence(table: Path, words: list[str], sentence: str)
         suppress(table, *words)
 
 
-def test_categories_to_merge_are_suggested(table: Path) -> None:
-    code, said = suppress(table, "--rule", "p=10", "--suggest")
-    assert code == 0
-    words = " ".join(said.split())
-    assert "Instead of suppression: job: publish a and b instead of a, b." in words
-    assert "no other recoding loses less" in words
-
-
-def test_cells_that_the_file_names_cannot_be_merged_away(table: Path) -> None:
-    lines = TABLE.splitlines()
-    marked = [lines[0] + ",primary,upper", *(line + ",0," for line in lines[1:])]
-    table.write_text("\n".join(marked))
-    with pytest.raises(InputError, match="--suggest needs a --rule"):
-        suppress(table, "--suggest")
-
-
 def test_several_rules_mean_any_of_them(table: Path) -> None:
     code, said = suppress(table, "--rule", "nk=1,90", "--rule", "threshold=4")
     assert (code, "1 primary" in said) == (0, True)

@@ -432,10 +432,6 @@ def suppress(
     partial: Annotated[
         bool, typer.Option("--partial", help="State intervals instead of blanks.")
     ] = False,
-    suggest: Annotated[
-        bool,
-        typer.Option("--suggest", help="Say which categories could be merged instead."),
-    ] = False,
     plain_status: Annotated[
         bool, typer.Option("--plain-status", help="Do not tell why a cell is suppressed.")
     ] = False,
@@ -474,7 +470,6 @@ def suppress(
         frozen=frozen or (),
         never=never or (),
         previous=previous,
-        suggest=suggest,
         options=FileOptions(
             values=value or (),
             by=by,
@@ -586,7 +581,7 @@ def map_(
 @app.command()
 def study(
     name: Annotated[
-        str, typer.Argument(help="cell-entropy, sample-tables, markov or table-server.")
+        str, typer.Argument(help="cell-entropy, sample-tables, markov, table-server or maps.")
     ],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print it as Markdown.")] = False,
     figures: Annotated[

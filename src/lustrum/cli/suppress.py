@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -27,13 +27,10 @@ from lustrum.formats.table_files.table_file import Number
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
-from lustrum.protect.redesign import redesign
 from lustrum.protect.suppression import Pattern, Suppression, level_counts
 from lustrum.sensitivity import GivenCells, Rule
 
 __all__ = ["SuppressFiles", "suppress_file"]
-
-_SUGGEST_WORK = 2_000
 
 Mask = npt.NDArray[np.bool_]
 
@@ -68,7 +65,6 @@ def suppress_file(
     frozen: Sequence[str] = (),
     never: Sequence[str] = (),
     previous: Path | None = None,
-    suggest: bool = False,
     options: FileOptions,
 ) -> bool:
     """Suppress cells of a table, print the report and write the files; gives whether it is safe."""
@@ -78,8 +74,6 @@ def suppress_file(
     for sentence in (*found.sentences(), *_ignored(read)):
         console.print(Text(sentence))
     table = confidential_table(read, found)
-    if suggest and not rules:
-        raise InputError("--suggest needs a --rule, which can judge merged cells too.")
     spec = Suppression(rule=_rule(rules, read, table), **method)
     masks = [
         _cells(table, words, "--" + name) for words, name in ((frozen, "frozen"), (never, "never"))
@@ -99,11 +93,6 @@ def suppress_file(
             words = f"{what}: cost {cost:,.0f}, at least {bound:,.0f}"
             bar.update(task, description=words)
 
-        if suggest:
-            bar.update(task, description="looking for categories to merge")
-            console.print(Text("Instead of suppression:"))
-            for sentence in redesign(table, _own_rule(spec), work=_SUGGEST_WORK).sentences():
-                console.print(Text(f"  {sentence}"))
         pattern = spec.pattern(
             table, frozen=masks[0], never=masks[1], previous=before, progress=tell
         )
@@ -124,11 +113,6 @@ def suppress_file(
             lambda words: bar.update(task, description=words),
         )
     return True
-
-
-def _own_rule(spec: Suppression) -> Rule:
-    assert not isinstance(spec.rule, Mapping)
-    return spec.rule
 
 
 def _ignored(file: TableFile) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
-from lustrum.audit.margins import junction_tree
+from lustrum.audit.fibre.margins import junction_tree
 from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
@@ -100,7 +100,7 @@ class SimulatedTables:
             raise InputError("A simulated table needs each variable in a margin that is kept.")
         kept = ";".join(",".join(map(str, c)) for c in cliques)
         purpose = f"{self.name} {self.target} {self.burn} {kept}"
-        margins = Margins.of_table(inner.counts(table), cliques, inner.possible(table))
+        margins = Margins.of(inner.counts(table), cliques, inner.possible(table))
         chance = inner.generator(table, rng, purpose)
         made = self._retained(inner, table, margins, chance)
         low, high = inner.ends(made, cliques)

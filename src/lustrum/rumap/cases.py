@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.model import Category, InputError, Release, Table, TableAxis, TableQuery
 from lustrum.model.errors import choices
+from lustrum.model.variable import TOTAL_CODE
 from lustrum.protect.method import released
 from lustrum.rumap.grids import BeforeCounting, MapMethod
 from lustrum.rumap.population import protects_populations, released_population
@@ -63,10 +64,11 @@ class Tables:
 
 @dataclass(frozen=True)
 class View:
-    """A table of a hypercube: the variables that span it, and the categories that are selected."""
+    """A table of a hypercube: the variables that span it, the categories that are selected, and totals."""
 
     by: tuple[str, ...]
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    totals: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,10 @@ class Cube:
     @cached_property
     def identity(self) -> str:
         """A digest of the hypercube and of what is counted from it."""
-        views = [f"{name} {view.by} {dict(view.where)}" for name, view in self.views.items()]
+        views = [
+            f"{name} {view.by} {dict(view.where)} {view.totals}"
+            for name, view in self.views.items()
+        ]
         return _joined([digest(self.cube), *views])
 
     def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
@@ -154,6 +159,8 @@ class Cube:
 
     def _table(self, view: View) -> Table:
         axes = tuple(self.cube.axes[self._axis(name)] for name in view.by)
+        if view.totals:
+            axes = tuple(_with_total(axis) for axis in axes)
         keys = self.cube.keys
         values = self._summed(view, self.cube.values)
         return Table(
@@ -178,7 +185,12 @@ class Cube:
         rest = tuple(i for i in range(array.ndim) if i not in order)
         summed = array.sum(axis=rest, dtype=array.dtype)
         left = sorted(order)
-        return np.asarray(summed.transpose([left.index(i) for i in order]))
+        made = summed.transpose([left.index(i) for i in order])
+        if view.totals:
+            for axis in range(made.ndim):
+                total = made.sum(axis=axis, keepdims=True, dtype=made.dtype)
+                made = np.concatenate([made, total], axis=axis)
+        return np.asarray(made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +225,13 @@ class Records:
             return Tables(self.tables).protect(method, rng)
         changed = RecordsEngine(method.apply_records(records_of(self.engine), rng))
         return {name: method.publish(changed.tabulate(q)) for name, q in self.queries.items()}
+
+
+def _with_total(axis: TableAxis) -> TableAxis:
+    """The same axis with a category more that holds everybody."""
+    members = tuple(sorted({m for category in axis.categories for m in category.members}))
+    total = Category(TOTAL_CODE, "Total", members)
+    return replace(axis, categories=(*axis.categories, total))
 
 
 def cases_of(tables: Table | Sequence[Table] | Mapping[str, Table] | Cases) -> Cases:

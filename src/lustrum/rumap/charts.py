@@ -42,7 +42,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 _CORNER_SHAPE = "stroke"
 _CHARACTER = 5.6
 """Width of a character of a label, in pixels."""
-_FONT = "Source Sans Pro, Helvetica, Arial, sans-serif"
+_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def map_chart(
@@ -392,7 +392,11 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
 
 def _configured(chart: Any) -> Any:
     return (
-        chart.configure(font=_FONT, background="#ffffff")
+        chart.configure(
+            font=_FONT,
+            background="#ffffff",
+            padding={"left": 5, "top": 5, "right": 16, "bottom": 5},
+        )
         .configure_axis(labelFontSize=11, titleFontSize=12, gridColor="#e8e8e8")
         .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=320, symbolSize=90)
         .configure_view(stroke="#cccccc")

@@ -140,7 +140,8 @@ class SeriesMap:
 
 
 def series(table: Table, k: int = 8) -> tuple[Question, ...]:
-    """k overlapping questions about a table, from coarse to fine; its axes hold inner categories only.
+    """k overlapping questions about a table: margins, merged categories, the table itself, then nested
+    groups of the categories of each axis, and now and then the table again.
 
     >>> table = Table.from_counts([[1, 2, 3], [4, 5, 6]], names=["area", "faith"])
     >>> [q.name for q in series(table, 5)]
@@ -157,14 +158,11 @@ def series(table: Table, k: int = 8) -> tuple[Question, ...]:
     found.append(Question("the table", single))
     size = 2
     while len(found) < k:
-        before = len(found)
         for name, n in axes.items():
             if size <= n:
-                nested = (tuple(range(size)),)
-                groups = {**single, name: nested}
+                groups = {**single, name: (tuple(range(size)),)}
                 found.append(Question(f"{name} first {size} merged", groups))
-        if len(found) == before:
-            found.append(Question("the table again", single))
+        found.append(Question("the table again", single))
         size += 1
     return tuple(found[:k])
 
@@ -196,10 +194,10 @@ def series_map(
     answering = [Answering.of(m) for m in methods]
     if not answering:
         raise InputError("A series needs one method or more.")
-    names = [
-        f"{label}, {a.how}"
-        for label, a in zip(labels([a.method for a in answering]), answering, strict=True)
-    ]
+    # One method may answer in several ways; it has one label.
+    specs = list({repr(a.method): a.method for a in answering}.values())
+    named = dict(zip(map(repr, specs), labels(specs), strict=True))
+    names = [f"{named[repr(a.method)]}, {a.how}" for a in answering]
     judged = np.flatnonzero((table.values > 0) & (table.values <= up_to))
     points: list[SeriesPoint] = []
     for name, own in zip(names, answering, strict=True):
@@ -331,14 +329,21 @@ def _added_up(base: Table, whole: Release, question: Question, table: Table) -> 
     """The answer to a question, added up from the protected base table."""
     if not whole.shown.all():
         raise InputError("A release with suppressed cells cannot answer a series once and for all.")
-    counted = _table(replace(base, values=np.maximum(whole.published, 0), keys=None), question)
+
+    def counted(values: Ints) -> Ints:
+        return _table(replace(base, values=values, keys=None, kind="magnitude"), question).values
+
+    low = np.zeros(table.shape, dtype=np.int64)
+    high = np.full(table.shape, UNBOUNDED, dtype=np.int64)
+    if whole.low is not None and whole.high is not None and not (whole.high >= UNBOUNDED).any():
+        low, high = counted(whole.low), counted(whole.high)
     return replace(
         whole,
         axes=table.axes,
-        published=counted.values,
+        published=counted(np.maximum(whole.published, 0)),
         status=np.full(table.shape, whole.status.flat[0]),
-        low=np.zeros(table.shape, dtype=np.int64),
-        high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+        low=low,
+        high=high,
     )
 
 

@@ -5,6 +5,7 @@
 ``sample-tables``  Antal, Shlomo and Elliot: risk of tables from samples
 ``markov``         Duncan, Fienberg, Krishnan, Padman and Roehrig: audit, perturbation, R-U map
 ``table-server``   Shlomo, Antal and Elliot: a flexible table server
+``maps``           the risk-utility maps of both papers, and methods that neither has
 =================  ==========================================================================
 """
 
@@ -19,7 +20,7 @@ from lustrum.study.result import Line, Panel, Progress, Study
 
 __all__ = ["STUDIES", "Line", "Panel", "Progress", "Study", "run_study"]
 
-STUDIES = ("cell-entropy", "sample-tables", "markov", "table-server")
+STUDIES = ("cell-entropy", "sample-tables", "markov", "table-server", "maps")
 
 
 def run_study(name: str, progress: Progress | None = None) -> Study:

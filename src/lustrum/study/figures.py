@@ -15,23 +15,35 @@ from lustrum.study.result import Study
 if TYPE_CHECKING:
     import altair
 
-__all__ = ["CAPTIONS", "components_figure", "figures_of", "map_figure", "write_figures"]
+__all__ = [
+    "CAPTIONS",
+    "components_figure",
+    "figures_of",
+    "map_figure",
+    "tables_figure",
+    "write_figures",
+]
 
 CAPTIONS = {
     "components": "The three terms of the risk: share of empty cells, entropy, and number of people",
     "table-server-map": "Risk against utility of each method on the four tables, ours and as printed",
+    "maps-tables": "Risk against utility of the paper's methods and of others on the four tables",
     "markov-map": "Risk against utility of each method, ours and as printed",
 }
 _RISK = ": risk"
 _UTILITY = ": utility"
 
 
-def figures_of(study: Study) -> dict[str, altair.LayerChart | altair.HConcatChart]:
+def figures_of(
+    study: Study,
+) -> dict[str, altair.LayerChart | altair.HConcatChart | altair.FacetChart]:
     """The figures that belong to a study, by file name."""
     if study.name == "table-server":
         return {"components": components_figure(), "table-server-map": map_figure(study)}
     if study.name == "markov":
         return {"markov-map": map_figure(study)}
+    if study.name == "maps":
+        return {"maps-tables": tables_figure(study)}
     return {}
 
 
@@ -98,6 +110,38 @@ def map_figure(study: Study) -> altair.LayerChart:
     )
     chart: altair.LayerChart = alt.LayerChart(layer=[marks, labels], width=560, height=360)
     return chart
+
+
+def tables_figure(study: Study) -> altair.FacetChart:
+    """Small multiples: a map for each table, methods by colour and shape."""
+    import altair as alt
+
+    from lustrum.rumap.charts import COLOURS, SHAPES
+
+    rows = [row for row in _points(study) if row["method"] != "original data"]
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(methods))]
+    shapes = [SHAPES[(i + i // len(COLOURS)) % len(SHAPES)] for i in range(len(methods))]
+    chart = (
+        alt.Chart(alt.InlineData(values=rows), width=300, height=240)
+        .mark_point(size=70, strokeWidth=1.8)
+        .encode(
+            x=alt.X("utility:Q", title="utility", scale=alt.Scale(zero=False)),
+            y=alt.Y("risk:Q", title="risk of disclosure"),
+            color=alt.Color(
+                "method:N", title="method", scale=alt.Scale(domain=methods, range=colours)
+            ),
+            shape=alt.Shape(
+                "method:N", title="method", scale=alt.Scale(domain=methods, range=shapes)
+            ),
+            tooltip=["what:N", "risk:Q", "utility:Q"],
+        )
+        .facet(alt.Facet("short:N", title=None), columns=2)
+        .resolve_scale(x="independent", y="independent")
+        .configure_legend(labelLimit=320)
+    )
+    made: altair.FacetChart = chart
+    return made
 
 
 def _points(study: Study) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.frechet import frechet_arrays
 from lustrum.audit.closed.graphs import perfect_sequence
-from lustrum.audit.margins import Margins
+from lustrum.audit.closed.margins import Margins
 
 __all__ = ["bonferroni", "bonferroni_arrays"]
 

@@ -13,10 +13,10 @@ from lustrum.audit.closed.bonferroni import bonferroni
 from lustrum.audit.closed.decomposable import decomposable
 from lustrum.audit.closed.dichotomous import is_dichotomous
 from lustrum.audit.closed.graphs import Part, parts, perfect_sequence
+from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.closed.two_way import project
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED, complete_relations
 

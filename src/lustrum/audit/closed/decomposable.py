@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import Step, perfect_sequence
-from lustrum.audit.margins import Margins
+from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["decomposable", "decomposable_arrays", "is_decomposable"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
 from lustrum.audit.closed.graphs import Part, parts
-from lustrum.audit.margins import Margins
+from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["PartSolver", "reducible"]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.decomposable import decomposable_arrays, sequence
 from lustrum.audit.closed.graphs import perfect_sequence
-from lustrum.audit.margins import Axes, Margins
+from lustrum.audit.closed.margins import Axes, Margins
 from lustrum.model import InputError
 
 __all__ = ["operator", "project"]

@@ -12,8 +12,8 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.fibre.margins import Axes, Margins
 from lustrum.audit.fibre.two_way import TwoWay
-from lustrum.audit.margins import Margins
 
 __all__ = ["MovesList", "cycle_moves", "free_sets", "tensor_moves"]
 
@@ -24,13 +24,13 @@ MovesList = tuple[Ints, Ints]
 _SEED = 20010101  # which moves are picked where there are too many changes nothing but speed
 
 
-def free_sets(margins: Margins) -> list[tuple[int, ...]]:
+def free_sets(margins: Margins) -> list[Axes]:
     """The smallest sets of axes that no margin holds together.
 
-    >>> free_sets(Margins.of_table(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
+    >>> free_sets(Margins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
     [(0, 1, 2)]
     """
-    found: list[tuple[int, ...]] = []
+    found: list[Axes] = []
     for size in range(1, len(margins.shape) + 1):
         for axes in combinations(range(len(margins.shape)), size):
             held = any(set(axes) <= set(c) for c in margins.cliques)
@@ -46,7 +46,7 @@ def tensor_moves(margins: Margins, most: int = 100_000) -> list[MovesList]:
     are known (Diaconis and Sturmfels 1998). Each is zero in every margin, as summing over one
     of its axes leaves nothing. At most so many are made, at random where there would be more.
 
-    >>> [(cells, steps)] = tensor_moves(Margins.of_table(np.ones((2, 2), int), [(0,), (1,)]))
+    >>> [(cells, steps)] = tensor_moves(Margins.of(np.ones((2, 2), int), [(0,), (1,)]))
     >>> cells.tolist(), steps.tolist()
     ([[0, 1, 2, 3]], [[1, -1, -1, 1]])
     """

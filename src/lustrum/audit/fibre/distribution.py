@@ -12,12 +12,12 @@ import numpy.typing as npt
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.sampler import Chains, Plan, check_target, sample_blocks
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]

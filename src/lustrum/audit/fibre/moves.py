@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
+from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
 from lustrum.audit.fibre.system import Block
 from lustrum.audit.fibre.two_way import TwoWay
-from lustrum.audit.margins import Margins, junction_tree
 from lustrum.model import InputError
 from lustrum.structure.ragged import pointers
 
@@ -213,7 +213,7 @@ def _known_moves(block: Block, margins: Margins | None) -> list[MovesList]:
     return out
 
 
-def _places(shape: tuple[int, ...], axes: tuple[int, ...]) -> Ints:
+def _places(shape: tuple[int, ...], axes: Axes) -> Ints:
     """Where the configurations of some axes stand in memory while all other axes are at 0."""
     places = np.zeros(1, dtype=np.int64)
     for axis in axes:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.fibre.enumerate import log_factorials
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.moves import Lines, Moves, Squares
 from lustrum.audit.fibre.start import any_table, joined_table
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices

@@ -7,10 +7,10 @@ import numpy.typing as npt
 from scipy.optimize import Bounds as Box
 from scipy.optimize import LinearConstraint, milp
 
+from lustrum.audit.fibre.margins import Margins, junction_tree
 from lustrum.audit.fibre.system import Block
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.knowledge.reduce import CONTRADICTION
-from lustrum.audit.margins import Margins, junction_tree
 from lustrum.model import InputError, InternalError
 
 __all__ = ["any_table", "joined_table"]

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.bounding.compute import bounds
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 

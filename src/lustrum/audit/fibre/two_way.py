@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["Marginals", "TwoWay", "count_tables"]

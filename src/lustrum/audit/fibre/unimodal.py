@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.bounding.compute import bounds
+from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.audit.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["Unimodal", "unimodal"]

@@ -13,8 +13,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
-from lustrum.audit.margins import Margins
 from lustrum.audit.shuttle.kernels import drain
 from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.structure.ragged import Lists, pointers

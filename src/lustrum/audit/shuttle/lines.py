@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.bounding.compute import Bounds
+from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
-from lustrum.audit.margins import Margins
 
 __all__ = ["shuttle"]
 

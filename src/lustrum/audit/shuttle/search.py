@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.bounding.compute import Bounds
+from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.knowledge.facts import ContradictionError
-from lustrum.audit.margins import Margins
 from lustrum.audit.shuttle.effort import Clock, Effort
 from lustrum.audit.shuttle.kernels import FOUND, NO_TABLE, dive, narrow
 from lustrum.audit.shuttle.lattice import Detail, Lattice

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.fibre.basic import free_sets
-from lustrum.audit.margins import Margins, junction_tree
+from lustrum.audit.fibre.margins import Margins, junction_tree
 from lustrum.model import InputError
 
 __all__ = ["Moves"]
@@ -48,7 +48,7 @@ class Moves:
         if tree is not None:
             spans = [(edge.separator, (edge.left, edge.right)) for edge in tree]
         else:
-            margins = Margins.of_table(np.zeros(shape, dtype=np.int64), cliques)
+            margins = Margins.of(np.zeros(shape, dtype=np.int64), cliques)
             for free in free_sets(margins):
                 rest = tuple(a for a in range(len(shape)) if a not in free)
                 spans.append((rest, tuple((a,) for a in free)))

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.margins import junction_tree
+from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words

@@ -1,0 +1,215 @@
+"""Risk-utility maps: eight methods x ten parameters x ten replications on the 2,457-cell table.
+
+Run it from the root of the project: ``python bench/rumap.py``. The table is the first of the 2015 study, age x
+education x occupation of the people of one region of the demo census; ``--persons`` makes the census smaller.
+What a user would do instead is a plain loop that applies each method and measures it; the ratio says what the
+sweep costs or saves beside it. The page is measured over HTTP on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import json
+import socket
+import statistics
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+from lustrum.agency import create_agency_app
+from lustrum.demo import people
+from lustrum.model import Table
+from lustrum.risk import EntropyRisk
+from lustrum.rumap import Cube, View, grid, rumap
+from lustrum.rumap.cases import protected
+from lustrum.rumap.sweep import method_rng
+from lustrum.study.table_server_outcomes import VARIABLES, hypercube, output_tables
+from lustrum.utility import HellingerUtility
+
+BASES = list(range(2, 12))
+
+
+def methods() -> list[Any]:
+    """Eight methods with ten parameters each."""
+    return [
+        *grid("random-rounding", base=BASES),
+        *grid("conventional-rounding", base=BASES),
+        *grid("semi-controlled-rounding", base=BASES),
+        *grid("controlled-rounding", base=BASES),
+        *grid("small-count-rounding", base=BASES),
+        *grid("markov-perturbation", theta=[i / 20 for i in range(1, 11)]),
+        *grid("table-swapping", order=1, sweeps=list(range(1, 11))),
+        *grid("differential-privacy", epsilon=[0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0]),
+    ]
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what came out."""
+    started = time.perf_counter()
+    found = work()
+    return time.perf_counter() - started, found
+
+
+def plain_loop(
+    table: Table, specs: list[Any], draws: int
+) -> dict[tuple[int, int], tuple[float, float]]:
+    """What somebody would write without the sweep: every method, every time."""
+    risk, utility = EntropyRisk(parts="true", shared="expected"), HellingerUtility()
+    found = {}
+    for index, spec in enumerate(specs):
+        for draw in range(draws):
+            rng = method_rng(spec, 0, draw).spawn(1)[0]
+            release = protected(spec, table, rng)
+            found[index, draw] = risk.after(table, release), utility.of(table, release)
+    return found
+
+
+def table_level(table: Table, draws: int) -> None:
+    """The sweep at table level beside the plain loop, with equal figures."""
+    specs = methods()
+    measures = [EntropyRisk(parts="true", shared="expected"), HellingerUtility()]
+    rumap(table, specs, measures, replications=1)  # compile
+    sweeps, loops = [], []
+    for _ in range(3):
+        seconds, found = timed(lambda: rumap(table, specs, measures, replications=draws))
+        sweeps.append(seconds)
+        one, _ = timed(lambda: rumap(table, specs, measures, replications=draws, workers=1))
+        seconds, plain = timed(lambda: plain_loop(table, specs, draws))
+        loops.append(seconds)
+    for draw in found.draws:
+        risk, utility = plain[draw.method, draw.replication]
+        assert abs(draw.figures[found.risk] - risk) < 1e-12
+        assert abs(draw.figures[found.utility] - utility) < 1e-12
+    sweep, loop = statistics.median(sweeps), statistics.median(loops)
+    print(f"table level: {len(specs)} settings, {draws} draws, {table.values.size:,} cells")
+    print(
+        f"  sweep {sweep:.2f} s with all workers, {one:.2f} s with one; {len(found.draws)} draws were needed"
+    )
+    print(f"  plain loop {loop:.2f} s: {loop / sweep:.2f} times as long, the same figures")
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / "map.jsonl"
+        rumap(table, specs, measures, replications=draws, cache=cache)
+        seconds, _ = timed(lambda: rumap(table, specs, measures, replications=draws, cache=cache))
+    print(f"  again from the cache {seconds:.2f} s")
+
+
+def cell_level(plain: Table, with_totals: Table, small: Table, draws: int) -> None:
+    """The audited risk of cells: rounding along all totals, suppression with and without totals.
+
+    Secondary suppression of the large table with its totals takes minutes by itself, whatever is measured
+    afterwards; a table of 234 cells stands for it.
+    """
+    rounding = [
+        *grid("random-rounding", base=BASES),
+        *grid("conventional-rounding", base=BASES),
+        *grid("controlled-rounding", base=BASES),
+        *grid("small-count-rounding", base=BASES),
+    ]
+    hiding = grid("suppression", rule=[{"rule": "threshold", "minimum": m} for m in (2, 3, 4, 5)])
+    for words, table, specs in (
+        ("rounding, with totals", with_totals, rounding),
+        ("suppression, without totals", plain, hiding),
+        ("suppression, with totals", small, hiding),
+    ):
+        rumap(table.take([range(2)] * 3), specs[:1], attackers=["outsider"], replications=1)
+        seconds, found = timed(
+            lambda table=table, specs=specs: rumap(
+                table, specs, ["cell-certainty"], ["outsider", "insider"], replications=draws
+            )
+        )
+        missing = [p.label for p in found.points if not np.isfinite(p.risk)]
+        print(
+            f"cell level, {words}: {len(specs)} settings, {table.values.size:,} cells: {seconds:.1f} s; "
+            f"points without figures: {missing or 'none'}",
+            flush=True,
+        )
+
+
+def first_point(table: Table) -> None:
+    """From the request for a map to its first point, over HTTP, of a page that runs already."""
+    app = create_agency_app()
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        while not server.started:
+            time.sleep(0.02)
+        time.sleep(15)  # somebody opens the page and finds the file
+        content = base64.b64encode(csv_of(table)).decode()
+        asked = {
+            "files": [{"name": "table.csv", "content": content}],
+            "methods": {"random-rounding": "3, 5, 10", "markov-perturbation": "0.1"},
+            "limit": 0.15,
+        }
+        seconds = []
+        for _ in range(5):
+            started = time.perf_counter()
+            place = call(address, "/maps", app.state.token, asked)["address"]
+            while 'class="point' not in call(address, f"{place}/state").get("html", ""):
+                time.sleep(0.02)
+            seconds.append(time.perf_counter() - started)
+        server.should_exit = True
+        thread.join()
+    print(
+        f"page: first point after {statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s in five maps"
+    )
+
+
+def csv_of(table: Table) -> bytes:
+    """A table as a file."""
+    out = io.StringIO()
+    out.write(",".join(a.name for a in table.axes) + ",value\n")
+    for position in np.ndindex(*table.shape):
+        codes = [a.codes[i] for a, i in zip(table.axes, position, strict=True)]
+        out.write(",".join(codes) + f",{int(table.values[position])}\n")
+    return out.getvalue().encode()
+
+
+def call(address: str, path: str, token: str = "", body: Any = None) -> dict[str, Any]:
+    """Ask the page."""
+    headers = {"Origin": address, "X-Lustrum-Token": token, "Sec-Fetch-Site": "same-origin"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data=data, headers=headers)
+    with urllib.request.urlopen(request) as answer:
+        found: dict[str, Any] = json.loads(answer.read())
+    return found
+
+
+def main() -> None:
+    """All parts."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--persons", type=int, default=1_500_000)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--part", choices=("table", "cell", "page"), help="one part only")
+    given = parser.parse_args()
+    microdata = people(given.persons, 2001)
+    counts = hypercube(microdata)
+    names = ("age", "education", "occupation")
+    table = Table.from_counts(output_tables(counts)[0], names=names)
+    cube = Table.from_counts(counts, names=VARIABLES)
+    views = {
+        "with totals": View(names, {"region": ("1",)}, totals=True),
+        "small": View(("region", "occupation", "education"), {"age": ("10",)}, totals=True),
+    }
+    tables = Cube(cube, views).tables
+    if given.part in (None, "table"):
+        table_level(table, given.draws)
+    if given.part in (None, "cell"):
+        cell_level(table, tables["with totals"], tables["small"], given.draws)
+    if given.part in (None, "page"):
+        first_point(table)
+
+
+if __name__ == "__main__":
+    main()

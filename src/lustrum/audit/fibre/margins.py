@@ -1,0 +1,242 @@
+"""Margins of a hidden table, in plain arrays, and whether they hang together in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Edge", "Margins", "junction_tree"]
+
+Ints = npt.NDArray[np.int64]
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Sums of a hidden table of counts over some of its axes, and which of its cells can be filled.
+
+    ``sums`` has an array for each set of axes that was kept. ``possible`` is False at structural
+    zeros.
+
+    >>> margins = Margins.two_way([3, 2], [1, 4])
+    >>> margins, margins.decomposable
+    (Margins(2 x 2, kept 0; 1), True)
+    >>> Margins.of([[[1, 0], [2, 1]], [[0, 3], [1, 1]]], [(0, 1), (0, 2), (1, 2)]).decomposable
+    False
+    """
+
+    shape: tuple[int, ...]
+    sums: Mapping[Axes, Ints]
+    possible: npt.NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        shape = tuple(int(s) for s in self.shape)
+        if not shape or min(shape) < 1:
+            raise InputError("A hidden table needs axes, each with a category at least.")
+        sums = {tuple(int(a) for a in k): _counts(v) for k, v in self.sums.items()}
+        if not sums:
+            raise InputError("A hidden table needs one margin at least.")
+        for axes, values in sums.items():
+            if len(set(axes)) < len(axes) or not all(0 <= a < len(shape) for a in axes):
+                raise InputError(f"A margin keeps axes {axes}; the table has {len(shape)} axes.")
+            wanted = tuple(shape[a] for a in axes)
+            if values.shape != wanted:
+                raise InputError(
+                    f"The margin of axes {axes} has shape {values.shape}; it must be {wanted}."
+                )
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "sums", {tuple(sorted(k)): _sorted(k, v) for k, v in sums.items()})
+        if self.possible is not None:
+            mask = np.asarray(self.possible, dtype=np.bool_)
+            if mask.shape != shape:
+                raise InputError(f"The mask of possible cells has shape {mask.shape}, not {shape}.")
+            object.__setattr__(self, "possible", mask)
+        self._check_agreement()
+
+    def __repr__(self) -> str:
+        kept = "; ".join(",".join(map(str, a)) for a in self.sums)
+        return f"Margins({' x '.join(map(str, self.shape))}, kept {kept})"
+
+    @classmethod
+    def of(
+        cls,
+        table: npt.ArrayLike,
+        kept: Sequence[Sequence[int]],
+        possible: npt.ArrayLike | None = None,
+    ) -> Margins:
+        """The margins of a table that is at hand."""
+        values = _counts(table)
+        sums = {}
+        for axes in kept:
+            if not all(0 <= a < values.ndim for a in axes):
+                raise InputError(f"A margin keeps axes {tuple(axes)}; the table has {values.ndim}.")
+            kept_axes = tuple(sorted(set(axes)))
+            rest = tuple(a for a in range(values.ndim) if a not in kept_axes)
+            sums[kept_axes] = values.sum(axis=rest)
+        return cls(values.shape, sums, None if possible is None else np.asarray(possible))
+
+    @classmethod
+    def two_way(
+        cls, rows: npt.ArrayLike, columns: npt.ArrayLike, possible: npt.ArrayLike | None = None
+    ) -> Margins:
+        """Row and column sums of a two-way table."""
+        r, c = _counts(rows), _counts(columns)
+        if r.ndim != 1 or c.ndim != 1:
+            raise InputError("Row sums and column sums are two plain lists of counts.")
+        mask = None if possible is None else np.asarray(possible)
+        return cls((r.size, c.size), {(0,): r, (1,): c}, mask)
+
+    @property
+    def size(self) -> int:
+        """How many cells the hidden table has."""
+        return int(np.prod(self.shape))
+
+    @property
+    def cliques(self) -> tuple[Axes, ...]:
+        """The margins that no other margin holds already."""
+        sets = sorted(self.sums, key=lambda a: (-len(a), a))
+        return tuple(a for i, a in enumerate(sets) if not any(set(a) <= set(b) for b in sets[:i]))
+
+    @property
+    def decomposable(self) -> bool:
+        """Whether the margins cover all axes and hang together in a tree."""
+        return junction_tree(self.cliques, len(self.shape)) is not None
+
+    def knowledge(self) -> Knowledge:
+        """The same as facts about the cells of the hidden table, in the order of its memory."""
+        cells = np.arange(self.size, dtype=np.int64)
+        where = np.unravel_index(cells, self.shape)
+        blocks, ends = [], []
+        for axes, values in self.sums.items():
+            row = np.zeros(self.size, dtype=np.int64)
+            if axes:
+                row = np.ravel_multi_index([where[a] for a in axes], values.shape).astype(np.int64)
+            ones = np.ones(self.size, dtype=np.int64)
+            blocks.append(sparse.csr_array((ones, (row, cells)), shape=(values.size, self.size)))
+            ends.append(values.ravel())
+        high = np.full(self.size, UNBOUNDED, dtype=np.int64)
+        if self.possible is not None:
+            high[~self.possible.ravel()] = 0
+        sums = np.concatenate(ends)
+        return Knowledge(
+            names=[f"cell {','.join(map(str, np.unravel_index(c, self.shape)))}" for c in cells],
+            low=np.zeros(self.size, dtype=np.int64),
+            high=high,
+            matrix=sparse.vstack(blocks, format="csr"),
+            fact_low=sums,
+            fact_high=sums,
+        )
+
+    @classmethod
+    def known(cls, known: Knowledge) -> Margins | None:
+        """The margins that knowledge made from tables consists of, if it is nothing else."""
+        structure = known.structure
+        if structure is None or structure.columns is not None or not structure.shape:
+            return None
+        sums: dict[Axes, Ints] = {}
+        seen_cube = False
+        for table, layout in enumerate(structure.tables):
+            axes: list[int] = []
+            for place, lists in enumerate(structure.memberships(table)):
+                size = structure.shape[place]
+                if lists.count == size and np.array_equal(lists.items, np.arange(size)):
+                    axes.append(place)
+                elif lists.count != 1 or lists.items.size != size:
+                    return None
+            low, high = (a[known.table(table)] for a in (known.low, known.high))
+            names = [a.name for a in layout.axes]
+            order = [structure.variables[a].name for a in axes]
+            if names != order:
+                return None
+            if np.array_equal(low, high) and int(low.min(initial=0)) >= 0:
+                sums[tuple(axes)] = low.reshape(layout.shape)
+            elif bool((low != 0).any() or (high < UNBOUNDED).any()):
+                return None  # bounds that are more than those of counts
+            seen_cube |= len(axes) == len(structure.shape) and table == 0
+        return cls(structure.shape, sums) if sums and seen_cube else None
+
+    def _check_agreement(self) -> None:
+        """Two margins must show the same sums over the axes they share."""
+        pairs = list(self.sums.items())
+        for i, (a, u) in enumerate(pairs):
+            for b, v in pairs[:i]:
+                shared = set(a) & set(b)
+                first = u.sum(axis=tuple(k for k, axis in enumerate(a) if axis not in shared))
+                other = v.sum(axis=tuple(k for k, axis in enumerate(b) if axis not in shared))
+                if not np.array_equal(first, other):
+                    raise ContradictionError(
+                        f"The margins of axes {b} and {a} contradict each other where they meet."
+                    )
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Two cliques joined in a junction tree: clique ``child`` hangs on what stands before it."""
+
+    child: Axes
+    separator: Axes
+    left: Axes
+    right: Axes
+
+
+def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None:
+    """The joints of a tree of cliques with running intersections, or None where there is none.
+
+    A spanning tree of largest shared axes is such a tree exactly where the shared axes add up to what
+    the cliques count more than once (Lauritzen 1996). ``left`` and ``right`` are all axes
+    on the two sides of the joint, without the separator. The order of joints builds the tree up.
+
+    >>> [edge.separator for edge in junction_tree([(0, 1), (1, 2), (2, 3)], 4)]
+    [(1,), (2,)]
+    >>> junction_tree([(0, 1), (1, 2), (0, 2)], 3) is None
+    True
+    """
+    if set().union(*cliques) != set(range(axes)):
+        return None
+    inside, links = [0], []
+    outside = set(range(1, len(cliques)))
+    while outside:
+        shared, child, parent = max(
+            (len(set(cliques[c]) & set(cliques[p])), -c, -p) for c in outside for p in inside
+        )
+        links.append((-parent, -child, shared))
+        inside.append(-child)
+        outside.remove(-child)
+    if sum(map(len, cliques)) - axes != sum(s for _, _, s in links):
+        return None
+    edges = []
+    for parent, child, _ in links:
+        far = {child}
+        for p, c, _ in links:  # links come in the order of the tree, so one pass finds all below
+            if p in far:
+                far.add(c)
+        separator = set(cliques[parent]) & set(cliques[child])
+        below = set().union(*(cliques[k] for k in far)) - separator
+        above = set(range(axes)) - below - separator
+        parts = (sorted(s) for s in (separator, above, below))
+        edges.append(Edge(cliques[child], *(tuple(p) for p in parts)))
+    return tuple(edges)
+
+
+def _counts(values: npt.ArrayLike) -> Ints:
+    array = np.asarray(values)
+    whole = array.dtype.kind in "iu" or (
+        array.dtype.kind == "f" and bool(np.isfinite(array).all() and (array % 1 == 0).all())
+    )
+    if not whole or bool((array < 0).any()):
+        raise InputError("A table of counts holds whole numbers of 0 or more.")
+    return array.astype(np.int64)
+
+
+def _sorted(axes: Axes, values: Ints) -> Ints:
+    out = np.ascontiguousarray(np.transpose(values, np.argsort(axes))) if axes else values
+    out.setflags(write=False)
+    return out
