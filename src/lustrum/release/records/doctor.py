@@ -15,6 +15,7 @@ from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.release.bundle import read_bundle
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.folder import LEFTOVER
@@ -52,6 +53,7 @@ def examine(root: Path) -> Iterator[Finding]:
                 yield finding
                 sizes.append(size)
         yield from _policies(store)
+        yield from _bundles(root)
         yield from _leftovers(store)
         yield from _space(root, sizes)
     except OSError as error:
@@ -144,6 +146,22 @@ def _policies(store: Store) -> Iterator[Finding]:
         if not (folder / f"{name}.toml").is_file():
             sentence = f"It has no policy, so nothing is answered; write {folder / name}.toml."
             yield Finding("note", name, sentence)
+
+
+def _bundles(root: Path) -> Iterator[Finding]:
+    """Public bundles: whole, and with nothing that a stopped process has left beside them."""
+    for path in sorted((root / "bundles").glob("*")):
+        about = f"bundles/{path.name}"
+        if path.name.startswith("."):
+            sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
+            yield Finding("note", about, sentence)
+            continue
+        try:
+            read_bundle(path)
+        except DatasetError as error:
+            yield Finding("bad", about, str(error))
+        else:
+            yield Finding("good", about, "Every byte is what was written.")
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:

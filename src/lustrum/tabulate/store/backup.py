@@ -3,7 +3,7 @@
 ::
 
     <backup>/backup.json     what there is, with the digest of each file
-    <backup>/...             the folder as it was: secret, datasets in force, policies
+    <backup>/...             the folder as it was: secret, datasets in force, policies, bundles
 
 The manifest is written last: a backup without it was not finished, and is refused.
 """
@@ -77,6 +77,13 @@ def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]
     for path in sorted((store.root / "policies").glob("*.toml")):
         told(str(path.relative_to(store.root)))
         yield _write(target, path.relative_to(store.root), [path.read_bytes()])
+    for bundle in sorted((store.root / "bundles").glob("[!.]*")):
+        told(str(bundle.relative_to(store.root)))
+        before = (bundle / "manifest.json").read_bytes()
+        for path in sorted(bundle.iterdir()):
+            yield _write(target, path.relative_to(store.root), [path.read_bytes()])
+        if (bundle / "manifest.json").read_bytes() != before:
+            raise DatasetError(f"{bundle} was replaced while it was copied; back up again.")
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 
 
