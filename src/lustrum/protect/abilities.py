@@ -8,15 +8,22 @@ that nobody here has read. :func:`~lustrum.testing.check_method` tries whether d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from lustrum.model import Dataset
+import numpy as np
+
+from lustrum.model import Dataset, Release, Table
+from lustrum.model.chance import Seed
+from lustrum.model.records import Records
 
 __all__ = [
     "NOTHING_PROMISED",
     "Abilities",
     "DeclaresAbilities",
     "KeysEmptyCells",
+    "ProtectsRecords",
+    "ProtectsTables",
+    "Rehearses",
     "abilities_of",
 ]
 
@@ -58,6 +65,39 @@ class KeysEmptyCells(Protocol):
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> Any:
         """The same method with keys for empty cells, which follow from a secret."""
+        ...
+
+
+@runtime_checkable
+class ProtectsTables(Protocol):
+    """A method that works on tables."""
+
+    def apply(self, table: Table, rng: Seed = None) -> Release:
+        """Protect a table."""
+        ...
+
+
+@runtime_checkable
+class ProtectsRecords(Protocol):
+    """A method that works on records before anything is counted."""
+
+    name: ClassVar[str]
+
+    def apply_records(self, records: Records, rng: Seed) -> Records:
+        """Protect records."""
+        ...
+
+    def publish(self, table: Table) -> Release:
+        """A table counted from protected records as a release."""
+        ...
+
+
+@runtime_checkable
+class Rehearses(Protocol):
+    """A method whose real draws cannot be repeated, and that has others for studies."""
+
+    def rehearse(self, table: Table, rng: np.random.Generator) -> Release:
+        """The same release with noise that can be repeated; never to publish."""
         ...
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lustrum.model import Category, InputError, Release, Table, TableAxis, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.protect.abilities import ProtectsRecords, ProtectsTables, Rehearses
 from lustrum.protect.method import released
 from lustrum.rumap.grids import BeforeCounting, MapMethod
 from lustrum.rumap.population import protects_populations, released_population
@@ -221,7 +222,7 @@ class Records:
         """Tables of protected records; a method for tables protects each of them by itself."""
         from lustrum.tabulate import RecordsEngine, records_of
 
-        if not hasattr(method, "apply_records"):
+        if not isinstance(method, ProtectsRecords):
             return Tables(self.tables).protect(method, rng)
         changed = RecordsEngine(method.apply_records(records_of(self.engine), rng))
         return {name: method.publish(changed.tabulate(q)) for name, q in self.queries.items()}
@@ -257,11 +258,11 @@ def protected(method: MapMethod, table: Table, rng: np.random.Generator) -> Rele
     """One draw of a method on one table."""
     if isinstance(method, BeforeCounting):
         raise InputError(f"{method.name!r} needs a hypercube; give the tables as a Cube of it.")
-    if hasattr(method, "apply_records") and not hasattr(method, "apply"):
+    if isinstance(method, ProtectsRecords) and not isinstance(method, ProtectsTables):
         raise InputError(f"The method {method.name!r} changes records; give the tables as Records.")
     if protects_populations(method):
         return released_population(method, table, rng)
-    if hasattr(method, "rehearse"):
+    if isinstance(method, Rehearses):
         release: Release = method.rehearse(table, rng)
     else:
         release = method.apply(replace(table, keys=None) if table.keys is not None else table, rng)

@@ -34,7 +34,7 @@ from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.model.stop import check_stop
-from lustrum.protect.abilities import abilities_of
+from lustrum.protect.abilities import Rehearses, abilities_of
 from lustrum.rumap.cases import protected
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
@@ -90,7 +90,7 @@ class Answering:
             return method
         if abilities_of(method).keyed_per_cell:
             return cls(method, "keyed")
-        if hasattr(method, "rehearse"):
+        if isinstance(method, Rehearses):
             return cls(method, "budget")
         return cls(method, "once" if method.name == "protected-population" else "redrawn")
 

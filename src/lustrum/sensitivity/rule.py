@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lustrum.model import Table
 from lustrum.sensitivity.background import NOTHING, Background
@@ -11,6 +11,7 @@ from lustrum.sensitivity.result import Sensitivity
 __all__ = ["Rule"]
 
 
+@runtime_checkable
 class Rule(Protocol):
     """An a-priori rule: a frozen spec that judges the cells of a table before anything is published."""
 

@@ -69,7 +69,7 @@ class ControlledAdjustment:
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))
-        elif not hasattr(self.rule, "judge"):
+        elif not isinstance(self.rule, Rule):
             raise InputError("The rule of controlled adjustment must be a rule or its words.")
         words = {"norm": Norm, "directions": DirectionWord, "weights": WeightWord, "keep": Kept}
         for field, valid in words.items():

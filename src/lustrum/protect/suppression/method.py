@@ -76,7 +76,7 @@ class Suppression:
     def __post_init__(self) -> None:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))
-        elif not hasattr(self.rule, "judge"):
+        elif not isinstance(self.rule, Rule):
             raise InputError("The rule of suppression must be a rule or its words.")
         words = {
             "cost": CostWord,
