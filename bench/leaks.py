@@ -1,17 +1,24 @@
 """What many questions to a running server give away: every attack over HTTP, held against the truth.
 
+    python bench/leaks.py [--data FOLDER] [--persons 1500000]
     python bench/leaks.py --data FOLDER --address URL [--keyed]
 
-The server must serve the demo census of the folder. With ``--keyed`` the attacks also use the rule that the
-same people always show the same number. Prints what each attack is certain of and how often it is right,
-and whether leaks that are planted in front of the server are found.
+Makes the demo census if the folder does not hold it, and attacks two servers of it. The strict default, a
+public bundle of a protected population, must give no small count away, and leaks planted in front of it
+must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` the same attacks must find small
+counts; they then also use the rule that the same people always show the same number. The exit code is 1 if one
+of these fails. With an address, only that server is attacked.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +31,9 @@ from attacks.phrasing import Phrased, Split, rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
 from attacks.reconstruction import Rebuilt, rebuild
 
+from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
+from lustrum.policy.presets import preset
 from lustrum.risk import EntropyRisk
 from lustrum.tabulate import Engine, Store
 
@@ -51,6 +60,14 @@ class Truth:
         """The true table of a question."""
         query = TableQuery.from_mapping({"dataset": self.engine.dataset.name, **asked})
         return self.engine.tabulate(query).values
+
+    def possible(self, variables: tuple[str, ...]) -> np.ndarray[Any, Any]:
+        """Which cells of a table can hold anybody; the others are empty to everybody's knowledge."""
+        if not variables:
+            return np.asarray(True)
+        asked = {"dataset": self.engine.dataset.name, "by": list(variables)}
+        table = self.engine.tabulate(TableQuery.from_mapping(asked))
+        return np.ones(table.shape, bool) if table.structural is None else ~table.structural
 
     def by(self, variables: tuple[str, ...]) -> np.ndarray[Any, Any]:
         """The true table over some variables; everybody without any."""
@@ -86,8 +103,8 @@ class Report:
         )
         yield (
             "all tables up to three variables, and three within each sex",
-            f"{c.certain:,} of {c.cells:,} cells certain, {c.small} of them ones and twos, "
-            f"{c.alone} people alone; {c.wrong} bounds wrong",
+            f"{c.certain:,} of {c.cells:,} cells that can hold anybody certain, {c.small} of them ones "
+            f"and twos, {c.alone} people alone; {c.wrong} bounds wrong",
         )
         yield (
             "one population in many phrasings",
@@ -133,7 +150,7 @@ def attack(asker: Asker, truth: Truth, *, keyed: bool) -> Report:
     area = {"area": [codes["area"][3]]}
     hidden = truth.of({"by": list(inside), "where": area})
     rebuilt = rebuild(asker, codes, inside, area, hidden)
-    return Report(figured, lattice.against(truth.by), phrased, split, rebuilt)
+    return Report(figured, lattice.against(truth.by, truth.possible), phrased, split, rebuilt)
 
 
 def show(title: str, report: Report) -> None:
@@ -162,26 +179,72 @@ def planted(asker: HttpAsker, truth: Truth) -> dict[str, bool]:
     )
     phrased = rephrase(SecondDraw(asker), codes, ("sex", "employment", "citizenship"))
     return {
-        "a true cell shown exactly": lattice.against(truth.by).small > 0,
+        "a true cell shown exactly": lattice.against(truth.by, truth.possible).small > 0,
         "a figure from true counts": figured.certain > 0 and figured.telling > 0,
         "a second draw": phrased.different > 0,
     }
 
 
+@contextmanager
+def served(data: Path) -> Iterator[str]:
+    """A server process over a folder, on a free port; its address."""
+    command = [sys.executable, "-m", "lustrum", "serve", "--port", "0", "--rate", ""]
+    process = subprocess.Popen([*command, "--data", str(data)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if " at http" not in line:
+            raise SystemExit(f"The server did not start: {line!r}")
+        yield line.rsplit(" at ", 1)[1].strip()
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def both(data: Path, persons: int) -> int:
+    """Attack the strict default and the keyed preset."""
+    prepare(data, persons)
+    truth = Truth(Store(data).open("demo"))
+    with served(data) as address:
+        asker = HttpAsker(address, "demo")
+        strict = attack(asker, truth, keyed=False)
+        show("The strict default: a public bundle of a protected population", strict)
+        print(f"\n{asker.asked} questions, {asker.refused} refused.\n\nLeaks planted on purpose:\n")
+        leaks = planted(asker, truth)
+        for leak, found in leaks.items():
+            print(f"- {leak}: {'found' if found else 'missed'}", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        keyed_data = Path(scratch) / "data"
+        shutil.copytree(data, keyed_data, ignore=shutil.ignore_patterns("bundles", "jobs.sqlite*"))
+        text = preset("keyed-rounding", "demo")
+        (keyed_data / "policies" / "demo.toml").write_text(text, encoding="utf-8")
+        with served(keyed_data) as address:
+            asker = HttpAsker(address, "demo")
+            keyed = attack(asker, truth, keyed=True)
+            show("The preset keyed-rounding", keyed)
+            print(f"\n{asker.asked} questions, {asker.refused} refused.")
+    right = strict.disclosures == 0 and strict.phrasing.different == 0 and all(leaks.values())
+    return 0 if right and keyed.disclosures > 0 else 1
+
+
 def main() -> int:
-    """Attack a server."""
+    """Attack one server by its address, or both."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="Folder with the demo data.")
-    parser.add_argument("--address", required=True, help="A server of these data that runs.")
+    parser.add_argument("--data", type=Path, help="Folder with the demo data; made if missing.")
+    parser.add_argument("--persons", type=int, default=1_500_000)
+    parser.add_argument("--address", help="A server of the data that already runs.")
     parser.add_argument("--keyed", action="store_true", help="Use the rules of keyed noise.")
     given = parser.parse_args()
-    truth = Truth(Store(given.data).open("demo"))
+    if given.address is None:
+        if given.data is not None:
+            return both(given.data, given.persons)
+        with tempfile.TemporaryDirectory() as scratch:
+            return both(Path(scratch) / "data", given.persons)
+    if given.data is None:
+        parser.error("--address needs --data, the folder whose people the server shows.")
     asker = HttpAsker(given.address, "demo")
-    report = attack(asker, truth, keyed=given.keyed)
-    show(given.address, report)
-    print(f"\n{asker.asked} questions, {asker.refused} refused.\n\nPlanted leaks:")
-    for leak, found in planted(asker, truth).items():
-        print(f"- {leak}: {'found' if found else 'missed'}")
+    show(given.address, attack(asker, Truth(Store(given.data).open("demo")), keyed=given.keyed))
+    print(f"\n{asker.asked} questions, {asker.refused} refused.")
     return 0
 
 

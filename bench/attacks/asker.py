@@ -89,20 +89,27 @@ class HttpAsker(Asker):
         body = json.dumps({"dataset": self.dataset, **asked})
         if body not in self._answers:
             self.asked += 1
-            self._connection.request(
-                "POST",
-                "/api/v1/tables?include=bounds,risk,utility",
-                body,
-                {"Content-Type": "application/json"},
-            )
-            response = self._connection.getresponse()
-            raw = response.read()
-            if response.status >= 500:
-                raise SystemExit(f"The server failed with status {response.status}.")
-            found = _answer(json.loads(raw)) if response.status == 200 else None
+            status, raw = self._post("/api/v1/tables?include=bounds,risk,utility", body)
+            if status >= 500:
+                raise SystemExit(f"The server failed with status {status}.")
+            found = _answer(json.loads(raw)) if status == 200 else None
             self.refused += found is None
             self._answers[body] = found
         return self._answers[body]
+
+    def _post(self, path: str, body: str) -> tuple[int, bytes]:
+        """The status and the bytes of an answer; a connection that the server closed is opened again."""
+        headers = {"Content-Type": "application/json"}
+        for last in (False, True):
+            try:
+                self._connection.request("POST", path, body, headers)
+                response = self._connection.getresponse()
+                return response.status, response.read()
+            except (ConnectionError, http.client.HTTPException):
+                self._connection.close()
+                if last:
+                    raise
+        raise AssertionError
 
 
 def _answer(raw: dict[str, Any]) -> Answer | None:

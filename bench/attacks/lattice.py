@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ __all__ = ["Found", "Lattice", "gather"]
 
 Floats = npt.NDArray[np.float64]
 Variables = tuple[str, ...]
-Truth = Callable[[Variables], npt.NDArray[np.int64]]
+Truth = Callable[[Variables], npt.NDArray[Any]]
 
 _ROUNDS = 60
 
@@ -91,14 +92,18 @@ class Lattice:
         after = (low.sum(), least.sum(), np.minimum(high, 1e12).sum(), np.minimum(most, 1e12).sum())
         return before != after
 
-    def against(self, truth: Truth, *, small: int = 2) -> Found:
-        """How many cells are certain, how many of them are small, and how many claims are wrong."""
+    def against(self, truth: Truth, possible: Truth, *, small: int = 2) -> Found:
+        """How many cells are certain, how many of them are small, and how many claims are wrong.
+
+        Cells that cannot hold anybody are empty to everybody's knowledge, and do not count.
+        """
         cells = certain = few = alone = wrong = 0
         for variables, low in self.low.items():
             true = truth(variables)
             high = self.high[variables]
-            pinned = low == high
-            cells += low.size
+            open_cells = possible(variables)
+            pinned = (low == high) & open_cells
+            cells += int(open_cells.sum())
             certain += int(pinned.sum())
             few += int((pinned & (true >= 1) & (true <= small)).sum())
             alone += int((pinned & (true == 1)).sum())
