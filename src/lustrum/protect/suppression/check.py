@@ -9,10 +9,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
+from lustrum.protect.suppression.boxes import Deviations
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 
-__all__ = ["Audit", "audit_pattern", "known_from", "revealing_lines"]
+__all__ = ["Audit", "audit_deviations", "audit_pattern", "known_from", "revealing_lines"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -71,6 +72,65 @@ def audit_pattern(
     lines = revealing_lines(problem, suppressed)
     safe = not short and not lines and not bool(hidden.any())
     return Audit(safe, own, tuple(short), lines)
+
+
+def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Deviations) -> Audit:
+    """Check deviations in whole numbers: each is a table that agrees with everything published.
+
+    A deviation must satisfy all relations, move suppressed cells only, stay within all attacker bounds, also
+    those of contributors, and reach the levels of its target. What it reaches is what the attacker cannot
+    rule out, at least; nothing is solved.
+    """
+    count, cells = shown.target.size, problem.values.size
+    lengths = np.diff(shown.first)
+    owner = np.repeat(np.arange(count), lengths)
+    good = np.ones(count, dtype=np.bool_)
+    low, high = problem.low - problem.values, problem.high - problem.values
+    other = shown.cells != shown.target[owner]
+    tight_low, tight_high = low.copy(), high.copy()
+    for view in problem.views:
+        values = problem.values[view.cells]
+        np.maximum.at(tight_low, view.cells, view.low - values)
+        np.minimum.at(tight_high, view.cells, view.high - values)
+        if view.targets is not None:
+            # Whoever knows a cell and is not to learn more about it has closer bounds for the cell itself.
+            own = view.cells[view.targets[view.cells]]
+            good &= ~np.isin(shown.target, own)
+    reach = []
+    for amounts in (shown.amounts, shown.lower):
+        moved = sparse.csr_array((amounts, shown.cells, shown.first), shape=(count, cells))
+        broken = problem.relations @ moved.T.tocsr()
+        broken.eliminate_zeros()
+        good[np.unique(broken.tocoo().col)] = False
+        least = np.where(other, tight_low[shown.cells], low[shown.cells])
+        most = np.where(other, tight_high[shown.cells], high[shown.cells])
+        fits = (amounts == 0) | (suppressed[shown.cells] & (least <= amounts) & (amounts <= most))
+        np.logical_and.at(good, owner, fits)
+        end = np.zeros(count, dtype=np.int64)
+        np.add.at(end, owner[~other], amounts[~other])
+        reach.append(end)
+    targets = np.flatnonzero(problem.primary)
+    ends = np.zeros((2, cells), dtype=np.int64)
+    for row, end in zip(ends, reach, strict=True):
+        row[shown.target[good]] = end[good]
+    up, down = ends[0][targets], -ends[1][targets]
+    kept = (
+        (up >= problem.upper[targets])
+        & (down >= problem.lower[targets])
+        & (up + down >= problem.sliding[targets])
+    )
+    value = problem.values[targets]
+    audited = AuditedCells(
+        cells=targets,
+        low=value - np.maximum(down, 0),
+        high=value + np.maximum(up, 0),
+        sharp=np.zeros(targets.size, dtype=np.bool_),
+        attackers=len(problem.views),
+    )
+    short = tuple((int(c), -1) for c in targets[~kept])
+    lines = revealing_lines(problem, suppressed)
+    hidden = bool((problem.fixed & ~suppressed).any())
+    return Audit(not short and not lines and not hidden, audited, short, lines)
 
 
 def known_from(

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.protect.suppression.attacks import Attacks, FlowAttacks, attacks_on
-from lustrum.protect.suppression.check import Audit, audit_pattern
+from lustrum.protect.suppression.boxes import protect_by_boxes, simple_bound
+from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.cuts import InfeasibleError
 from lustrum.protect.suppression.exact import BranchAndCut
 from lustrum.protect.suppression.explain import unprotectable_cells
@@ -26,11 +27,12 @@ __all__ = ["AlgorithmWord", "Progress", "suppress"]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-AlgorithmWord = Literal["auto", "exact", "heuristic"]
+AlgorithmWord = Literal["auto", "exact", "heuristic", "boxes"]
 Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _DISCOUNT = 0.5
+_LARGE = 50_000  # cells from which on linear programs take too long
 _WORK, _WORK_EACH = (
     40_000,
     60,
@@ -85,6 +87,11 @@ def suppress(
             raise InputError("The discount for cells suppressed before must be between 0 and 1.")
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
     tell = progress or (lambda what, cost, bound: None)
+    large = problem.values.size > _LARGE and problem.axes is not None
+    if algorithm == "boxes" or (algorithm == "auto" and large):
+        boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
+        if boxed is not None:
+            return boxed
     tasks = Tasks.of(priced)
     attacks = attacks_on(tasks)
     hopeless: tuple[Unprotectable, ...] = ()
@@ -100,6 +107,43 @@ def suppress(
     audit = audit_pattern(priced, found.suppressed, workers=workers)
     found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
     return _pattern(problem, priced, before, found, audit, hopeless)
+
+
+def _by_boxes(
+    problem: SuppressionProblem,
+    priced: SuppressionProblem,
+    before: Mask | None,
+    tell: Progress,
+    *,
+    asked: bool,
+) -> Pattern | None:
+    """A pattern of boxes with its witnesses; None where the table is not made for it."""
+    boxed = protect_by_boxes(priced, tell)
+    if boxed is None:
+        if asked:
+            raise InputError(
+                "Boxes protect one table whose categories nest along every axis; this is another problem."
+            )
+        return None
+    audit = audit_deviations(priced, boxed.suppressed, boxed.deviations)
+    why = (
+        "Asked for."
+        if asked
+        else f"The table has more than {_LARGE} cells and its categories nest."
+    )
+    found = _Outcome(boxed.suppressed, simple_bound(priced), boxed.steps, "boxes", why)
+    lost = tuple(
+        Unprotectable(
+            cell,
+            priced.name(cell),
+            "an outsider",
+            (),
+            f"{priced.name(cell)} was not protected: no box of cells around it can carry its level.",
+            "Allow more cells to be suppressed, merge its category with another, or use 'exact'.",
+        )
+        for cell in boxed.without.tolist()
+    )
+    return _pattern(problem, priced, before, found, audit, lost)
 
 
 def _solve(

@@ -1,0 +1,179 @@
+"""How good patterns of secondary suppression are, and how long they take.
+
+Run it from the root of the project: ``python bench/suppression.py FOLDER``. The folder holds
+``csplib/*.json.gz`` (values, primary cells, protection levels, relations, a bound for all cells) and
+``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of eight such as ``aG01``, values, primary
+cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
+the cost of a cell is its value. The problem ``large`` is made here: five variables with hierarchies, about 400,000 cells, 5 % of them primary.
+Every problem runs in a process of its own. It prints markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
+
+PROBLEMS = (
+    "t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "table8", "t3_10_p10", "t3_20_p5",
+    "hier13", "hier133a", "two5in6", "ninenew", "large",
+)  # fmt: skip
+HEAD = (
+    "| problem | cells | primary | secondary | suppressed value | proven gap | seconds | peak MiB "
+    "| audited safe | algorithm |\n|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def from_csplib(path: Path) -> SuppressionProblem:
+    """A problem of CSPLIB."""
+    with gzip.open(path, "rt") as file:
+        data = json.load(file)
+    return SuppressionProblem.of(
+        data["value"],
+        data["relations"],
+        data["primary"],
+        data["protection"],
+        high=int(data["total_bound"]),
+    )
+
+
+def from_table(path: Path) -> SuppressionProblem:
+    """A table with its margins in a file, every cell a row."""
+    with gzip.open(path, "rt") as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in rows[0] if name[0] == "v" and name[1:].isdigit()]
+    place = {tuple(row[name] for name in names): i for i, row in enumerate(rows)}
+    relations = []
+    for k, name in enumerate(names):
+        codes = list(dict.fromkeys(row[name] for row in rows))
+        groups = sorted(code for code in codes if len(code) > 1 and code[1] == "G")
+        leaves = [code for code in codes if code != "Total" and code not in groups]
+        sums = {"Total": groups or leaves}
+        sums |= {group: leaves[8 * i : 8 * i + 8] for i, group in enumerate(groups)}
+        for cell, number in place.items():
+            if cell[k] in sums:
+                parts = [place[(*cell[:k], code, *cell[k + 1 :])] for code in sums[cell[k]]]
+                relations.append((number, parts))
+    return SuppressionProblem.of(
+        [int(row["value"]) for row in rows],
+        relations,
+        np.array([row["primary"] == "1" for row in rows]),
+        [int(row["upl"]) for row in rows],
+    )
+
+
+def grouped(groups: int, each: int) -> AxisSums:
+    """Categories in groups of one size, the groups, and their total."""
+    leaves = groups * each
+    sums = [(leaves + g, tuple(range(g * each, (g + 1) * each))) for g in range(groups)]
+    top = (leaves + groups, tuple(range(leaves, leaves + groups)))
+    return AxisSums(leaves + groups + 1, (*sums, top))
+
+
+def flat(leaves: int) -> AxisSums:
+    """Categories and their total."""
+    return AxisSums(leaves + 1, ((leaves, tuple(range(leaves))),))
+
+
+def large_table(axes: tuple[AxisSums, ...], share: float, seed: int = 1) -> SuppressionProblem:
+    """Magnitudes of contributors of very different sizes; the most concentrated cells are primary.
+
+    A cell is judged by what its second largest contributor can work out about the largest, as the p % rule
+    does; the percentage is set so that the share of primary cells among all is as asked for.
+    """
+    rng = np.random.default_rng(seed)
+    shape = tuple(axis.size for axis in axes)
+    leaves = [np.array([c for c in range(a.size) if c not in dict(a.sums)]) for a in axes]
+    inside = tuple(leaf.size for leaf in leaves)
+    count = 1 + rng.poisson(rng.gamma(2.0, 4.0, inside))
+    largest = np.ceil(rng.lognormal(3.5, 1.0, inside)).astype(np.int64)
+    second = np.where(count > 1, np.ceil(largest * rng.beta(4, 2, inside)), 0).astype(np.int64)
+    rest = np.ceil(np.maximum(count - 2, 0) * second * rng.beta(2, 2, inside)).astype(np.int64)
+    full = np.zeros(shape, dtype=np.int64)
+    full[np.ix_(*leaves)] = largest + second + rest
+    number = np.arange(full.size).reshape(shape)
+    relations = []
+    for place, axis in enumerate(axes):
+        lines, places = np.moveaxis(full, place, -1), np.moveaxis(number, place, -1)
+        for total, parts in axis.sums:
+            lines[..., total] = lines[..., list(parts)].sum(axis=-1)
+            chosen = places[..., [total, *parts]].reshape(-1, 1 + len(parts))
+            relations.extend((row[0], row[1:]) for row in chosen.tolist())
+    need = largest * 0.1 - rest
+    inner = number[np.ix_(*leaves)].ravel()
+    most = int(share * full.size)
+    order = np.argsort(-(need / largest).ravel(), kind="stable")[:most]
+    level = np.maximum(np.ceil(need.ravel()[order]), 1)
+    level = np.minimum(level, full.ravel()[inner[order]])
+    return SuppressionProblem.of(full.ravel(), relations, inner[order], level, axes=axes)
+
+
+def problem_named(name: str, folder: Path) -> SuppressionProblem:
+    """A problem of the folder, or the large one."""
+    if name == "large":
+        axes = (grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9))
+        return large_table(axes, 0.05)
+    if (folder / "csplib" / f"{name}.json.gz").is_file():
+        return from_csplib(folder / "csplib" / f"{name}.json.gz")
+    return from_table(folder / "tables" / f"{name}.csv.gz")
+
+
+def row_of(name: str, folder: Path, algorithm: str, work: int | None, told: bool) -> str:
+    """Suppress one problem and say how that went."""
+    problem = problem_named(name, folder)
+    begin = time.perf_counter()
+
+    def tell(what: str, cost: float, bound: float) -> None:
+        print(f"{time.perf_counter() - begin:8.1f} {what} {cost:.0f} {bound:.0f}", file=sys.stderr)
+
+    pattern = suppress(
+        problem,
+        algorithm=algorithm,  # type: ignore[arg-type]
+        work=work,
+        progress=tell if told else None,
+    )
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"| {name} | {len(problem):,} | {int(problem.primary.sum()):,} | {int(pattern.secondary.sum()):,} "
+        f"| {problem.total_cost(np.asarray(pattern.suppressed)):,.0f} | {pattern.gap:.1%} | {seconds:.1f} "
+        f"| {peak:,.0f} | {'yes' if pattern.safe else 'no'} | {pattern.algorithm} |"
+    )
+
+
+def main() -> None:
+    """All problems, or those named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder with csplib/ and tables/")
+    parser.add_argument("problems", nargs="*", help="names; all if none is given")
+    parser.add_argument("--algorithm", default="auto")
+    parser.add_argument("--work", type=int)
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        (name,) = given.problems
+        print(row_of(name, given.folder, given.algorithm, given.work, given.verbose))
+        return
+    print(HEAD, flush=True)
+    for name in given.problems or PROBLEMS:
+        words = [sys.executable, __file__, str(given.folder), name, "--one"]
+        words += ["--algorithm", given.algorithm]
+        words += [] if given.work is None else ["--work", str(given.work)]
+        words += ["--verbose"] if given.verbose else []
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+        print(done.stdout.strip() or f"| {name} | failed |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Compiled search for the cheapest box around a cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lustrum.compiled import compiled
+
+__all__ = ["best_box"]
+
+
+@compiled
+def best_box(  # pragma: no cover
+    cell: int,
+    coords: Any,
+    strides: Any,
+    amount_up: float,
+    amount_down: float,
+    cost: Any,
+    count: Any,
+    up: Any,
+    down: Any,
+    axis_first: Any,
+    move_first: Any,
+    entry_first: Any,
+    entry_place: Any,
+    entry_sign: Any,
+    most: int,
+    cells: Any,
+    signs: Any,
+    best_cells: Any,
+    best_signs: Any,
+) -> int:
+    """The cheapest product of moves along the axes that can carry both amounts; gives its size, or 0.
+
+    Moves of category ``c`` of axis ``k`` are those from ``move_first[axis_first[k] + c]`` on; the entries of
+    a move are its categories and signs, the category itself first. A partial product is given up when it
+    costs as much as the best whole one. At most ``most`` partial products are looked at.
+    """
+    axes = coords.size
+    widest = cells.shape[1]
+    size = np.zeros(axes + 1, np.int64)
+    price = np.zeros(axes + 1, np.float64)
+    turn = np.zeros(axes + 1, np.int64)
+    cells[0, 0], signs[0, 0], size[0] = cell, 1, 1
+    best, found, looked = np.inf, 0, 0
+    depth = 0
+    turn[0] = move_first[axis_first[0] + coords[0]]
+    while depth >= 0:
+        slot = axis_first[depth] + coords[depth]
+        if turn[depth] >= move_first[slot + 1] or looked >= most:
+            depth -= 1
+            continue
+        move = turn[depth]
+        turn[depth] += 1
+        looked += 1
+        first, last = entry_first[move], entry_first[move + 1]
+        n = size[depth]
+        if n * (last - first) > widest:
+            continue
+        total = price[depth]
+        fits = True
+        m = n
+        for k in range(n):
+            cells[depth + 1, k], signs[depth + 1, k] = cells[depth, k], signs[depth, k]
+        for e in range(first + 1, last):
+            shift = (entry_place[e] - coords[depth]) * strides[depth]
+            for k in range(n):
+                other = cells[depth, k] + shift
+                sign = signs[depth, k] * entry_sign[e]
+                if sign > 0:
+                    fits = up[other] >= amount_up and down[other] >= amount_down
+                else:
+                    fits = down[other] >= amount_up and up[other] >= amount_down
+                if not fits:
+                    break
+                if count[other] == 0:
+                    total += cost[other]
+                    if total >= best:
+                        fits = False
+                        break
+                cells[depth + 1, m], signs[depth + 1, m] = other, sign
+                m += 1
+            if not fits:
+                break
+        if not fits:
+            continue
+        if depth + 1 == axes:
+            best, found = total, m
+            for k in range(m):
+                best_cells[k], best_signs[k] = cells[axes, k], signs[axes, k]
+            if best <= 0.0:
+                return int(found)
+            continue
+        size[depth + 1], price[depth + 1] = m, total
+        depth += 1
+        turn[depth] = move_first[axis_first[depth] + coords[depth]]
+    return int(found)

@@ -1,0 +1,293 @@
+"""Very large tables: every primary cell gets a box of cells that can move together.
+
+Along one axis a category can rise while another falls, with their subtotals up to where the two meet; or it can
+rise with all its totals. One such move for each axis, multiplied, is a deviation of the whole table: a box of
+cells that rise and fall by the same amount, whatever else is in the table. The cheapest box is found by search,
+cells that are suppressed already cost nothing, and every box is chosen anew a few times after the others are
+there. The boxes are witnesses in whole numbers, so the audit of the pattern is plain arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
+
+__all__ = ["Boxed", "Deviations", "axis_moves", "protect_by_boxes", "simple_bound"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_MOVES = 10  # moves tried for each category
+_WIDEST = 4096  # cells of one box
+_LOOKS = 20_000  # partial boxes looked at for one cell
+_PASSES = 2
+_PARTS = 8  # boxes that may share the level of one cell
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Deviations of the table in whole numbers: number i moves ``cells`` by ``amounts`` from ``first[i]`` on.
+
+    These show how much higher the cell ``target[i]`` can be; moved by ``lower`` instead, how much lower.
+    """
+
+    target: Ints
+    first: Ints
+    cells: Ints
+    amounts: Ints
+    lower: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Boxed:
+    """The pattern of all boxes, the deviations that prove it, and the primary cells without one."""
+
+    suppressed: Mask
+    deviations: Deviations
+    without: Ints
+    steps: int
+
+
+def axis_moves(axis: AxisSums, weight: Floats) -> list[list[list[tuple[int, int]]]] | None:
+    """For each category its moves, cheap ones first; None where the categories do not nest.
+
+    >>> axis_moves(AxisSums(3, ((2, (0, 1)),)), np.ones(3))[0]
+    [[(0, 1), (1, -1)], [(0, 1), (2, 1)]]
+    """
+    parent = np.full(axis.size, -1, dtype=np.int64)
+    children: dict[int, tuple[int, ...]] = {}
+    for total, parts in axis.sums:
+        if not parts or total in children:
+            return None
+        children[total] = parts
+        for part in parts:
+            if parent[part] >= 0:
+                return None
+            parent[part] = total
+    above = [_above(parent, c) for c in range(axis.size)]
+    leaves = [c for c in range(axis.size) if c not in children]
+    moves: list[list[list[tuple[int, int]]]] = []
+    for category in range(axis.size):
+        own = [leaf for leaf in leaves if category in above[leaf]]
+        own.sort(key=lambda leaf: (len(above[leaf]), weight[leaf], leaf))
+        found = []
+        for leaf in own[:3]:
+            mine = above[leaf]
+            found.append([(c, 1) for c in mine])
+            for other in leaves:
+                theirs = above[other]
+                if category in theirs or other == leaf:
+                    continue
+                met = set(mine) & set(theirs)
+                if not met:
+                    continue  # no total holds the two together
+                found.append(
+                    [(c, 1) for c in mine if c not in met]
+                    + [(c, -1) for c in theirs if c not in met]
+                )
+        found = [sorted(move, key=lambda e: (e[0] != category, e[0])) for move in found]
+        found.sort(key=lambda move: (len(move), sum(weight[c] for c, _ in move), move))
+        if not children:
+            # Nothing adds up along this axis, so a category moves alone.
+            found = [[(category, 1)]]
+        moves.append(found[:_MOVES])
+    return moves
+
+
+def _above(parent: Ints, category: int) -> list[int]:
+    chain = [category]
+    while parent[chain[-1]] >= 0:
+        chain.append(int(parent[chain[-1]]))
+    return chain
+
+
+def protect_by_boxes(
+    problem: SuppressionProblem, tell: Callable[[str, float, float], None]
+) -> Boxed | None:
+    """Boxes for all primary cells, or None where the problem is no table whose categories nest."""
+    if problem.axes is None:
+        return None
+    shape = tuple(axis.size for axis in problem.axes)
+    cost = problem.cost.reshape(shape)
+    every = []
+    for place, axis in enumerate(problem.axes):
+        rest = tuple(k for k in range(len(shape)) if k != place)
+        made = axis_moves(axis, np.asarray(cost.sum(axis=rest)))
+        if made is None:
+            return None
+        every.append(made)
+    return _Search(problem, shape, every).run(tell)
+
+
+class _Search:
+    def __init__(
+        self,
+        problem: SuppressionProblem,
+        shape: tuple[int, ...],
+        moves: list[list[list[list[tuple[int, int]]]]],
+    ) -> None:
+        self.problem, self.shape = problem, shape
+        strides = np.append(np.cumprod(np.array(shape[::-1], dtype=np.int64))[:-1][::-1], 1)
+        self.strides = strides.astype(np.int64)
+        self.axis_first = _from_lengths([len(m) for m in moves])[:-1]
+        by_category = [m for axis in moves for m in axis]
+        self.move_first = _from_lengths([len(m) for m in by_category])
+        flat = [move for category in by_category for move in category]
+        self.entry_first = _from_lengths([len(move) for move in flat])
+        self.entry_place = np.array([c for move in flat for c, _ in move], dtype=np.int64)
+        self.entry_sign = np.array([s for move in flat for _, s in move], dtype=np.int64)
+        shut = problem.frozen.copy()
+        for view in problem.views:
+            # What some contributor knows must not be needed to protect others from it.
+            shut[view.cells] = True
+        self.up = np.where(shut, -1, problem.room_up).astype(np.float64)
+        self.down = np.where(shut, -1, problem.room_down).astype(np.float64)
+        self.count = np.where(problem.fixed, 1, 0).astype(np.int64)
+        # A hair on every cell prefers small boxes among equals.
+        self.cost = problem.cost + 1e-6 * (1.0 + float(problem.cost.max(initial=0.0)))
+        depth = len(shape) + 1
+        self.work = np.zeros((depth, _WIDEST), np.int64), np.zeros((depth, _WIDEST), np.int64)
+        self.out = np.zeros(_WIDEST, np.int64), np.zeros(_WIDEST, np.int64)
+        self.boxes: dict[int, tuple[Ints, Ints, Ints]] = {}
+        self.steps = 0
+
+    def run(self, tell: Callable[[str, float, float], None]) -> Boxed:
+        cells = np.flatnonzero(self.problem.primary)
+        level = np.maximum(self.problem.upper, self.problem.lower)[cells]
+        order = cells[np.argsort(-level, kind="stable")]
+        for turn in range(1 + _PASSES):
+            for cell in order.tolist():
+                self._place(cell)
+            tell(f"boxes {turn + 1}", self.problem.total_cost(self.count > 0), 0.0)
+        return self._result(order)
+
+    def _place(self, cell: int) -> None:
+        """Choose the boxes of one cell, after its old ones are taken away."""
+        old = self.boxes.pop(cell, None)
+        if old is not None:
+            self.count[old[0]] -= 1
+        found = self._boxes(cell)
+        if found is None:
+            found = old
+        if found is not None:
+            self.boxes[cell] = found
+            self.count[found[0]] += 1
+
+    def _boxes(self, cell: int) -> tuple[Ints, Ints, Ints] | None:
+        """Cells and their moves up and down; several boxes share the level where one cannot carry it."""
+        problem = self.problem
+        upper, lower = self._levels(cell)
+        if problem.room_up[cell] < upper or problem.room_down[cell] < lower:
+            return None
+        left = (upper, lower)
+        moved: dict[int, tuple[int, int]] = {}
+        part = 1
+        touched: list[tuple[int, int, int]] = []
+        while left != (0, 0) and part <= _PARTS:
+            amount = (-(-upper // part), -(-lower // part))
+            amount = (min(amount[0], left[0]), min(amount[1], left[1]))
+            size = self._box(cell, *amount)
+            if size == 0:
+                part *= 2
+                continue
+            for other, sign in zip(
+                self.out[0][:size].tolist(), self.out[1][:size].tolist(), strict=True
+            ):
+                high, low = moved.get(other, (0, 0))
+                moved[other] = (high + sign * amount[0], low - sign * amount[1])
+                rise, fall = amount if sign > 0 else amount[::-1]
+                touched.append((other, rise, fall))
+                self.up[other] -= rise
+                self.down[other] -= fall
+            left = (left[0] - amount[0], left[1] - amount[1])
+        for other, rise, fall in touched:
+            self.up[other] += rise
+            self.down[other] += fall
+        if left != (0, 0):
+            return None
+        where = np.array(sorted(moved), dtype=np.int64)
+        amounts = np.array([moved[int(c)] for c in where], dtype=np.int64)
+        return where, amounts[:, 0], amounts[:, 1]
+
+    def _levels(self, cell: int) -> tuple[int, int]:
+        """What to reach above and below; a sliding level is met above as far as bounds allow."""
+        problem = self.problem
+        upper, lower = int(problem.upper[cell]), int(problem.lower[cell])
+        lack = int(problem.sliding[cell]) - upper - lower
+        if lack > 0:
+            more = min(lack, max(int(problem.room_up[cell]) - upper, 0))
+            upper, lower = upper + more, lower + lack - more
+        return upper, lower
+
+    def _box(self, cell: int, upper: int, lower: int) -> int:
+        from lustrum.protect.suppression.box_kernels import best_box
+
+        coords = np.array(np.unravel_index(cell, self.shape), dtype=np.int64)
+        self.steps += 1
+        return int(
+            best_box(
+                cell,
+                coords,
+                self.strides,
+                float(upper),
+                float(lower),
+                self.cost,
+                self.count,
+                self.up,
+                self.down,
+                self.axis_first,
+                self.move_first,
+                self.entry_first,
+                self.entry_place,
+                self.entry_sign,
+                _LOOKS,
+                *self.work,
+                *self.out,
+            )
+        )
+
+    def _result(self, order: Ints) -> Boxed:
+        target = [c for c in order.tolist() if c in self.boxes]
+        own = [self.boxes[c] for c in target]
+        nothing = [np.zeros(0, dtype=np.int64)]
+        deviations = Deviations(
+            target=np.array(target, dtype=np.int64),
+            first=_from_lengths([b[0].size for b in own]),
+            cells=np.concatenate([b[0] for b in own] or nothing),
+            amounts=np.concatenate([b[1] for b in own] or nothing),
+            lower=np.concatenate([b[2] for b in own] or nothing),
+        )
+        without = np.array([c for c in order.tolist() if c not in self.boxes], dtype=np.int64)
+        return Boxed(self.count > 0, deviations, without, self.steps)
+
+
+def _from_lengths(lengths: list[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def simple_bound(problem: SuppressionProblem) -> float:
+    """A lower bound without any attack: a primary cell that is alone in a relation needs a companion.
+
+    The companions of different relations may be the same cell, so what a relation takes of a cell's cost is
+    no longer there for the next (dual ascent).
+    """
+    matrix = problem.relations
+    fixed = problem.fixed.astype(np.int64)
+    asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
+    alone = (abs(matrix) @ fixed == 1) & (abs(matrix) @ asked.astype(np.int64) == 1)
+    left = problem.cost.copy()
+    total = 0.0
+    for row in np.flatnonzero(alone).tolist():
+        cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        cells = cells[problem.choice[cells]]
+        if cells.size:
+            least = float(left[cells].min())
+            left[cells] -= least
+            total += least
+    return total
