@@ -4,7 +4,8 @@ Run it from the root of the project: ``python bench/suppression.py FOLDER``. The
 ``csplib/*.json.gz`` (values, primary cells, protection levels, relations, a bound for all cells) and
 ``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of eight such as ``aG01``, values, primary
 cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
-the cost of a cell is its value. The problem ``large`` is made here: five variables with hierarchies, about 400,000 cells, 5 % of them primary.
+the cost of a cell is its value. The problem ``large`` is made here: five variables with hierarchies, about
+400,000 cells, 5 % of them primary.
 Every problem runs in a process of its own. It prints markdown.
 """
 
@@ -52,24 +53,46 @@ def from_table(path: Path) -> SuppressionProblem:
     with gzip.open(path, "rt") as file:
         rows = list(csv.DictReader(file))
     names = [name for name in rows[0] if name[0] == "v" and name[1:].isdigit()]
-    place = {tuple(row[name] for name in names): i for i, row in enumerate(rows)}
-    relations = []
-    for k, name in enumerate(names):
-        codes = list(dict.fromkeys(row[name] for row in rows))
-        groups = sorted(code for code in codes if len(code) > 1 and code[1] == "G")
-        leaves = [code for code in codes if code != "Total" and code not in groups]
-        sums = {"Total": groups or leaves}
-        sums |= {group: leaves[8 * i : 8 * i + 8] for i, group in enumerate(groups)}
-        for cell, number in place.items():
-            if cell[k] in sums:
-                parts = [place[(*cell[:k], code, *cell[k + 1 :])] for code in sums[cell[k]]]
-                relations.append((number, parts))
-    return SuppressionProblem.of(
-        [int(row["value"]) for row in rows],
-        relations,
-        np.array([row["primary"] == "1" for row in rows]),
-        [int(row["upl"]) for row in rows],
+    codes = [sorted({row[name] for row in rows}) for name in names]
+    axes = tuple(axis_of(own) for own in codes)
+    shape = tuple(axis.size for axis in axes)
+    place = np.array(
+        [[own.index(row[n]) for n, own in zip(names, codes, strict=True)] for row in rows]
     )
+    cells = np.ravel_multi_index(tuple(place.T), shape)
+    arrays = {}
+    for name in ("value", "primary", "upl"):
+        arrays[name] = np.zeros(len(rows), dtype=np.int64)
+        arrays[name][cells] = [int(row[name]) for row in rows]
+    relations = relations_of(axes)
+    return SuppressionProblem.of(
+        arrays["value"], relations, arrays["primary"] == 1, arrays["upl"], axes=axes
+    )
+
+
+def axis_of(codes: list[str]) -> AxisSums:
+    """The sums along one axis: groups of eight where there are any, and the total."""
+    groups = [code for code in codes if len(code) > 1 and code[1] == "G"]
+    leaves = [code for code in codes if code != "Total" and code not in groups]
+    sums = {group: leaves[8 * i : 8 * i + 8] for i, group in enumerate(groups)}
+    sums["Total"] = groups or leaves
+    return AxisSums(
+        len(codes),
+        tuple((codes.index(t), tuple(codes.index(p) for p in parts)) for t, parts in sums.items()),
+    )
+
+
+def relations_of(axes: tuple[AxisSums, ...]) -> list[tuple[int, list[int]]]:
+    """All relations of a table in row-major order."""
+    shape = tuple(axis.size for axis in axes)
+    number = np.arange(int(np.prod(shape))).reshape(shape)
+    relations = []
+    for place, axis in enumerate(axes):
+        lines = np.moveaxis(number, place, -1)
+        for total, parts in axis.sums:
+            chosen = lines[..., [total, *parts]].reshape(-1, 1 + len(parts))
+            relations.extend((row[0], row[1:]) for row in chosen.tolist())
+    return relations
 
 
 def grouped(groups: int, each: int) -> AxisSums:
@@ -101,20 +124,18 @@ def large_table(axes: tuple[AxisSums, ...], share: float, seed: int = 1) -> Supp
     rest = np.ceil(np.maximum(count - 2, 0) * second * rng.beta(2, 2, inside)).astype(np.int64)
     full = np.zeros(shape, dtype=np.int64)
     full[np.ix_(*leaves)] = largest + second + rest
-    number = np.arange(full.size).reshape(shape)
-    relations = []
     for place, axis in enumerate(axes):
-        lines, places = np.moveaxis(full, place, -1), np.moveaxis(number, place, -1)
+        lines = np.moveaxis(full, place, -1)
         for total, parts in axis.sums:
             lines[..., total] = lines[..., list(parts)].sum(axis=-1)
-            chosen = places[..., [total, *parts]].reshape(-1, 1 + len(parts))
-            relations.extend((row[0], row[1:]) for row in chosen.tolist())
+    number = np.arange(full.size).reshape(shape)
     need = largest * 0.1 - rest
     inner = number[np.ix_(*leaves)].ravel()
     most = int(share * full.size)
     order = np.argsort(-(need / largest).ravel(), kind="stable")[:most]
     level = np.maximum(np.ceil(need.ravel()[order]), 1)
     level = np.minimum(level, full.ravel()[inner[order]])
+    relations = relations_of(axes)
     return SuppressionProblem.of(full.ravel(), relations, inner[order], level, axes=axes)
 
 

@@ -46,14 +46,39 @@ def best_box(  # pragma: no cover
     turn = np.zeros(axes + 1, np.int64)
     cells[0, 0], signs[0, 0], size[0] = cell, 1, 1
     best, found, looked = np.inf, 0, 0
+    # Moves that are cheap for the cell itself come first; those that its own line rules out do not come.
+    longest = 0
+    for k in range(axes):
+        slot = axis_first[k] + coords[k]
+        longest = max(longest, move_first[slot + 1] - move_first[slot])
+    ranked = np.zeros((axes, longest), np.int64)
+    usable = np.zeros(axes, np.int64)
+    for k in range(axes):
+        slot = axis_first[k] + coords[k]
+        keys = np.full(move_first[slot + 1] - move_first[slot], np.inf)
+        for i in range(keys.size):
+            move = move_first[slot] + i
+            key = 0.0
+            for e in range(entry_first[move] + 1, entry_first[move + 1]):
+                other = cell + (entry_place[e] - coords[k]) * strides[k]
+                rise, fall = (
+                    (up[other], down[other]) if entry_sign[e] > 0 else (down[other], up[other])
+                )
+                if rise < amount_up or fall < amount_down:
+                    key = np.inf
+                    break
+                key += cost[other] if count[other] == 0 else 0.0
+            keys[i] = key
+            usable[k] += key < np.inf
+        order = np.argsort(keys, kind="mergesort")
+        for i in range(keys.size):
+            ranked[k, i] = move_first[slot] + order[i]
     depth = 0
-    turn[0] = move_first[axis_first[0] + coords[0]]
     while depth >= 0:
-        slot = axis_first[depth] + coords[depth]
-        if turn[depth] >= move_first[slot + 1] or looked >= most:
+        if turn[depth] >= usable[depth] or looked >= most:
             depth -= 1
             continue
-        move = turn[depth]
+        move = ranked[depth, turn[depth]]
         turn[depth] += 1
         looked += 1
         first, last = entry_first[move], entry_first[move + 1]
@@ -96,5 +121,5 @@ def best_box(  # pragma: no cover
             continue
         size[depth + 1], price[depth + 1] = m, total
         depth += 1
-        turn[depth] = move_first[axis_first[depth] + coords[depth]]
+        turn[depth] = 0
     return int(found)

@@ -23,10 +23,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_MOVES = 10  # moves tried for each category
+_MOVES = 40  # moves tried for each category
 _WIDEST = 4096  # cells of one box
 _LOOKS = 20_000  # partial boxes looked at for one cell
-_PASSES = 2
+_PASSES = 4
 _PARTS = 8  # boxes that may share the level of one cell
 
 
