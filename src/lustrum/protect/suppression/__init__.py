@@ -18,7 +18,7 @@ from lustrum.protect.suppression.attackers import (
     holding_views,
     singleton_views,
 )
-from lustrum.protect.suppression.check import Audit, audit_pattern
+from lustrum.protect.suppression.check import Audit, audit_pattern, certificate_of
 from lustrum.protect.suppression.choose import suppress
 from lustrum.protect.suppression.costs import cell_costs
 from lustrum.protect.suppression.method import Suppression
@@ -47,6 +47,7 @@ __all__ = [
     "Unprotectable",
     "audit_pattern",
     "cell_costs",
+    "certificate_of",
     "coalition",
     "holding_views",
     "level_counts",

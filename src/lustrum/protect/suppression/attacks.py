@@ -31,6 +31,7 @@ Sparse: TypeAlias = Any
 _WIDE = 1e6  # levels by which a cell may move beside the one attacked
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
+_CHEAP = 1500  # cells beside the suppressed ones that a path may use, if they suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Reason:
 
 class Attacks(Protocol):
     """Questions about patterns of one problem."""
+
+    def forget_prices(self) -> None:
+        """Costs are about to change altogether, so what was cheap need not be so any more."""
+        ...
 
     tasks: Tasks
     steps: int
@@ -100,6 +105,9 @@ class FlowAttacks:
         self.tail, self.head, self.nodes = network
         self.steps, self.weight = 0, 1
         self._graph = _adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
+
+    def forget_prices(self) -> None:
+        """Nothing is kept between questions."""
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
@@ -214,8 +222,6 @@ class ProgramAttacks:
         self.tasks = tasks
         problem = tasks.problem
         self.cells = np.flatnonzero(~problem.frozen)
-        self.place = np.full(problem.values.size, -1, dtype=np.int64)
-        self.place[self.cells] = np.arange(self.cells.size)
         matrix = problem.relations[:, self.cells].tocsr()
         used = np.flatnonzero(np.diff(matrix.indptr))
         matrix = matrix[used]
@@ -228,10 +234,10 @@ class ProgramAttacks:
             low=np.full(self.cells.size, -1, dtype=np.int64),
             high=np.ones(self.cells.size, dtype=np.int64),
         )
-        kept = independent_rows(piece)
-        self.program = DeviationProgram(matrix[kept])
-        self.rows = problem.relations[used[kept]]
+        self.rows = problem.relations[used[independent_rows(piece)]]
         self._few: _FewCells | None = None
+        self._cheap: _FewCells | None = None
+        self._cheap_is_all = False
         self.steps = 0
         # A program is dearer the more cells there are; so that work means about the same everywhere.
         self.weight = 1 + self.cells.size // 1000
@@ -293,26 +299,54 @@ class ProgramAttacks:
 
     def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
         """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
-        open_cells = allowed[self.cells].astype(np.float64)
-        low, high = self._ends(task, self.cells, open_cells, _WIDE)
-        column, sign = int(self.place[self.tasks.cell[task]]), int(self.tasks.sign[task]) or 1
+        sign = int(self.tasks.sign[task]) or 1
         if self._own(task)[0 if sign > 0 else 1] < self.tasks.level[task]:
             return None
-        weight = cost[self.cells].astype(np.float64)
+        found = self._cheapest_among(self._cheap_cells(cost, allowed), task, sign, cost, allowed)
+        if found is None and not self._cheap_is_all:
+            every = _FewCells(self.rows, ~self.tasks.problem.frozen)
+            found = self._cheapest_among(every, task, sign, cost, allowed)
+        return found
+
+    def forget_prices(self) -> None:
+        """The cheapest cells are looked for again."""
+        self._cheap = None
+
+    def _cheap_cells(self, cost: Floats, allowed: Mask) -> _FewCells:
+        """A program with the cells that cost nothing and the cheapest others."""
+        free = allowed & (cost <= 0)
+        cheap = self._cheap
+        if cheap is not None and not bool((free & ~cheap.mask).any()):
+            return cheap
+        mask = free | self.tasks.problem.fixed
+        others = np.flatnonzero(allowed & ~mask)
+        self._cheap_is_all = others.size <= _CHEAP
+        mask[others[np.argsort(cost[others], kind="stable")[:_CHEAP]]] = True
+        self._cheap = _FewCells(self.rows, mask)
+        return self._cheap
+
+    def _cheapest_among(
+        self, few: _FewCells, task: int, sign: int, cost: Floats, allowed: Mask
+    ) -> Ints | None:
+        open_cells = allowed[few.cells].astype(np.float64)
+        low, high = self._ends(task, few.cells, open_cells, _WIDE)
+        column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
+        price = cost[few.cells].astype(np.float64)
+        weight = price
         best: Ints | None = None
         least = np.inf
         for _ in range(3):
             self.steps += self.weight
-            found = self.program.lightest(column, float(sign), low, high, weight)
+            found = few.program.lightest(column, float(sign), low, high, weight)
             if found is None:
                 return best
             moved = np.abs(found) > 1e-7
-            price = float(cost[self.cells[moved]].sum())
-            if price < least:
-                best, least = self.cells[moved], price
+            total = float(price[moved].sum())
+            if total < least:
+                best, least = few.cells[moved], total
             # What is used is charged as a whole, what is used little dearly.
             size = np.where(moved, np.maximum(np.abs(found), 1e-3), 1.0)
-            again = np.where(moved, cost[self.cells] / size, cost[self.cells])
+            again = np.where(moved, price / size, price)
             if least == 0.0 or np.allclose(again, weight):
                 break
             weight = again

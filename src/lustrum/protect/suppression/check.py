@@ -9,11 +9,19 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
+from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.boxes import Deviations
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 
-__all__ = ["Audit", "audit_deviations", "audit_pattern", "known_from", "revealing_lines"]
+__all__ = [
+    "Audit",
+    "audit_deviations",
+    "audit_pattern",
+    "certificate_of",
+    "known_from",
+    "revealing_lines",
+]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -131,6 +139,13 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
     lines = revealing_lines(problem, suppressed)
     hidden = bool((problem.fixed & ~suppressed).any())
     return Audit(not short and not lines and not hidden, audited, short, lines)
+
+
+def certificate_of(problem: SuppressionProblem, suppressed: Mask) -> Certificate:
+    """The ranges of all primary cells with proofs that anybody can check; cells are numbered as suppressed."""
+    known, cells = known_from(problem, suppressed)
+    primary = np.flatnonzero(problem.primary & suppressed)
+    return certify(known, np.searchsorted(cells, primary).tolist())
 
 
 def known_from(

@@ -18,6 +18,7 @@ from lustrum.protect.suppression.cuts import InfeasibleError
 from lustrum.protect.suppression.exact import BranchAndCut
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.parts import parts_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
 from lustrum.protect.suppression.tasks import Tasks
@@ -147,6 +148,34 @@ def _by_boxes(
 
 
 def _solve(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    algorithm: AlgorithmWord,
+    work: int | None,
+    tell: Progress,
+) -> _Outcome:
+    """A pattern for every part of the problem, put together."""
+    parts = parts_of(problem)
+    if parts is None:
+        return _solve_part(problem, attacks, algorithm, work, tell)
+    suppressed = problem.fixed.copy()
+    every = []
+    for part in parts:
+        own = attacks_on(Tasks.of(part.problem))
+        share = None if work is None else work * len(own.tasks) // max(len(attacks.tasks), 1)
+        found = _solve_part(part.problem, own, algorithm, share, tell)
+        suppressed[part.cells[found.suppressed]] = True
+        every.append(found)
+    return _Outcome(
+        suppressed,
+        sum(found.lower_bound for found in every),
+        sum(found.steps for found in every),
+        every[0].algorithm,
+        f"The problem falls into {len(parts)} parts. {every[0].why}",
+    )
+
+
+def _solve_part(
     problem: SuppressionProblem,
     attacks: Attacks,
     algorithm: AlgorithmWord,

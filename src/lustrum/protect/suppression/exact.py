@@ -157,6 +157,7 @@ class BranchAndCut:
     def _complete(self, x: Floats) -> None:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
         cost = self.problem.cost * (1.0 - 0.999 * x)
+        self.attacks.forget_prices()
         state = Witnessed(self.attacks, self.problem.fixed)
         order = np.arange(len(self.attacks.tasks))
         protect_all(state, cost, order)

@@ -1,0 +1,179 @@
+"""Parts, unions, whole numbers, certificates and the method for tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lustrum.audit.certificate import verify
+from lustrum.model import Category, CellStatus, Contributions, InputError, Table, TableAxis
+from lustrum.protect.suppression import (
+    RuleOnUnions,
+    Suppression,
+    SuppressionProblem,
+    audit_pattern,
+    cell_costs,
+    certificate_of,
+    coalition,
+    holding_views,
+    singleton_views,
+    suppress,
+)
+from lustrum.protect.suppression.parts import parts_of
+from lustrum.sensitivity import PPercent
+from protect.suppression.test_suppress import three_way, two_way
+
+
+def axis(name: str, size: int) -> TableAxis:
+    codes = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
+    return TableAxis(name, name, (*codes, Category("_T", "Total", tuple(range(size)))))
+
+
+def magnitudes(values: np.ndarray, holding: np.ndarray, contributors: np.ndarray) -> Table:
+    """A two-way table with totals where every inner cell shows its largest contributor alone."""
+    full, _ = two_way(values)
+    count, _ = two_way(contributors)
+    shape = (values.shape[0] + 1, values.shape[1] + 1)
+    largest = np.zeros((*shape, 2), dtype=np.int64)
+    who = np.full((*shape, 2), -1, dtype=np.int64)
+    largest[:-1, :-1, 0], who[:-1, :-1, 0] = values, holding
+    # The totals are spread over many small ones.
+    largest[-1, :, :] = largest[:, -1, :] = 1
+    who[-1, :, :] = who[:, -1, :] = np.array([900, 901])
+    return Table(
+        axes=(axis("a", values.shape[0]), axis("b", values.shape[1])),
+        values=full.reshape(shape),
+        kind="magnitude",
+        contributors=count.reshape(shape),
+        contributions=Contributions(largest, who),
+    )
+
+
+def test_frozen_totals_make_parts_and_parts_give_the_same_optimum() -> None:
+    one, ties = two_way(np.array([[4, 9, 30], [8, 20, 25]]))
+    two = [(t + one.size, [p + one.size for p in parts]) for t, parts in ties]
+    values = np.concatenate([one, one + 0, [2 * one[-1]]])
+    joined = [*ties, *two, (2 * one.size, [one.size - 1, 2 * one.size - 1])]
+    loose = SuppressionProblem.of(values, joined, [0, one.size], [2, 2])
+    tied = SuppressionProblem.of(
+        values, joined, [0, one.size], [2, 2], frozen=[one.size - 1, 2 * one.size - 1]
+    )
+    assert parts_of(loose) is None
+    parts = parts_of(tied)
+    assert parts is not None
+    assert len(parts) == 2
+    single = SuppressionProblem.of(
+        one, ties, [0], [2], frozen=[one.size - 1], high=int(values.max())
+    )
+    whole = suppress(tied, algorithm="exact")
+    assert whole.safe
+    assert whole.optimal
+    assert whole.cost == 2 * suppress(single, algorithm="exact").cost
+    assert "2 parts" in whole.why
+
+
+def test_counts_are_protected_among_whole_tables() -> None:
+    values, relations = three_way(np.random.default_rng(2).integers(1, 5, (3, 3, 3)))
+    inner = [0, 5, 17]
+    problem = SuppressionProblem.of(values, relations, inner, [1, 1, 1], whole=True)
+    pattern = suppress(problem)
+    assert pattern.safe
+    assert pattern.audited is not None
+    assert pattern.audited.sharp.all()
+    assert (pattern.audited.high > pattern.audited.low).all()
+
+
+def test_a_certificate_proves_the_ranges() -> None:
+    values, relations = two_way(np.array([[4, 9, 30], [8, 20, 25], [7, 31, 12]]))
+    problem = SuppressionProblem.of(values, relations, [0], [2])
+    pattern = suppress(problem)
+    made = certificate_of(problem, np.asarray(pattern.suppressed))
+    report = verify(made.to_json())
+    assert pattern.audited is not None
+    (claim,) = made.claims
+    assert (claim.low.value, claim.high.value) == (
+        int(pattern.audited.low[0]),
+        int(pattern.audited.high[0]),
+    )
+    assert report is not None
+
+
+def test_a_line_whose_suppressed_cells_belong_to_one_holding_needs_another() -> None:
+    values = np.array([[50, 60, 900, 800], [70, 800, 900, 700], [80, 900, 950, 990]])
+    holding = np.array([[1, 1, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]])
+    counts = np.array([[1, 1, 30, 30], [1, 30, 30, 30], [1, 30, 30, 30]])
+    table = magnitudes(values, holding, counts)
+    judge = RuleOnUnions(table, PPercent(p=10))
+    assert judge.reveals(np.array([0, 1]))
+    number = np.arange(20).reshape(4, 5)
+    full, relations = two_way(values)
+    plain = SuppressionProblem.of(full, relations, [0, 1], [5, 5])
+    aware = SuppressionProblem.of(full, relations, [0, 1], [5, 5], unions=judge)
+    row = number[0, :4]
+    one, two = suppress(plain, algorithm="exact"), suppress(aware, algorithm="exact")
+    assert one.suppressed[row].sum() == 2
+    assert not audit_pattern(aware, np.asarray(one.suppressed)).safe
+    assert two.safe
+    assert two.suppressed[row].sum() >= 3
+
+
+def test_the_method_shows_statuses_and_no_suppressed_value() -> None:
+    values = np.array([[50, 60, 900], [70, 800, 900], [80, 900, 950]])
+    counts = np.array([[1, 9, 30], [30, 30, 30], [30, 30, 30]])
+    table = magnitudes(values, np.arange(9).reshape(3, 3), counts)
+    spec = Suppression(rule={"rule": "threshold", "minimum": 3})
+    release = spec.apply(table)
+    hidden = ~release.shown
+    assert release.status[0, 0] == CellStatus.SMALL_COUNT
+    assert (release.status == CellStatus.SECONDARY).sum() == 3
+    assert not np.isin(release.published[hidden], [*values.ravel(), 0]).any()
+    assert np.array_equal(release.published[~hidden], table.values[~hidden])
+    assert release.low is not None
+    assert release.high is not None
+    assert (release.low[hidden] == 0).all()
+    assert np.unique(release.high[hidden]).size == 1
+
+
+@pytest.mark.parametrize("attacker", ["outsider", "singletons", "holdings"])
+@pytest.mark.parametrize("keep", ["nothing", "totals"])
+def test_the_method_is_safe_for_every_attacker(attacker: str, keep: str) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.integers(20, 300, (4, 4))
+    counts = np.where(rng.random((4, 4)) < 0.25, 1, 20)
+    table = magnitudes(values, rng.integers(0, 12, (4, 4)), counts)
+    spec = Suppression(
+        rule={"rule": "threshold", "minimum": 3},
+        attacker=attacker,  # type: ignore[arg-type]
+        keep=keep,  # type: ignore[arg-type]
+    )
+    problem = spec.problem(table)
+    pattern = spec.pattern(table)
+    assert pattern.safe or pattern.unprotectable
+    if keep == "totals":
+        assert not (pattern.secondary & ~table.inner.ravel()).any()
+    assert audit_pattern(problem, np.asarray(pattern.suppressed)).safe == pattern.safe
+
+
+def test_views_of_holdings_know_their_own_part() -> None:
+    values = np.array([[50, 60], [70, 80]])
+    table = magnitudes(values, np.array([[1, 2], [1, 4]]), np.array([[1, 9], [9, 9]]))
+    primary = np.zeros((3, 3), dtype=bool)
+    primary[0, 0] = True
+    views = holding_views(table, primary)
+    (one,) = [v for v in views if 0 in v.cells]
+    assert dict(zip(one.cells.tolist(), one.low.tolist(), strict=True)) == {0: 50, 3: 70}
+    both = coalition("two", [one, *singleton_views([0] * 9, np.arange(9) == 8)])
+    assert both.cells.tolist() == [0, 3, 8]
+
+
+def test_costs() -> None:
+    assert cell_costs("unity", [3, 4]).tolist() == [1, 1]
+    assert cell_costs("frequency", [3, 4], contributors=[2, 5]).tolist() == [2, 5]
+    near = cell_costs(
+        "distance", np.ones(6), primary=[True, False, False, False, False, False], shape=(2, 3)
+    )
+    assert near.tolist() == [1, 2, 3, 2, 3, 4]
+    with pytest.raises(InputError, match="contributors"):
+        cell_costs("count", [3])
+    with pytest.raises(InputError, match="cannot be"):
+        cell_costs("weight", [3])  # type: ignore[arg-type]
