@@ -118,11 +118,11 @@ class DeviationProgram:
         moved = np.flatnonzero(cost != self._light_cost).astype(np.int32)
         model.changeColsCost(moved.size, moved, cost[moved])
         self._light_ends, self._light_cost = ends, cost
+        # With weights of 0 or more no deviation at all is dual feasible; the last basis is neither that nor
+        # feasible, and ten times slower to go on from.
+        model.clearSolver()
         model.setOptionValue("simplex_strategy", _DUAL)
         model.run()
-        if model.getModelStatus() != _OPTIMAL:
-            model.clearSolver()
-            model.run()
         self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
         if model.getModelStatus() != _OPTIMAL:
             return None

@@ -29,9 +29,10 @@ Mask = npt.NDArray[np.bool_]
 Sparse: TypeAlias = Any
 
 _WIDE = 1e6  # levels by which a cell may move beside the one attacked
+_SOME = 64.0  # the same on a cheap path
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
-_CHEAP = 1500  # cells beside the suppressed ones that a path may use, if they suffice
+_CHEAP = 1000  # cells beside the suppressed ones that a path may use, if they suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,13 +330,13 @@ class ProgramAttacks:
         self, few: _FewCells, task: int, sign: int, cost: Floats, allowed: Mask
     ) -> Ints | None:
         open_cells = allowed[few.cells].astype(np.float64)
-        low, high = self._ends(task, few.cells, open_cells, _WIDE)
+        low, high = self._ends(task, few.cells, open_cells, _SOME)
         column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
         price = cost[few.cells].astype(np.float64)
         weight = price
         best: Ints | None = None
         least = np.inf
-        for _ in range(3):
+        for _ in range(2):
             self.steps += self.weight
             found = few.program.lightest(column, float(sign), low, high, weight)
             if found is None:
