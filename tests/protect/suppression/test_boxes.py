@@ -15,8 +15,8 @@ from lustrum.protect.suppression import (
     singleton_views,
     suppress,
 )
-from lustrum.protect.suppression.boxes import axis_moves, protect_by_boxes, simple_bound
 from lustrum.protect.suppression.check import audit_deviations
+from lustrum.protect.suppression.search.boxes import axis_moves, protect_by_boxes, simple_bound
 
 TREE = AxisSums(7, ((4, (0, 1)), (5, (2, 3)), (6, (4, 5))))
 FLAT = AxisSums(4, ((3, (0, 1, 2)),))

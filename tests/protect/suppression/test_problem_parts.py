@@ -19,7 +19,7 @@ from lustrum.protect.suppression import (
     singleton_views,
     suppress,
 )
-from lustrum.protect.suppression.parts import parts_of
+from lustrum.protect.suppression.search.parts import parts_of
 from lustrum.sensitivity import PPercent
 from protect.suppression.test_suppress import three_way, two_way
 

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
 from lustrum.audit.certificate import Certificate, certify
-from lustrum.protect.suppression.boxes import Deviations
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
+from lustrum.protect.suppression.search.boxes import Deviations
 
 __all__ = [
     "Audit",

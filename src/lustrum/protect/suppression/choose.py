@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.protect.suppression.attacks import Attacks, FlowAttacks, attacks_on
-from lustrum.protect.suppression.boxes import protect_by_boxes, simple_bound
 from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pattern
-from lustrum.protect.suppression.cuts import InfeasibleError
-from lustrum.protect.suppression.exact import BranchAndCut
 from lustrum.protect.suppression.explain import unprotectable_cells
-from lustrum.protect.suppression.heuristic import Witnessed, clean_up, improve, protect_all
-from lustrum.protect.suppression.parts import parts_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
-from lustrum.protect.suppression.tasks import Tasks
+from lustrum.protect.suppression.search.attacks import Attacks, FlowAttacks, attacks_on
+from lustrum.protect.suppression.search.boxes import protect_by_boxes, simple_bound
+from lustrum.protect.suppression.search.cuts import InfeasibleError
+from lustrum.protect.suppression.search.exact import BranchAndCut
+from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.search.parts import parts_of
+from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.suppression.attacks import Reason
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.tasks import Tasks
+from lustrum.protect.suppression.search.attacks import Reason
+from lustrum.protect.suppression.search.tasks import Tasks
 from lustrum.solve.cutting import Cut
 
 __all__ = ["InfeasibleError", "companion_cuts", "outside_cut", "protection_cut"]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.suppression.attacks import Attacks
-from lustrum.protect.suppression.cuts import companion_cuts, outside_cut, protection_cut
-from lustrum.protect.suppression.heuristic import Witnessed, protect_all
+from lustrum.protect.suppression.search.attacks import Attacks
+from lustrum.protect.suppression.search.cuts import companion_cuts, outside_cut, protection_cut
+from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.solve.halves import zero_half_cuts
 

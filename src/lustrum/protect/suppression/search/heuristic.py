@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.protect.suppression.attacks import Attacks
-from lustrum.protect.suppression.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks import Attacks
+from lustrum.protect.suppression.search.cuts import InfeasibleError
 
 __all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
 
