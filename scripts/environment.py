@@ -153,7 +153,16 @@ def install(goal: str, target: str) -> None:
     pip_install(
         "Installing Lustrum itself", ["--no-deps", "--no-build-isolation", "-e", "."], goal, target
     )
+    compile_loops()
     finish({name: fingerprint(name) for name in MEETS[goal]})
+
+
+def compile_loops() -> None:
+    """Compile the hot loops now, so that the first table and the first audit do not wait for it.
+
+    Where that fails they are compiled when they are first used, so it is no reason to stop.
+    """
+    run_with_progress("Compiling hot loops", [str(PYTHON), "-I", "-m", "lustrum.warm"])
 
 
 def may_write() -> None:

@@ -1,4 +1,7 @@
-"""The commands, and one clear sentence for everything that goes wrong."""
+"""The commands, and one clear sentence for everything that goes wrong.
+
+A command imports what it needs when it runs, so that ``lustrum --help`` comes at once.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,7 @@ import typer
 from rich.console import Console
 
 from lustrum._version import __version__
-from lustrum.cli import work
-from lustrum.cli.question import read_question
-from lustrum.cli.show import show_decision
 from lustrum.model import InputError, LustrumError
-from lustrum.model.errors import choices
-from lustrum.model.parameters import parameters_of
-from lustrum.model.plugins import load, names
-from lustrum.release.records import RecordsDesk, local_service
 
 __all__ = ["app", "main"]
 
@@ -151,6 +147,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
+    from lustrum.cli import work
     from lustrum.server import Settings
 
     if logs not in (None, "debug", "info", "warning", "error"):
@@ -198,6 +195,8 @@ def demo(
     persons: Annotated[int, typer.Option(help="How many people to invent.", min=100)] = 1_500_000,
 ) -> None:
     """Invent the demo census and business register."""
+    from lustrum.cli import work
+
     work.make_demo(data, Console(stderr=True), persons)
 
 
@@ -234,12 +233,16 @@ def ingest(
     data: Data = HERE,
 ) -> None:
     """Check and encode a dataset; the one in force changes at the end or not at all."""
+    from lustrum.cli import work
+
     work.ingest_source(file, description, query, database, data, Console(stderr=True))
 
 
 @app.command()
 def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
+    from lustrum.release.records import local_service
+
     found = local_service(data).datasets()
     if not found:
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
@@ -275,6 +278,11 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
+    from lustrum.cli.question import read_question
+    from lustrum.cli.show import show_decision
+    from lustrum.model.plugins import load
+    from lustrum.release.records import RecordsDesk, local_service
+
     if confidential and format_ != "text":
         raise InputError("--confidential is for the terminal; no file holds true figures.")
     writer = None if format_ == "text" else load("lustrum.formats", format_)()
@@ -614,6 +622,10 @@ def plugins(
     ] = None,
 ) -> None:
     """List what is installed: engines, methods, rules, measures, formats; or the parameters of one."""
+    from lustrum.model.errors import choices
+    from lustrum.model.parameters import parameters_of
+    from lustrum.model.plugins import load, names
+
     groups = ("engines", "methods", "rules", "risks", "utilities", "formats")
     if name is None:
         for group in groups:

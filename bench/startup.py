@@ -1,0 +1,81 @@
+"""How long the first word takes: ``lustrum --help``, and the first audit with loops compiled at install.
+
+python bench/startup.py [--rounds 9]
+
+Every start is a fresh process. It is compared with ``import pandas``, for which a user would wait instead, and the
+audit with the same audit where nothing has been compiled yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LUSTRUM = [sys.executable, "-m", "lustrum"]
+TABLE = """area,sex,value
+A,M,3
+A,F,6
+A,Total,9
+B,M,12
+B,F,3
+B,Total,15
+Total,M,15
+Total,F,9
+Total,Total,24
+"""
+
+
+def seconds(command: list[str], cache: Path | None = None) -> float:
+    """How long a command takes from its start to its end."""
+    env = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})
+    started = time.perf_counter()
+    subprocess.run(command, env=env, check=False, capture_output=True)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Measure in turn, and print medians and their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    starts: dict[str, list[float]] = {"lustrum --help": [], "import pandas": [], "import numpy": []}
+    commands = {
+        "lustrum --help": [*LUSTRUM, "--help"],
+        "import pandas": [sys.executable, "-c", "import pandas"],
+        "import numpy": [sys.executable, "-c", "import numpy"],
+    }
+    for _ in range(rounds):
+        for name, command in commands.items():
+            starts[name].append(seconds(command))
+    medians = {name: statistics.median(times) for name, times in starts.items()}
+    for name, median in medians.items():
+        print(f"{name:28} {median:6.2f} s")
+    print(
+        f"{'help / import pandas':28} {medians['lustrum --help'] / medians['import pandas']:6.2f}"
+    )
+
+    with tempfile.TemporaryDirectory(prefix="lustrum-startup-") as folder:
+        table = Path(folder) / "table.csv"
+        table.write_text(TABLE)
+        audit = [*LUSTRUM, "audit", str(table), "--rounded", "3"]
+        warm = Path(folder) / "warm"
+        took = seconds([sys.executable, "-m", "lustrum.warm"], warm)
+        ready, cold = [], []
+        for turn in range(3):
+            ready.append(seconds(audit, warm))
+            cold.append(seconds(audit, Path(folder) / f"cold{turn}"))
+    first, without = statistics.median(ready), statistics.median(cold)
+    print(f"{'compiling at install':28} {took:6.2f} s")
+    print(f"{'first audit, compiled':28} {first:6.2f} s")
+    print(f"{'first audit, not compiled':28} {without:6.2f} s")
+    print(f"{'not compiled / compiled':28} {without / first:6.2f}")
+
+
+if __name__ == "__main__":
+    main()

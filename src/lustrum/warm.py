@@ -1,0 +1,100 @@
+"""Compile the hot loops of the usual ways once, so that the first table and the first audit do not wait for it.
+
+``python -m lustrum.warm`` runs every usual way on a tiny table. What numba compiles is kept beside the source,
+under a key of the file, its version and the processor: everybody who may read it uses it, and it is made anew
+where something changed. ``make`` runs this after an installation.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+__all__ = ["WAYS", "warm"]
+
+
+def _answer() -> None:
+    """Ingest, count, protect and judge, as a server does."""
+    from lustrum.demo import description_path, people
+    from lustrum.model import Axis, TableQuery
+    from lustrum.release.records import local_service
+    from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+
+    with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:
+        root = Path(folder)
+        description = description_path("demo")
+        secret = Secret(bytes(32))
+        ingest(
+            FrameSource(people(2000, 1)), read_description(description), Store(root), secret=secret
+        )
+        (root / "policies").mkdir()
+        policy = description.parent / "demo-policy.toml"
+        (root / "policies" / "demo.toml").write_bytes(policy.read_bytes())
+        service = local_service(root)
+        for axes in ((Axis("sex"),), (Axis("age", "ten-year"), Axis("sex"))):
+            for total in (False, True):
+                by = tuple(Axis(axis.variable, axis.level, total=total) for axis in axes)
+                service.answer(TableQuery("demo", by))
+        service.close()
+
+
+def _audit() -> None:
+    """Bound the cells of rounded tables of two and three variables, with totals and without."""
+    import numpy as np
+
+    from lustrum.audit import bounds, from_release
+    from lustrum.audit.best import best_bounds
+    from lustrum.demo import people
+    from lustrum.model import Table
+    from lustrum.protect import RandomRounding
+
+    rng = np.random.default_rng(1)
+    frame = people(2000, 1)
+    for by in (["sex", "education"], ["sex", "education", "employment"]):
+        for totals in (False, True):
+            table = Table.from_frame(frame, by, totals=totals)
+            known = from_release(RandomRounding(base=3).apply(table, rng=rng))
+            bounds(known, integer=True)
+            best_bounds(known)
+
+
+def _round() -> None:
+    """Round with everything adding up, by a network and by a search."""
+    import numpy as np
+
+    from lustrum.model import Table
+    from lustrum.protect.rounding.controlled.method import ControlledRounding
+
+    rng = np.random.default_rng(1)
+    for shape in ((4, 4), (3, 3, 3)):
+        ControlledRounding(base=3).apply(Table.from_counts(rng.poisson(3, shape)), rng=rng)
+
+
+WAYS: Mapping[str, Callable[[], None]] = {
+    "answers": _answer,
+    "audits": _audit,
+    "rounding": _round,
+}
+"""The usual ways, by name."""
+
+
+def warm(say: Callable[[str], object] = print) -> bool:
+    """Run every way once and say how long each took; one that fails does not keep the others."""
+    good = True
+    for name, way in WAYS.items():
+        started = time.perf_counter()
+        try:
+            way()
+        except Exception as error:  # the loops are compiled when they are used, at the latest
+            good = False
+            say(f"{name}: {type(error).__name__}")
+            continue
+        say(f"{name}: {time.perf_counter() - started:.1f} s")
+    return good
+
+
+if __name__ == "__main__":
+    sys.exit(0 if warm() else 1)
