@@ -2,8 +2,8 @@
 
 python bench/startup.py [--rounds 9]
 
-Every start is a fresh process. It is compared with ``import pandas``, for which a user would wait instead, and the
-audit with the same audit where nothing has been compiled yet.
+Every start is a fresh process. It is compared with ``import pandas``, for which a user would wait instead, and
+the audit with the same audit where nothing has been compiled yet.
 """
 
 from __future__ import annotations
