@@ -20,7 +20,7 @@ from lustrum.server.settings import Settings
 from server.conftest import served
 
 QUICK = ConnectionLimits(most=8, header=0.8, body=0.8, idle=0.8, send=0.8)
-PATIENT = ConnectionLimits(most=8, header=30, body=30, idle=30, send=30)
+PATIENT = ConnectionLimits(most=8, header=30, body=30, idle=30, send=30, grace=0)
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
 
@@ -225,12 +225,26 @@ def test_where_all_are_being_answered_a_new_connection_is_told_to_come_again() -
         assert read(opened(address, stack)).startswith(b"HTTP/1.1 503")
 
 
+def test_a_burst_does_not_push_out_a_request_that_has_just_come() -> None:
+    limits = ConnectionLimits(most=8, header=30, body=30, idle=30, send=30, grace=20)
+    with running(limits) as (_, address), ExitStack() as stack:
+        honest = opened(address, stack)
+        for _ in range(15):
+            opened(address, stack)
+        time.sleep(0.1)
+        # There may be twice as many for a while, and then no more.
+        assert read(opened(address, stack)).startswith(b"HTTP/1.1 503")
+        honest.sendall(GET)
+        assert honest.recv(100).startswith(b"HTTP/1.1 200")
+
+
 def test_many_slow_clients_do_not_keep_others_out() -> None:
-    limits = ConnectionLimits(most=60, header=30, body=30, idle=30, send=30)
+    limits = ConnectionLimits(most=60, header=30, body=30, idle=30, send=30, grace=0.2)
     with running(limits) as (_, address), ExitStack() as stack:
         for i in range(150):
             slow = opened(address, stack)
             slow.sendall(GET[: 5 + i % 20])
+        time.sleep(0.3)
         for _ in range(20):
             connection = opened(address, stack)
             connection.sendall(GET)
@@ -246,8 +260,8 @@ def test_limits_follow_the_settings_and_the_open_files_allowed(
     monkeypatch.setattr(resource, "setrlimit", lambda kind, both: set_to.append(both))
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 4096))
     assert limits.within_open_files() == limits
-    assert set_to == [(756, 4096)]
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 300))
-    assert limits.within_open_files().most == 44
+    assert set_to == [(1256, 4096)]
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 356))
+    assert limits.within_open_files().most == 50
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (64, 64))
     assert limits.within_open_files().most == 16

@@ -38,6 +38,8 @@ class ConnectionLimits:
     ``body``    from the end of the headers to the end of the body
     ``idle``    between an answer and the next request on the same connection
     ``send``    for the client to take what was sent; then the connection is cut
+    ``grace``   in which a connection need not give way to another; a request that has just come is not lost
+                in a burst, for which there may be twice as many connections
     ==========  ============================================================================
     """
 
@@ -46,6 +48,7 @@ class ConnectionLimits:
     body: float = 20.0
     idle: float = 5.0
     send: float = 30.0
+    grace: float = 1.0
 
     @classmethod
     def of(cls, settings: Settings) -> ConnectionLimits:
@@ -65,14 +68,14 @@ class ConnectionLimits:
         except ImportError:  # pragma: no cover - a system without such limits
             return self
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = self.most + _SPARE_FILES
+        needed = 2 * self.most + _SPARE_FILES
         unlimited = resource.RLIM_INFINITY
         if soft != unlimited and soft < needed:
             soft = needed if hard == unlimited else min(needed, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         if soft == unlimited or soft >= needed:
             return self
-        return replace(self, most=max(_FEWEST, soft - _SPARE_FILES))
+        return replace(self, most=max(_FEWEST, (soft - _SPARE_FILES) // 2))
 
 
 class BoundedProtocol(H11Protocol):
@@ -83,7 +86,7 @@ class BoundedProtocol(H11Protocol):
         self.limits = limits
         self.timeout_keep_alive = limits.idle  # type: ignore[assignment]  # a float serves as well
         self._phase: str | None = None
-        self._since = 0
+        self._since = (0.0, 0)
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -95,7 +98,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away where there are too many and none can give way."""
         super().connection_made(transport)
-        self._since = next(_order)
+        self._since = (self.loop.time(), next(_order))
         if len(self.connections) > self.limits.most and not self._make_room():
             self._refuse(503, _FULL)
             return
@@ -166,13 +169,13 @@ class BoundedProtocol(H11Protocol):
             self._timer.cancel()
             self._timer = None
         self._phase = phase
-        self._since = next(_order)
+        self._since = (self.loop.time(), next(_order))
         if phase is not None:
             seconds = self.limits.header if phase == "header" else self.limits.body
             self._timer = self.loop.call_later(seconds, self._refuse, 408, _SLOW)
 
     def _make_room(self) -> bool:
-        """Close the connection that has kept the server waiting longest, if there is one."""
+        """Whether there is room: the connection that has kept the server waiting longest gives way."""
         others: list[BoundedProtocol] = [
             other
             for other in self.connections
@@ -183,8 +186,11 @@ class BoundedProtocol(H11Protocol):
         ]
         if not others:
             return False
-        min(others, key=lambda other: other._since).give_way()
-        return True
+        oldest = min(others, key=lambda other: other._since)
+        if self.loop.time() - oldest._since[0] >= self.limits.grace:
+            oldest.give_way()
+            return True
+        return len(self.connections) <= 2 * self.limits.most
 
     def give_way(self) -> None:
         """Close this connection at once, for another one."""

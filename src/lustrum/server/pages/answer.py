@@ -27,6 +27,7 @@ from lustrum.server.table_view.gauge import gauge, steps
 from lustrum.server.table_view.layout import grid
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls import display, forms
+from lustrum.structure import UNBOUNDED
 
 __all__ = ["router"]
 
@@ -73,7 +74,11 @@ def _answer(answer: Answer, table: Arrangement, host: str, pages: Pages) -> Resp
         remarks=_remarks(table),
         reading=_reading(table),
         gauge=gauge(answer.decision, answer.offer.policy.risk.limit),
-        notes=answer.notes,
+        done=() if answer.decision.release is None else answer.decision.release.notes,
+        reach=_reach(table.release),
+        bounds=view.but(bounds="off" if view.bounds == "on" else "on").address(answer.page),
+        bounded=view.bounds == "on",
+        notes=answer.offer.policy.notes,
         partial=answer.decision.reasons,
         downloads=[(name, *entry) for name, entry in _downloads(answer).items()],
         here=here,
@@ -125,6 +130,40 @@ def _reading(table: Arrangement) -> list[str]:
             say("Percentages are of the published totals, or of sums where there is no total.")
         )
     return said + _about_totals(table.release)
+
+
+def _reach(release: Release) -> str:
+    """How far true numbers can be from those shown, by the bounds that everybody may know."""
+    if release.low is None or release.high is None or not release.shown.any():
+        return ""
+    low, high = release.low[release.shown], release.high[release.shown]
+    shown, scale = release.published[release.shown], 10**release.decimals
+    open_below, open_above = bool((low <= -UNBOUNDED).any()), bool((high >= UNBOUNDED).any())
+    below = 0 if open_below else _units(int((shown - low).max(initial=0)), scale)
+    above = 0 if open_above else _units(int((high - shown).max(initial=0)), scale)
+    if open_below and open_above:
+        return ""
+    if open_above:
+        return say(
+            "Each true number is at most {below:,} lower than the one shown; how much higher it can be is "
+            "not known for all of them.",
+            below=below,
+        )
+    if open_below:
+        return say(
+            "Each true number is at most {above:,} higher than the one shown; how much lower it can be is "
+            "not known for all of them.",
+            above=above,
+        )
+    return say(
+        "Each true number is at most {below:,} lower and at most {above:,} higher than the one shown.",
+        below=below,
+        above=above,
+    )
+
+
+def _units(value: int, scale: int) -> int | float:
+    return value // scale if value % scale == 0 else value / scale
 
 
 def _about_totals(release: Release) -> list[str]:

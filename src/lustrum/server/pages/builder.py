@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lustrum.model import Axis, TableQuery, Variable
+from lustrum.model import Axis, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
 from lustrum.release.preliminary import inner_count
 from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
 from lustrum.server.service.offer import Offer
 from lustrum.server.table_view import titles as words
+from lustrum.server.urls import forms
 from lustrum.server.urls.forms import PLACES
 
 __all__ = ["Arranged", "Form", "Option", "Slot", "form"]
@@ -53,6 +54,7 @@ class Form:
 
     filters: tuple[Picker, ...]
     population: str
+    selected: tuple[tuple[str, str], ...]
     area: Slot | None
     slots: tuple[Slot, ...]
     places: tuple[Arranged, ...]
@@ -83,6 +85,13 @@ def form(offer: Offer, query: TableQuery | None) -> Form:
     return Form(
         filters=filter_pickers(offer, asked) if rules.max_filters else (),
         population=words.population(asked, dataset),
+        selected=tuple(
+            (
+                words.condition(item, dataset),
+                f"/datasets/{dataset.name}?{forms.write(_without(asked, item))}",
+            )
+            for item in asked.where
+        ),
         area=None if area is None else _slot(offer, asked, areas[0] if areas else None, 0, (area,)),
         slots=slots,
         places=tuple(_arranged(offer, axis, i, len(asked.by)) for i, axis in enumerate(asked.by))
@@ -93,6 +102,10 @@ def form(offer: Offer, query: TableQuery | None) -> Form:
         count=_count(asked, offer, cells),
         over=cells > rules.max_cells,
     )
+
+
+def _without(query: TableQuery, item: Filter) -> TableQuery:
+    return replace(query, where=tuple(other for other in query.where if other is not item))
 
 
 def _count(query: TableQuery, offer: Offer, cells: int) -> str:

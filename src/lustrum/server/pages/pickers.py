@@ -10,7 +10,7 @@ from lustrum.model.text import say, say_many
 from lustrum.server.service.offer import Offer
 from lustrum.server.urls.code_lists import escaped, listed
 
-__all__ = ["LONG", "Picker", "Shelf", "Tick", "axis_picker", "filter_pickers"]
+__all__ = ["LONG", "GroupFields", "Picker", "Shelf", "Tick", "axis_picker", "filter_pickers"]
 
 LONG = 60
 """Longer lists are filled in when they are opened, or chosen from on a page of their own."""
@@ -35,6 +35,20 @@ class Shelf:
 
 
 @dataclass(frozen=True)
+class GroupFields:
+    """The fields of an own group: its name, and its categories to tick."""
+
+    number: int
+    label: str
+    ticks: tuple[Tick, ...]
+
+    @property
+    def size(self) -> int:
+        """How many categories are ticked."""
+        return sum(tick.checked for tick in self.ticks)
+
+
+@dataclass(frozen=True)
 class Picker:
     """A list of categories to tick, of a variable in the table (``codes``) or for a selection (``where``)."""
 
@@ -48,6 +62,7 @@ class Picker:
     full: bool = False
     groups: tuple[str, ...] = ()
     grouping: bool = False
+    fields: tuple[GroupFields, ...] = ()
 
     @property
     def size(self) -> int:
@@ -77,7 +92,8 @@ class Picker:
     @property
     def key(self) -> str:
         """What the list is of; the same list need not be shown anew."""
-        return "|".join((self.kind, self.variable.name, self.level, self.why))
+        many = f"{len(self.fields)} groups" if self.fields else ""
+        return "|".join((self.kind, self.variable.name, self.level, self.why, many))
 
     @property
     def said(self) -> str:
@@ -113,7 +129,22 @@ def axis_picker(offer: Offer, axis: Axis, number: int) -> Picker:
             for group in axis.groups
         ),
         grouping=not offer.rules.nested_only or bool(axis.groups),
+        fields=_group_fields(variable, axis),
     )
+
+
+def _group_fields(variable: Variable, axis: Axis) -> tuple[GroupFields, ...]:
+    """Fields for every own group and for one more; none where there are too many categories to tick."""
+    if len(variable.finest) > LONG:
+        return ()
+    known = {category.code for category in variable.finest}
+    found = []
+    for number, group in enumerate((*axis.groups, None), start=1):
+        members = set(group.members) if group is not None else set[str]()
+        further = [variable.category(code) for code in sorted(members - known)]
+        ticks = (Tick(c.code, c.label, c.code in members) for c in (*variable.finest, *further))
+        found.append(GroupFields(number, group.label if group is not None else "", tuple(ticks)))
+    return tuple(found)
 
 
 def filter_pickers(offer: Offer, query: TableQuery) -> tuple[Picker, ...]:

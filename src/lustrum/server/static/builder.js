@@ -42,6 +42,13 @@ function question(form) {
     const box = slot.querySelector("details[data-picker]");
     if (!box?.picker || !box.dataset.key.startsWith(`codes|${name}|${level}|`)) continue;
     const groups = [...box.querySelectorAll("input[name=group]")].map((field) => field.value.trim()).filter(Boolean);
+    for (const own of box.querySelectorAll("[data-group]")) {
+      const label = own.querySelector("input[type=text]").value.trim().replaceAll("%", "%25").replaceAll("=", "%3D");
+      const ticked = [...own.querySelectorAll("input[name=into]:checked")];
+      const members = ticked.map((input) => input.value.slice(name.length + 1).split(/:(.*)/s)[1]);
+      // A name without categories, or the other way round, is a group in the making.
+      if (label && members.length) groups.push(`${name}:${label}=${listed(members)}`);
+    }
     const codes = box.picker.codes();
     if (groups.length) pairs.push(...groups.map((group) => ["group", group]));
     else if (codes.length) pairs.push(["codes", `${name}:${listed(codes)}`]);
@@ -96,6 +103,8 @@ class Builder {
     waiting.classList.add("waiting");
     try {
       const answer = await fetch(`${this.form.dataset.parts}?${query}`, { signal: this.fetching.signal });
+      // What was chosen meanwhile is newer than this answer, and asks for one of its own.
+      if (!everything && question(this.form) !== query) return;
       if (answer.ok) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         this.place(page.querySelector("form"), everything);

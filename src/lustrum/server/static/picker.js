@@ -45,7 +45,7 @@ class Picker {
   }
 
   inputs() {
-    return [...this.inside.querySelectorAll(".ticks input")];
+    return [...this.inside.querySelectorAll(".ticks:not(.members) input")];
   }
 
   code(input) {
@@ -182,7 +182,7 @@ class Picker {
 
   click(event) {
     const input = event.target;
-    if (!(input instanceof HTMLInputElement) || !input.closest(".ticks")) return;
+    if (!(input instanceof HTMLInputElement) || !input.closest(".ticks:not(.members)")) return;
     const rows = this.inputs().filter((one) => !one.closest("li").hidden);
     if (event.shiftKey && this.anchor && rows.includes(this.anchor)) {
       const [low, high] = [rows.indexOf(this.anchor), rows.indexOf(input)].sort((a, b) => a - b);
@@ -195,7 +195,7 @@ class Picker {
   }
 
   changed(event) {
-    if (!(event.target instanceof HTMLInputElement) || !event.target.closest(".ticks")) return;
+    if (!(event.target instanceof HTMLInputElement) || !event.target.closest(".ticks:not(.members)")) return;
     this.take(event.target);
     this.said();
   }

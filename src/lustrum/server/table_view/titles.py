@@ -34,10 +34,10 @@ def population(query: TableQuery, dataset: Dataset) -> str:
     """Who is counted: ``all people`` or ``people whose region is Upper Merrow``."""
     if not query.where:
         return say("all {units}", units=dataset.units)
-    first, *rest = [_condition(item, dataset) for item in query.where]
+    first, *rest = [condition(item, dataset) for item in query.where]
     said: str = say("{units} whose {condition}", units=dataset.units, condition=first)
-    for condition in rest:
-        said = say("{some} and whose {condition}", some=said, condition=condition)
+    for further in rest:
+        said = say("{some} and whose {condition}", some=said, condition=further)
     return said
 
 
@@ -61,7 +61,8 @@ def file_name(query: TableQuery, ending: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9]+', '-', '-'.join(parts))}.{ending}"
 
 
-def _condition(item: Filter, dataset: Dataset) -> str:
+def condition(item: Filter, dataset: Dataset) -> str:
+    """A selection in words."""
     variable = dataset.variable(item.variable)
     labels = [variable.category(code).label for code in item.codes]
     some, last = labels[:-1], labels[-1]

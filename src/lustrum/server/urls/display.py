@@ -113,7 +113,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]
     several: dict[str, list[tuple[str, str]]] = {"pivot": [], "wafer": []}
     asked = (*forms.PARAMETERS, *forms.CHOICES)
     for name, value in pairs:
-        if name in asked:
+        if forms.is_known(name):
             rest.append((name, value))
         elif name not in PARAMETERS:
             known = (*asked, *PARAMETERS)

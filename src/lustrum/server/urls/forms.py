@@ -8,6 +8,8 @@ One form serves the page, the API and saved links::
 ``by``      a variable, or ``variable:level``; once for each variable of the table, rows first
 ``codes``   only these categories of a variable in the table, as ``variable:1,2,7..12``
 ``group``   an own group of a variable in the table, as ``variable:label=1,2,7..12``
+``into``    a category of an own group by its number, as ``variable:1:code``; once for each category. The name
+            of that group is ``name.variable.1``. Forms without scripts send these; ``group`` says the same
 ``where``   who is counted, as ``variable:code``; repeated for one variable, any of its codes counts
 ``among``   the same for many codes, as ``variable:1,2,7..12``
 ``place``   ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
@@ -37,11 +39,15 @@ from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls.code_lists import escaped, list_of, listed
 
-__all__ = ["CHOICES", "PARAMETERS", "PLACES", "read", "tidied", "write"]
+__all__ = ["CHOICES", "FIELDS", "PARAMETERS", "PLACES", "is_known", "read", "tidied", "write"]
 
 PARAMETERS = ("by", "where", "totals", "measure", "weight", "query")
 CHOICES = ("codes", "group", "among", "place")
 """What says more about the variables of a question."""
+
+FIELDS = ("into",)
+_NAME = "name."
+"""What a form sends for own groups: boxes that were ticked, and beside them ``name.variable.number``."""
 
 PLACES = ("rows", "columns", "wafers")
 _SWITCH = {"on": True, "off": False}
@@ -58,10 +64,20 @@ class _Parameters:
     where: dict[str, list[str]] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     single: dict[str, str] = field(default_factory=dict)
+    labels: dict[tuple[str, str], str] = field(default_factory=dict)
+    members: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def take(self, name: str, value: str) -> None:
         """Take one parameter in."""
-        if name == "by":
+        if name.startswith(_NAME):
+            variable, _, number = name.removeprefix(_NAME).rpartition(".")
+            self.labels[variable, number] = value.strip()
+        elif name == "into":
+            what = say("'into' must be a variable, the number of a group and a code")
+            variable, rest = _named(value, what, "age:1:3")
+            number, code = _named(rest, what, "age:1:3")
+            self.members.setdefault((variable, number), []).append(code)
+        elif name == "by":
             self.by.append(_axis(value))
         elif name == "where":
             variable, code = _named(
@@ -89,7 +105,29 @@ class _Parameters:
     @property
     def parts(self) -> bool:
         """Whether anything was said beside the parameters that stand once."""
-        return bool(self.by or self.where or self.codes or self.groups or self.places)
+        return bool(
+            self.by or self.where or self.codes or self.groups or self.places or self.members
+        )
+
+    def join_groups(self) -> None:
+        """Make groups of the boxes and names that a form has sent; one without the other is a mistake."""
+        for key in sorted({*self.labels, *self.members}, key=lambda key: (key[0], _digits(key[1]))):
+            label, codes = self.labels.get(key, ""), self.members.get(key, [])
+            if not label and not codes:
+                continue
+            if not label:
+                raise QueryError(
+                    say("An own group of {variable!r} has no name; give it one.", variable=key[0])
+                )
+            if not codes:
+                raise QueryError(
+                    say(
+                        "The own group {label!r} of {variable!r} is empty; tick its categories.",
+                        label=label,
+                        variable=key[0],
+                    )
+                )
+            self.groups.setdefault(key[0], []).append(Group(label, tuple(codes)))
 
     def axes(self) -> tuple[Axis, ...]:
         """The variables of the table with their choices, each at its place."""
@@ -129,7 +167,7 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
     said = _Parameters()
     known = (*PARAMETERS, *CHOICES)
     for name, value in pairs:
-        if name not in known:
+        if not is_known(name):
             raise QueryError(
                 say(
                     "There is no parameter {name!r}; {choices}.",
@@ -139,6 +177,7 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
             )
         if value != "":
             said.take(name, value)
+    said.join_groups()
     single = said.single
     if "query" in single:
         if said.parts or len(single) > 1:
@@ -159,6 +198,11 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
     return query.with_totals if _SWITCH[totals] else query
 
 
+def is_known(name: str) -> bool:
+    """Whether a parameter belongs to a question."""
+    return name in (*PARAMETERS, *CHOICES, *FIELDS) or name.startswith(_NAME)
+
+
 def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The parameters without the choices of variables that have left the table.
 
@@ -167,11 +211,29 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """
     kept = list(pairs)
     names = {value.partition(":")[0] for name, value in kept if name == "by"}
+    grouped = {
+        value.partition(":")[0] for name, value in kept if name in ("group", "into") and value
+    }
     return [
         (name, value)
         for name, value in kept
-        if name not in ("codes", "group", "place") or value.partition(":")[0] in names
+        if _about(name, value) is None
+        or (
+            _about(name, value) in names
+            and not (name == "codes" and _about(name, value) in grouped)
+        )
     ]
+
+
+def _about(name: str, value: str) -> str | None:
+    """The variable of the table that a parameter says more about."""
+    if name.startswith(_NAME):
+        return name.removeprefix(_NAME).rpartition(".")[0]
+    return value.partition(":")[0] if name in ("codes", "group", "place", *FIELDS) else None
+
+
+def _digits(text: str) -> tuple[int, str]:
+    return (int(text) if text.isascii() and text.isdecimal() else 0, text)
 
 
 def write(query: TableQuery) -> str:
