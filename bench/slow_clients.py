@@ -1,6 +1,6 @@
 """A thousand slow clients: whether others are still answered, and how much longer they wait.
 
-python bench/slow_clients.py [--clients 1000] [--questions 200] [--data FOLDER]
+python bench/slow_clients.py [--clients 1000] [--connections 1000] [--data FOLDER]
 
 Slow clients send their headers or bodies one byte a second, or ask and do not read the answer. Meanwhile honest
 clients ask for a table. Printed: the ratio of their waiting with and without the slow ones, how many
@@ -93,6 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--connections", type=int, default=1000, help="the cap of the server")
     parser.add_argument("--data", type=Path, help="a data folder with the demo census")
     given = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -105,7 +106,7 @@ def main() -> None:
                 [*lustrum, "demo", "--data", str(data), "--persons", "20000"], check=True
             )
         command = [*lustrum, "serve", "--data", str(data), "--port", "0", "--rate", ""]
-        command += ["--connections", str(given.clients // 2)]
+        command += ["--connections", str(given.connections)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None

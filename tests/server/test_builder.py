@@ -393,6 +393,11 @@ def test_typed_ranges_run_along_the_list() -> None:
 def test_own_groups_can_be_written_where_the_policy_allows_them(
     town: TestClient, client: TestClient
 ) -> None:
-    text = town.get("/datasets/town?by=age&group=age:Young=1..9&by=sex").text
-    assert ("group", "age:Young=1..9") in sent(Page(text))
-    assert 'name="group"' not in client.get("/datasets/demo?by=age").text
+    fields = sent(Page(town.get("/datasets/town?by=age&group=age:Young=1..9&by=sex").text))
+    assert [value for name, value in fields if name == "into"] == [
+        f"age:1:{i}" for i in range(1, 10)
+    ]
+    assert ("name.age.1", "Young") in fields
+    page = client.get("/datasets/demo?by=age").text
+    assert 'name="group"' not in page
+    assert 'name="into"' not in page

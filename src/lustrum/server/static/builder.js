@@ -78,6 +78,10 @@ class Builder {
       clearTimeout(this.soon);
       this.soon = setTimeout(() => this.refresh(), FORM_AFTER);
     });
+    form.addEventListener("keydown", (event) => {
+      // Enter after the name of a group goes on with the group; it does not send the form.
+      if (event.key === "Enter" && event.target.matches("[data-group] input[type=text]")) event.preventDefault();
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const now = question(form);
