@@ -12,10 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.model.finest import FinestCells
 from lustrum.protect.population.kernels import add_errors
 from lustrum.protect.population.layout import ControlledTable, Plan
+from lustrum.protect.population.levels import ControlledLevel
+from lustrum.protect.population.prepare import Prepared
+from lustrum.protect.population.search import Searched
+from lustrum.protect.population.support import Support
 
-__all__ = ["AgencyReport", "TableErrors", "table_errors", "true_counts"]
+__all__ = [
+    "AgencyReport",
+    "TableErrors",
+    "WorstCell",
+    "agency_report",
+    "table_errors",
+    "true_counts",
+]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -38,14 +50,32 @@ class TableErrors:
     squares: int
 
 
+@dataclass(frozen=True)
+class WorstCell:
+    """A controlled cell with one of the largest errors."""
+
+    table: str
+    codes: tuple[str, ...]
+    true: int
+    shown: int
+
+
 @dataclass(frozen=True, repr=False)
 class AgencyReport:
-    """What the agency may know of a protected population."""
+    """What the agency may know of a protected population.
+
+    ``transitions[n][s]`` counts cells of ``n`` that show ``s``; ``empty_share`` is the share of cells
+    showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier
+    release whose records stayed or not.
+    """
 
     tables: tuple[TableErrors, ...]
+    worst: tuple[WorstCell, ...]
     transitions: Mapping[int, Mapping[int, int]]
     empty_share: float
-    figures: Mapping[str, Any]
+    moves: Mapping[str, int]
+    unchanged: int = 0
+    changed: int = 0
 
     def __repr__(self) -> str:
         return "AgencyReport(hidden)"
@@ -70,16 +100,31 @@ class AgencyReport:
             "largest": max((t.largest for t in chosen), default=0),
         }
 
+    def rounded_up(self, base: int) -> dict[int, float]:
+        """The share of cells of each residue ``r`` that show the upper number, instead of ``r / base``."""
+        up: dict[int, int] = {}
+        cells: dict[int, int] = {}
+        for true, row in self.transitions.items():
+            residue = true % base
+            if residue:
+                cells[residue] = cells.get(residue, 0) + sum(row.values())
+                up[residue] = up.get(residue, 0) + sum(n for s, n in row.items() if s > true)
+        return {r: up[r] / cells[r] for r in sorted(cells) if cells[r]}
+
     def to_mapping(self) -> dict[str, Any]:
         """The report as plain values, for a file that stays in the house."""
         return {
             "tables": [vars(t) for t in self.tables],
+            "worst": [{**vars(w), "codes": list(w.codes)} for w in self.worst],
             "transitions": {
                 str(true): {str(shown): n for shown, n in row.items()}
                 for true, row in self.transitions.items()
             },
             "empty_share": self.empty_share,
-            "figures": dict(self.figures),
+            "rounded_up": {str(n): share for n, share in self.rounded_up(3).items()},
+            "moves": dict(self.moves),
+            "unchanged": self.unchanged,
+            "changed": self.changed,
         }
 
 
@@ -111,3 +156,64 @@ def table_errors(table: ControlledTable, errors: Array, truth: Array) -> TableEr
         total=total,
         squares=squares,
     )
+
+
+_WORST = 20
+
+
+def agency_report(
+    support: Support,
+    plan: Plan,
+    prepared: Prepared,
+    memory: FinestCells,
+    found: Searched,
+) -> AgencyReport:
+    """Measure what became of the true counts."""
+    every = prepared.every
+    truth = true_counts(plan, every.codes, every.counts)
+    transitions: dict[int, dict[int, int]] = {}
+    for true in range(3 * support.base):
+        values, counts = np.unique(memory.counts[every.counts == true], return_counts=True)
+        transitions[true] = {int(v): int(c) for v, c in zip(values, counts, strict=True)}
+    smallest = memory.counts == support.base
+    return AgencyReport(
+        tables=tuple(table_errors(t, found.errors, truth) for t in plan.tables),
+        worst=_worst(plan, found.errors, truth),
+        transitions=transitions,
+        empty_share=float((every.counts[smallest] == 0).mean()) if smallest.any() else 0.0,
+        moves={
+            name: int(n)
+            for name, n in zip(
+                ("flips tried", "flips made", "swaps worked out", "swaps made"),
+                found.moves.ravel(),
+                strict=True,
+            )
+        },
+        unchanged=prepared.unchanged,
+        changed=prepared.changed,
+    )
+
+
+def _worst(plan: Plan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
+    wanted = min(_WORST, errors.size)
+    places = np.argsort(-np.abs(errors), kind="stable")[:wanted]
+    found: dict[int, WorstCell] = {}
+    for table in plan.tables:
+        grid = table.places()
+        hits = np.argwhere(np.isin(grid, places))
+        for hit in hits:
+            at = int(grid[tuple(hit)])
+            codes = tuple(
+                _category(plan, level, int(group))
+                for level, group in zip(table.levels, hit, strict=True)
+            )
+            true = int(truth[at])
+            found[at] = WorstCell(table.label, codes, true, true + int(errors[at]))
+    return tuple(found[int(at)] for at in places)
+
+
+def _category(plan: Plan, level: ControlledLevel, group: int) -> str:
+    """The finest codes of a group, the first of them if there are several."""
+    codes = plan.dataset.variable(level.variable).codes
+    members = [codes[c] for c in np.flatnonzero(level.group_of == group)]
+    return members[0] if len(members) == 1 else f"{members[0]} and {len(members) - 1} more"

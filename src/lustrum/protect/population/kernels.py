@@ -1,10 +1,10 @@
 """The compiled loops of the search: what a move would change, and the sweep that tries moves.
 
-A finest cell stands at the lower or the upper of two adjacent numbers, one ``step`` apart. A *flip* moves
-one cell, a *swap* moves two cells that differ in one variable in opposite directions, which leaves every
-table without that variable as it is. The cost of errors ``e`` is the weighted sum of ``quadratic * e**2 +
-e**4``. Errors, weights and steps are whole numbers far below ``2**53`` in all sums, so that sums of floats
-are exact and the same in every order, on every machine.
+A finest cell stands at the lower or the upper of two adjacent numbers, one step apart. A *flip* moves one
+cell, a *swap* moves two cells that differ in one variable in opposite directions, which leaves every table
+without that variable as it is. ``rise[kind, e + reach]`` says what the cost of a controlled cell changes by
+when its error ``e`` grows by one step; costs are symmetric, so that ``rise[kind, reach - e]`` belongs to a
+step down. All costs are whole numbers, and sums of them are the same on every machine.
 """
 
 from __future__ import annotations
@@ -46,24 +46,23 @@ def _add(layout: Any, errors: Any, inner: Any, base: Any, change: Any) -> None: 
             errors[b + inner[t]] += change
 
 
-def _flip_cost(
-    layout: Any, errors: Any, inner: Any, base: Any, step: float, quadratic: float
-) -> float:  # pragma: no cover
-    """What the cost changes by if one finest cell moves by ``step``."""
-    s2 = step * step
-    c0 = quadratic * s2 + s2 * s2
-    c1 = 2.0 * quadratic * step + 4.0 * s2 * step
-    c2 = 6.0 * s2
-    c3 = 4.0 * step
-    total = 0.0
+@compiled
+def _flip_costs(
+    layout: Any, errors: Any, inner: Any, base: Any, rise: Any, reach: Any
+) -> Any:  # pragma: no cover
+    """What the cost changes by if one finest cell moves a step up, and if it moves a step down."""
+    up = np.int64(0)
+    down = np.int64(0)
     for r in range(base.size):
         b = base[r]
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-            x = np.float64(errors[b + inner[t]])
-            total += layout.weight[r, t] * (c0 + x * (c1 + x * (c2 + x * c3)))
-    return total
+            e = min(max(np.int64(errors[b + inner[t]]), -reach), reach)
+            up += rise[layout.kind[r, t], np.uint64(reach + e)]
+            down += rise[layout.kind[r, t], np.uint64(reach - e)]
+    return up, down
 
 
+@compiled
 def _node_cost(
     layout: Any,
     errors: Any,
@@ -71,29 +70,21 @@ def _node_cost(
     base: Any,
     node: Any,
     apart: Any,
-    step: float,
-    quadratic: float,
-) -> float:  # pragma: no cover
-    """What the tables with one node change by if a cell moves by ``step`` and its partner by ``-step``."""
-    s2 = step * step
-    c0 = 2.0 * (quadratic * s2 + s2 * s2)
-    c1 = 2.0 * quadratic * step + 4.0 * s2 * step
-    c2 = 6.0 * s2
-    c3 = 4.0 * step
-    total = 0.0
+    sign: Any,
+    rise: Any,
+    reach: Any,
+) -> Any:  # pragma: no cover
+    """What the tables with one node cost if a cell moves by ``sign`` steps and its partner back."""
+    total = np.int64(0)
     for q in range(np.uint64(layout.entry_first[node]), np.uint64(layout.entry_first[node + 1])):
         at = base[layout.entry_run[q]] + inner[layout.entry_table[q]]
-        x = np.float64(errors[at])
-        y = np.float64(errors[at + np.uint64(apart * layout.entry_stride[q])])
-        total += layout.entry_weight[q] * (
-            c0 + x * (c1 + x * (c2 + x * c3)) - y * (c1 - y * (c2 - y * c3))
-        )
+        x = sign * np.int64(errors[at])
+        y = sign * np.int64(errors[at + np.uint64(apart * layout.entry_stride[q])])
+        x = min(max(x, -reach), reach)
+        y = min(max(y, -reach), reach)
+        kind = layout.entry_kind[q]
+        total += rise[kind, np.uint64(reach + x)] + rise[kind, np.uint64(reach - y)]
     return total
-
-
-# Sums may be taken in any order, since all of them are exact.
-_flip_cost = compiled(_flip_cost, fastmath={"reassoc"})
-_node_cost = compiled(_node_cost, fastmath={"reassoc"})
 
 
 @compiled
@@ -144,20 +135,40 @@ def _move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
 
 
 @compiled
+def _swap(
+    layout: Any, errors: Any, inner: Any, base: Any, node: Any, apart: Any, change: Any
+) -> None:  # pragma: no cover
+    """Change the errors of the tables with one node by a swap."""
+    for q in range(layout.entry_first[node], layout.entry_first[node + 1]):
+        at = base[layout.entry_run[q]] + inner[layout.entry_table[q]]
+        errors[at] += change
+        errors[at + np.uint64(apart * layout.entry_stride[q])] -= change
+
+
+@compiled
 def sweep_blocks(
     layout: Any,
     cells: Any,
     blocks: Any,
     errors: Any,
+    fields: Any,
     tally: Any,
     state: Any,
-    step: float,
-    quadratic: float,
+    step: Any,
+    rise: Any,
     temperature: float,
     quantiles: Any,
+    rings: Any,
     tried: Any,
 ) -> None:  # pragma: no cover
-    """Try a flip of every cell of some blocks, and a swap with its next neighbour along every variable."""
+    """Try a flip of every cell of some blocks, and swaps with its next neighbours along every variable.
+
+    ``fields`` keeps, for every cell, half the difference and half the sum of what a step up and a step down
+    cost when it was last visited, or nothing before the first visit. From those of two cells follows about
+    what a swap would cost; only promising swaps are worked out. ``rings`` is how many neighbours are tried
+    along a variable.
+    """
+    reach = np.int64(rise.shape[1] // 2)
     variables = layout.first_node.size - 1
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
@@ -168,38 +179,57 @@ def sweep_blocks(
         order = np.arange(count)
         shuffle(order, state)
         for j in range(count):
-            i = low + order[j]
+            i = np.int64(low + order[j])
             _places(layout, cells.codes[i], p, inner, base)
+            up, down = _flip_costs(layout, errors, inner, base, rise, reach)
+            fields[i, 0] = np.float32(0.5 * (up - down))
+            fields[i, 1] = np.float32(0.5 * (up + down))
             if cells.group[i] < 0:
-                d = -step if cells.up[i] else step
+                cost = down if cells.up[i] else up
                 limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
-                cost = _flip_cost(layout, errors, inner, base, d, quadratic)
                 tried[0, 0] += 1
-                if cost <= limit and _allowed(cells, tally, np.int64(i), np.int64(-1)):
-                    _add(layout, errors, inner, base, np.float32(d))
+                if cost <= limit and _allowed(cells, tally, i, np.int64(-1)):
+                    _add(layout, errors, inner, base, -step if cells.up[i] else step)
                     _move(cells, tally, i)
                     tried[0, 1] += 1
+                    up, down = _flip_costs(layout, errors, inner, base, rise, reach)
+                    fields[i, 0] = 0.5 * (up - down)
+                    fields[i, 1] = 0.5 * (up + down)
             for v in range(variables):
                 o = np.int64(cells.partner[v, i])
-                if o < 0 or cells.up[o] == cells.up[i] or cells.group[o] != cells.group[i]:
-                    continue
-                d = -step if cells.up[i] else step
-                limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
-                cost = 0.0
-                for k in range(layout.first_node[v], layout.first_node[v + 1]):
-                    apart = np.int64(layout.position[k, cells.codes[o, v]]) - np.int64(p[k])
-                    if apart != 0:
-                        cost += _node_cost(layout, errors, inner, base, k, apart, d, quadratic)
-                tried[1, 0] += 1
-                if cost <= limit and _allowed(cells, tally, np.int64(i), o):
-                    change = np.float32(d)
-                    for k in range(layout.first_node[v], layout.first_node[v + 1]):
-                        apart = np.int64(layout.position[k, cells.codes[o, v]]) - np.int64(p[k])
-                        if apart != 0:
-                            for q in range(layout.entry_first[k], layout.entry_first[k + 1]):
-                                at = base[layout.entry_run[q]] + inner[layout.entry_table[q]]
-                                errors[at] += change
-                                errors[at + np.uint64(apart * layout.entry_stride[q])] -= change
-                    _move(cells, tally, i)
-                    _move(cells, tally, o)
-                    tried[1, 1] += 1
+                for _ in range(rings):
+                    if o < 0 or o == i:
+                        break
+                    if cells.up[o] != cells.up[i] and cells.group[o] == cells.group[i]:
+                        sign = np.int64(-1 if cells.up[i] else 1)
+                        share = 0.0
+                        for k in range(layout.first_node[v], layout.first_node[v + 1]):
+                            if layout.position[k, cells.codes[o, v]] != np.uint32(p[k]):
+                                share += layout.node_share[k]
+                        about = sign * (np.float64(fields[i, 0]) - np.float64(fields[o, 0]))
+                        about += share * (np.float64(fields[i, 1]) + np.float64(fields[o, 1]))
+                        limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
+                        if not about > limit + temperature:
+                            tried[1, 0] += 1
+                            cost = np.int64(0)
+                            for k in range(layout.first_node[v], layout.first_node[v + 1]):
+                                apart = np.int64(layout.position[k, cells.codes[o, v]])
+                                apart -= np.int64(p[k])
+                                if apart != 0:
+                                    cost += _node_cost(
+                                        layout, errors, inner, base, k, apart, sign, rise, reach
+                                    )
+                            if cost <= limit and _allowed(cells, tally, i, o):
+                                for k in range(layout.first_node[v], layout.first_node[v + 1]):
+                                    apart = np.int64(layout.position[k, cells.codes[o, v]])
+                                    apart -= np.int64(p[k])
+                                    if apart != 0:
+                                        _swap(layout, errors, inner, base, k, apart, step * sign)
+                                _move(cells, tally, i)
+                                _move(cells, tally, o)
+                                tried[1, 1] += 1
+                                # Moving back would cost about as much as it gained.
+                                back = np.float32(sign * 2.0 * share * np.float64(fields[i, 1]))
+                                fields[i, 0] += back
+                                fields[o, 0] -= back
+                    o = np.int64(cells.partner[v, o])

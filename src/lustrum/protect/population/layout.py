@@ -46,22 +46,22 @@ class Layout(NamedTuple):
     run_offset: Array
     run_first: Array  # tables of the slice: from ...
     run_stop: Array  # ... to
-    weight: Array  # (runs, tables)
+    kind: Array  # (runs, tables): 0 for coarser levels, 1 for finest ones, 2 for the agency's own
+    node_share: Array  # the share of tables with a node among all
     entry_first: Array  # node -> its first entry; one more at the end
     entry_run: Array  # every table cell that changes with a node: its run,
     entry_table: Array  # its slice table,
     entry_stride: Array  # how far apart neighbours are,
-    entry_weight: Array  # and the weight of the table
+    entry_kind: Array  # and the kind of the table
 
 
 @dataclass(frozen=True)
 class ControlledTable:
-    """A controlled table: its levels, where its cells lie, and its weight."""
+    """A controlled table: its levels, where its cells lie, and whether the agency asked for it."""
 
     levels: tuple[ControlledLevel, ...]
     start: int
     strides: tuple[int, ...]
-    weight: int
     own: bool = False
 
     @property
@@ -72,7 +72,7 @@ class ControlledTable:
     @property
     def finest(self) -> bool:
         """Whether every variable stands at its finest codes."""
-        return all(level.size == level.group_of.size for level in self.levels)
+        return all(level.finest for level in self.levels)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,17 +107,21 @@ class Plan:
 def plan_tables(
     dataset: Dataset,
     ways: int = 3,
-    weights: Sequence[int] = (1, 1, 1, 1),
     own: Sequence[Sequence[str]] = (),
-    own_weight: int = 1,
+    *,
+    finest_only: bool = False,
 ) -> Plan:
-    """Plan the tables of up to ``ways`` variables at all levels, and the agency's own ones."""
+    """Plan the tables of up to ``ways`` variables at all levels, or at the finest, and the agency's own
+    ones."""
     levels = controlled_levels(dataset)
     if not levels:
         raise InputError("No variable of the dataset has two codes; there is nothing to control.")
+    if finest_only:
+        own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
+        levels = {name: found[:1] for name, found in levels.items()}
     major = max(levels, key=lambda name: levels[name][0].size)
     names = [*(name for name in levels if name != major), major]
-    return _Builder(dataset, levels, names, ways, tuple(weights)).build(own, own_weight)
+    return _Builder(dataset, levels, names, ways).build(own)
 
 
 class _Builder:
@@ -127,10 +131,9 @@ class _Builder:
         levels: dict[str, tuple[ControlledLevel, ...]],
         names: list[str],
         ways: int,
-        weights: tuple[int, ...],
     ) -> None:
         self.dataset, self.levels, self.names = dataset, levels, names
-        self.ways, self.weights = ways, weights
+        self.ways = ways
         self.nodes = [(v, level) for v, name in enumerate(names) for level in levels[name]]
         self.dummy = len(self.nodes)
         self.slice: list[tuple[int, ...]] = []
@@ -138,13 +141,13 @@ class _Builder:
         self.offsets: list[int] = []
         # A run: nodes and strides of its beginning, its offset, and the slice tables it has.
         self.runs: list[tuple[tuple[int, ...], tuple[int, ...], int, int, int]] = []
-        self.tables: list[ControlledTable] = []
+        self.own: set[frozenset[int]] = set()
         self.cells = 0
 
     def size(self, node: int) -> int:
         return self.nodes[node][1].size
 
-    def build(self, own: Sequence[Sequence[str]], own_weight: int) -> Plan:
+    def build(self, own: Sequence[Sequence[str]]) -> Plan:
         minor = range(len(self.names) - 1)
         for order in range(self.ways):
             found = [self._nodes_of(chosen) for chosen in combinations(minor, order)]
@@ -171,9 +174,9 @@ class _Builder:
             self.dataset,
             tuple(self.names),
             self.names[-1],
-            tuple(self._tables(every, own_weight)),
+            tuple(self._tables(every)),
             self.cells,
-            self._layout(own_weight, every),
+            self._layout(every),
         )
 
     def _nodes_of(self, variables: Sequence[int]) -> list[tuple[int, ...]]:
@@ -234,6 +237,7 @@ class _Builder:
                 raise InputError(
                     f"A table to be controlled, {' x '.join(words)}, names one variable twice."
                 )
+            self.own.add(frozenset(nodes))
             if frozenset(nodes) in known:
                 continue
             known.add(frozenset(nodes))
@@ -244,25 +248,26 @@ class _Builder:
             self._run(nodes, tuple(reversed(strides)), self.cells, every, every + 1)
             self.cells += size
 
-    def _weight(self, order: int, own: bool, own_weight: int) -> int:
-        return own_weight if own else self.weights[min(order, len(self.weights) - 1)]
+    def _kind(self, nodes: Sequence[int]) -> int:
+        if frozenset(nodes) in self.own:
+            return 2
+        return int(all(self.nodes[k][1].finest for k in nodes))
 
-    def _tables(self, every: int, own_weight: int) -> Iterator[ControlledTable]:
+    def _tables(self, every: int) -> Iterator[ControlledTable]:
         for nodes, strides, offset, first, stop in self.runs:
             for t in range(first, stop):
-                own = t == every
-                inner = () if own else self.slice[t]
-                inner_strides = () if own else self.strides[t]
-                start = offset + (0 if own else self.offsets[t])
+                alone = t == every
+                inner = () if alone else self.slice[t]
+                inner_strides = () if alone else self.strides[t]
+                start = offset + (0 if alone else self.offsets[t])
                 yield ControlledTable(
                     tuple(self.nodes[k][1] for k in (*nodes, *inner)),
                     start,
                     (*strides, *inner_strides),
-                    self._weight(len(nodes) + len(inner), own, own_weight),
-                    own,
+                    frozenset((*nodes, *inner)) in self.own,
                 )
 
-    def _layout(self, own_weight: int, every: int) -> Layout:
+    def _layout(self, every: int) -> Layout:
         most_codes = max(level.group_of.size for _, level in self.nodes)
         position = np.zeros((self.dummy + 1, most_codes), dtype=np.uint32)
         for k, (_, level) in enumerate(self.nodes):
@@ -280,19 +285,20 @@ class _Builder:
         deep = max(1, *(len(run[0]) for run in self.runs))
         run_node = np.full((deep, len(self.runs)), self.dummy, dtype=np.uint32)
         run_stride = np.zeros((deep, len(self.runs)), dtype=np.uint32)
-        weight = np.zeros((len(self.runs), every + 1), dtype=np.float64)
+        kind = np.zeros((len(self.runs), every + 1), dtype=np.uint8)
         entries: list[list[tuple[int, int, int, int]]] = [[] for _ in self.nodes]
         for r, (nodes, strides, _, first, stop) in enumerate(self.runs):
             run_node[: len(nodes), r] = nodes
             run_stride[: len(nodes), r] = strides
             for t in range(first, stop):
-                w = self._weight(len(nodes) + len(slice_nodes[t]), t == every, own_weight)
-                weight[r, t] = w
+                w = self._kind((*nodes, *slice_nodes[t]))
+                kind[r, t] = w
                 for k, stride in zip(nodes, strides, strict=True):
                     entries[k].append((r, t, stride, w))
                 if t < every:
                     for k, stride in zip(self.slice[t], self.strides[t], strict=True):
                         entries[k].append((r, t, stride, w))
+        tables = sum(run[4] - run[3] for run in self.runs)
         flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
         return Layout(
             variable_of=variable_of,
@@ -307,10 +313,11 @@ class _Builder:
             run_offset=np.array([run[2] for run in self.runs], dtype=np.int64),
             run_first=np.array([run[3] for run in self.runs], dtype=np.int64),
             run_stop=np.array([run[4] for run in self.runs], dtype=np.int64),
-            weight=weight,
+            kind=kind,
+            node_share=np.array([float(len(many)) for many in entries]) / tables,
             entry_first=np.cumsum([0, *(len(many) for many in entries)]).astype(np.int64),
             entry_run=flat[:, 0].astype(np.uint32),
             entry_table=flat[:, 1].astype(np.uint32),
             entry_stride=np.ascontiguousarray(flat[:, 2]),
-            entry_weight=flat[:, 3].astype(np.float64),
+            entry_kind=flat[:, 3].astype(np.uint8),
         )

@@ -34,6 +34,11 @@ class ControlledLevel:
         return int(self.group_of.max()) + 1
 
     @property
+    def finest(self) -> bool:
+        """Whether every finest code is a group of its own."""
+        return self.size == self.group_of.size
+
+    @property
     def label(self) -> str:
         """The level as it is written in the method's own tables: ``area`` or ``area:district``."""
         return self.variable if self.name is None else f"{self.variable}:{self.name}"

@@ -1,8 +1,12 @@
-"""The search: flips and swaps of finest cells, cooled, until the controlled tables are close to the truth."""
+"""The search: flips and swaps of finest cells, cooled, until the controlled tables are close to the truth.
+
+It has two stages. The first controls the tables at finest levels only, which are a tenth of all and bring
+most of the coarser ones along. The second controls all tables and pushes the largest errors down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cache
@@ -15,11 +19,13 @@ from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.kernels import add_errors, shuffle, sweep_blocks
 from lustrum.protect.population.layout import Plan
 
-__all__ = ["Cooling", "Problem", "SearchCells", "Searched", "search"]
+__all__ = ["Cost", "Problem", "SearchCells", "SearchState", "Searched", "Stage", "search"]
 
 Array = npt.NDArray[Any]
 _BLOCK_CELLS = 1 << 14
 _QUANTILES = 4096
+_REACH = 4096
+_RINGS = 2
 
 
 class SearchCells(NamedTuple):
@@ -36,25 +42,76 @@ class SearchCells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cooling:
-    """How long the search runs and how it cools: temperatures fall geometrically from hot to cold."""
+class Cost:
+    """The cost of an error ``e``: ``quadratic * e**2 + quartic * e**4``, and ``steep * (abs(e) - beyond)**2``
+    on top of it where ``abs(e)`` is larger than ``beyond``; all whole numbers."""
 
+    quadratic: int
+    quartic: int = 0
+    steep: int = 0
+    beyond: int = 0
+
+    @classmethod
+    def scaled(cls, quadratic: float, quartic: float, steep: float, beyond: int, base: int) -> Cost:
+        """Costs meant for base 3, for errors that grow with the base."""
+        ratio = base / 3
+        return cls(
+            round(quadratic * ratio**2),
+            round(quartic),
+            round(steep * ratio**2),
+            round(beyond * ratio),
+        )
+
+    def __rmul__(self, factor: int) -> Cost:
+        return Cost(
+            factor * self.quadratic, factor * self.quartic, factor * self.steep, self.beyond
+        )
+
+    def of(self, error: Array) -> Array:
+        """The cost of every error."""
+        over = np.maximum(np.abs(error) - self.beyond, 0)
+        return np.asarray(
+            self.quadratic * error**2 + self.quartic * error**4 + self.steep * over**2
+        )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some sweeps over the tables of one plan, with costs for coarser tables, finest ones and the agency's
+    own.
+
+    Temperatures fall geometrically from ``hot`` to ``cold``, in units of what a flip costs where all tables
+    are exact.
+    """
+
+    plan: Plan
     sweeps: int
     hot: float
     cold: float
-    quadratic: float
+    costs: tuple[Cost, Cost, Cost]
 
-    def temperature(self, sweep: int) -> float:
-        """The temperature of a sweep, rounded to a whole number so that all machines agree."""
+    def rises(self, step: int) -> Array:
+        """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""
+        error = np.arange(-_REACH, _REACH + step + 1, dtype=np.int64)
+        rows = [cost.of(error) for cost in self.costs]
+        return np.stack([row[step:] - row[:-step] for row in rows])
+
+    def temperature(self, sweep: int, rises: Array) -> float:
+        """The temperature of a sweep, a whole number so that all machines agree."""
+        layout = self.plan.layout
+        kinds = [0, 0, 0]
+        for first, stop, row in zip(layout.run_first, layout.run_stop, layout.kind, strict=True):
+            for kind in row[first:stop]:
+                kinds[kind] += 1
+        unit = float(sum(n * int(rises[k, _REACH]) for k, n in enumerate(kinds)))
         share = sweep / max(1, self.sweeps - 1)
-        return float(round(self.hot * (self.cold / self.hot) ** share))
+        return float(round(unit * self.hot * (self.cold / self.hot) ** share))
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Finest cells that may move, in the order of the dataset's codes."""
 
-    plan: Plan
     movable: Array  # among all cells, those that are listed here
     codes: Array  # (variables of the dataset, cells)
     residue: Array  # true count above the lower number
@@ -63,8 +120,21 @@ class Problem:
     is_empty: Array
     low: Array
     group: Array
-    fixed_smallest: int  # cells that cannot move and show the smallest number
+    fixed_codes: Array  # cells that cannot move, and by how much they differ from the truth
+    fixed_up: Array
+    fixed_smallest: int  # how many of those show the smallest number,
+    fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchState:
+    """Where a search stands after some sweeps; with it the rest gives the same bytes."""
+
+    sweeps: int
+    word: int
+    up: Array
+    fields: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,81 +148,131 @@ class Searched:
 
 def search(
     problem: Problem,
-    cooling: Cooling,
+    stages: Sequence[Stage],
     seed: int,
-    resume: tuple[int, int, Array] | None = None,
-    keep: Callable[[int, int, Array], None] | None = None,
+    resume: SearchState | None = None,
+    keep: Callable[[SearchState], None] | None = None,
 ) -> Searched:
     """Run the sweeps that are left; ``keep`` is given the state after each of them."""
-    plan = problem.plan
-    cells, order = _laid_out(problem)
+    cells, order = _laid_out(problem, stages[-1].plan)
     state = np.array([seed], dtype=np.uint64)
     done = 0
     if resume is not None:
-        done, word, up = resume
-        state[0] = np.uint64(word)
-        cells.up[:] = up
-    errors = np.zeros(plan.cells, dtype=np.float32)
-    step = problem.step
-    change = (cells.up.astype(np.int64) * step - problem.residue[order]).astype(np.float32)
-    add_errors(plan.layout, cells.codes, change, errors)
-    smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
-    tally = np.array(
-        [
-            int((cells.is_empty * cells.up).sum()),
-            int(smallest.sum()) + problem.fixed_smallest,
-            *problem.empty_share,
-        ],
-        dtype=np.int64,
-    )
+        done = resume.sweeps
+        state[0] = np.uint64(resume.word)
+        cells.up[:] = resume.up
+    work = [stage.sweeps * len(stage.plan.tables) for stage in stages]
     moves = np.zeros((2, 2), dtype=np.int64)
-    majors = np.flatnonzero(np.diff(cells.first))
-    for sweep in range(done, cooling.sweeps):
-        temperature = cooling.temperature(sweep)
-        finished = 0
-        visited = majors.copy()
-        shuffle(visited, state)
-        for blocks in _batches(visited, cells.first):
-            check_stop()
-            sweep_blocks(
-                plan.layout,
-                cells,
-                blocks,
-                errors,
-                tally,
-                state,
-                float(step),
-                cooling.quadratic,
-                temperature,
-                _exponential_quantiles(),
-                moves,
-            )
-            finished += int(np.diff(cells.first)[blocks].sum())
-            report_progress("protecting", (sweep + finished / max(1, len(order))) / cooling.sweeps)
-        if keep is not None:
-            keep(sweep + 1, int(state[0]), cells.up)
+    before = 0
+    errors = np.zeros(0, dtype=np.int32)
+    for place, stage in enumerate(stages):
+        last = before + stage.sweeps
+        if done < last or place == len(stages) - 1:
+            errors = _errors(problem, cells, order, stage.plan)
+            first = max(done - before, 0)
+            # Nothing is known of a cell before its first visit in a stage.
+            fields = np.full((cells.up.size, 2), np.nan, dtype=np.float32)
+            if resume is not None and first > 0:
+                fields[:] = resume.fields
+            for sweep in range(first, stage.sweeps):
+                told = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
+                _sweep(stage, sweep, problem, cells, errors, fields, state, moves, told)
+                if keep is not None:
+                    keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
+        before = last
     up = np.empty(len(order), dtype=np.bool_)
     up[order] = cells.up > 0
     return Searched(up, errors, moves)
 
 
-def _laid_out(problem: Problem) -> tuple[SearchCells, Array]:
+@dataclass(frozen=True)
+class _Progress:
+    """How far the whole search is when part of a sweep is done."""
+
+    before: int
+    work: int
+    every: int
+    sweep: int
+    sweeps: int
+
+    def __call__(self, part: float) -> None:
+        done = self.before + self.work * (self.sweep + part) / self.sweeps
+        report_progress("protecting", done / self.every)
+
+
+def _errors(problem: Problem, cells: SearchCells, order: Array, plan: Plan) -> Array:
+    errors = np.zeros(plan.cells, dtype=np.int32)
+    change = cells.up.astype(np.int64) * problem.step - problem.residue[order]
+    add_errors(plan.layout, cells.codes, change.astype(np.int32), errors)
+    if problem.fixed_up.any():
+        codes = np.ascontiguousarray(problem.fixed_codes[plan.rows()].T)
+        add_errors(plan.layout, codes, problem.fixed_up.astype(np.int32), errors)
+    return errors
+
+
+def _sweep(
+    stage: Stage,
+    sweep: int,
+    problem: Problem,
+    cells: SearchCells,
+    errors: Array,
+    fields: Array,
+    state: Array,
+    moves: Array,
+    told: Callable[[float], None],
+) -> None:
+    rises = stage.rises(problem.step)
+    temperature = stage.temperature(sweep, rises)
+    smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
+    tally = np.array(
+        [
+            int((cells.is_empty * cells.up).sum(dtype=np.int64)) + problem.fixed_empty,
+            int(smallest.sum(dtype=np.int64)) + problem.fixed_smallest,
+            *problem.empty_share,
+        ],
+        dtype=np.int64,
+    )
+    majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
+    shuffle(majors, state)
+    finished = 0
+    for blocks in _batches(majors, cells.first):
+        check_stop()
+        sweep_blocks(
+            stage.plan.layout,
+            cells,
+            blocks,
+            errors,
+            fields,
+            tally,
+            state,
+            np.int32(problem.step),
+            rises,
+            temperature,
+            _exponential_quantiles(),
+            _RINGS,
+            moves,
+        )
+        finished += int(np.diff(cells.first)[blocks].sum())
+        told(finished / max(1, cells.up.size))
+
+
+def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
     """The cells as the compiled search wants them, and the order in which they stand there."""
-    rows = problem.plan.rows()
+    rows = plan.rows()
     codes = problem.codes[rows]
     order = np.lexsort(codes)  # the last row, the major variable, decides first
     codes = np.ascontiguousarray(codes[:, order].T)
-    majors = len(problem.plan.dataset.variables[rows[-1]].codes)
+    sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
     cells = SearchCells(
         codes=codes,
         up=problem.up[order].astype(np.uint8),
         group=problem.group[order].astype(np.int64),
-        is_empty=problem.is_empty[order].astype(np.int64),
-        low_smallest=(low == step).astype(np.int64),
-        high_smallest=(low + step == step).astype(np.int64),
-        first=np.searchsorted(codes[:, -1], np.arange(majors + 1)).astype(np.int64),
-        partner=_partners(codes, [len(problem.plan.dataset.variables[r].codes) for r in rows]),
+        is_empty=problem.is_empty[order].astype(np.int8),
+        low_smallest=(low == step).astype(np.int8),
+        high_smallest=(low == 0).astype(np.int8),
+        first=np.searchsorted(codes[:, -1], np.arange(sizes[-1] + 1)).astype(np.int64),
+        partner=_partners(codes, sizes),
     )
     return cells, order
 
@@ -162,10 +282,10 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
     count, variables = codes.shape
     partner = np.full((variables, count), -1, dtype=np.int32)
     for v in range(variables):
-        others = [u for u in range(variables) if u != v]
         line = np.zeros(count, dtype=np.uint64)
-        for u in others:
-            line = line * np.uint64(sizes[u]) + codes[:, u]
+        for u in range(variables):
+            if u != v:
+                line = line * np.uint64(sizes[u]) + codes[:, u]
         order = np.lexsort((codes[:, v], line))
         sorted_line = line[order]
         begins = np.flatnonzero(np.r_[True, sorted_line[1:] != sorted_line[:-1]][:count])
@@ -178,11 +298,11 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
 
 def _batches(majors: Array, first: Array) -> list[Array]:
     """Blocks in their order, cut into pieces after which the work may stop."""
-    sizes = np.diff(first)[majors]
     if not majors.size:
         return []
+    sizes = np.diff(first)[majors]
     cut = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_CELLS)) + 1
-    return [piece.astype(np.int64) for piece in np.split(majors, cut)]
+    return list(np.split(majors, cut))
 
 
 @cache

@@ -19,7 +19,15 @@ from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 
-__all__ = ["Options", "cell_numbers", "derived", "empty_candidates", "options", "start_up"]
+__all__ = [
+    "Options",
+    "cell_numbers",
+    "derived",
+    "empty_candidates",
+    "empty_start",
+    "options",
+    "start_up",
+]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -67,79 +75,93 @@ def cell_numbers(dataset: Dataset, codes: Array) -> Words:
     return numbers
 
 
-def start_up(cells: FinestCells, choice: Options, key: bytes) -> Mask:
-    """Which cells start at their upper number, with probability residue over step."""
+def start_up(
+    cells: FinestCells, choice: Options, key: bytes, shrink: tuple[int, int] = (1, 1)
+) -> Mask:
+    """Which cells start at their upper number, with probability residue over step, times ``shrink``.
+
+    Cells that are empty in truth and show somebody add to all totals; the others start a little lower to
+    make up for that, so that totals are right on average.
+    """
     words = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
     drawn = scramble(derived(key, "start"), words)
-    return _below(drawn, choice.residue, choice.step)
+    upper = (drawn >> np.uint64(32)).astype(np.float64)
+    return np.asarray(upper * (choice.step * shrink[1]) < choice.residue * float(shrink[0] << 32))
 
 
-def _below(words: Words, numerator: Ints | int, denominator: int) -> Mask:
-    """Whether a uniform word, as a share of all words, is below a fraction; exact to 2**-32."""
-    upper = (words >> np.uint64(32)).astype(np.int64)
-    return np.asarray(upper * denominator < np.asarray(numerator) * 2**32)
+def empty_start(dataset: Dataset, codes: Array, key: bytes, one_in: int) -> Mask:
+    """Which candidates among the empty cells start by showing somebody: one in so many."""
+    words = scramble(derived(key, "empty start"), cell_numbers(dataset, codes))
+    return np.asarray((words >> np.uint64(32)) * np.uint64(one_in) < np.uint64(2**32))
 
 
 def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
     """Codes of empty cells that may show somebody: keyed neighbours of occupied cells, none impossible.
 
-    A neighbour differs in one variable, and with a chance of one in eight each in further ones, so that every
-    cell that can be occupied can also be a candidate.
+    A neighbour takes the code of another occupied cell in one variable, and with a chance of one in eight
+    each in further ones. One code in sixteen is drawn from the whole code list instead, so that every cell
+    that can be occupied can also be a candidate.
     """
     codes = cells.codes
-    variables = cells.dataset.variables
-    sizes = np.array([len(v.codes) for v in variables])
+    sizes = np.array([len(v.codes) for v in cells.dataset.variables], dtype=np.int64)
     changeable = np.flatnonzero(sizes > 1)
     occupied = np.flatnonzero(cells.counts > 0)
     if not occupied.size or wanted <= 0 or not changeable.size:
         return codes[:, :0].copy()
-    words = cell_numbers(cells.dataset, codes) if cells.keys is None else cells.keys
-    stream = scramble(derived(key, "empty cells"), words[occupied])
-    taken = np.unique(cell_numbers(cells.dataset, codes[:, occupied]))
-    found = codes[:, :0].copy()
-    rank = np.empty(0, dtype=np.uint64)
-    seen = np.empty(0, dtype=np.uint64)
+    own = np.ascontiguousarray(codes[:, occupied])
+    numbers = cell_numbers(cells.dataset, own)
+    stream = scramble(
+        derived(key, "empty cells"), numbers if cells.keys is None else cells.keys[occupied]
+    )
+    taken = np.sort(numbers)
+    found = [own[:, :0]]
+    ranks = [np.empty(0, dtype=np.uint64)]
+    missing = wanted
     for attempt in range(_ATTEMPTS):
-        rolled = _neighbours(codes[:, occupied], sizes, changeable, stream, key, attempt)
-        fits = possible_cells(cells.dataset, rolled)
+        rolled = _neighbours(own, sizes, changeable, stream, key, attempt)
         numbers = cell_numbers(cells.dataset, rolled)
-        fits &= ~np.isin(numbers, taken) & ~np.isin(numbers, seen)
-        chosen = np.flatnonzero(fits)
-        unique, first = np.unique(numbers[chosen], return_index=True)
-        found = np.concatenate([found, rolled[:, chosen[first]]], axis=1)
-        seen = np.concatenate([seen, unique])
-        rank = np.concatenate([rank, scramble(derived(key, "empty rank"), unique)])
-        if seen.size >= wanted:
+        fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~_within(numbers, taken))
+        fresh_numbers, first = np.unique(numbers[fresh], return_index=True)
+        found.append(rolled[:, fresh[first]])
+        ranks.append(scramble(derived(key, "empty rank"), fresh_numbers))
+        taken = np.sort(np.concatenate([taken, fresh_numbers]))
+        missing -= fresh_numbers.size
+        if missing <= 0:
             break
-    order = np.argsort(rank, kind="stable")[:wanted]
-    return np.ascontiguousarray(found[:, order])
+    order = np.argsort(np.concatenate(ranks), kind="stable")[:wanted]
+    return np.ascontiguousarray(np.concatenate(found, axis=1)[:, order])
 
 
 _ATTEMPTS = 8
+
+
+def _within(numbers: Words, ordered: Words) -> Mask:
+    place = np.minimum(np.searchsorted(ordered, numbers), ordered.size - 1)
+    return np.asarray(ordered[place] == numbers)
 
 
 def _neighbours(
     codes: Array, sizes: Ints, changeable: Ints, stream: Words, key: bytes, attempt: int
 ) -> Array:
     rolled = codes.copy()
-    cell = np.arange(codes.shape[1])
-    going = np.ones(codes.shape[1], dtype=np.bool_)
+    going = np.arange(codes.shape[1])
     for change in range(int(changeable.size)):
-        words = scramble(derived(key, f"neighbour {attempt} {change}"), stream)
-        # Three independent draws from one word: which variable, which code, whether to go on.
-        which = changeable[
-            ((words & np.uint64(0xFFFFF)) * np.uint64(changeable.size) >> np.uint64(20)).astype(
-                np.int64
-            )
-        ]
-        size = sizes[which]
-        move = 1 + (
-            ((words >> np.uint64(20)) & np.uint64(0xFFFFFFFF)) * (size - 1).astype(np.uint64)
-            >> np.uint64(32)
-        ).astype(np.int64)
-        fresh = (rolled[which, cell].astype(np.int64) + move) % size
-        rolled[which[going], cell[going]] = fresh[going].astype(rolled.dtype)
-        going &= (words >> np.uint64(52)) % np.uint64(8) == 0
-        if not going.any():
+        words = scramble(derived(key, f"neighbour {attempt} {change}"), stream[going])
+        others = scramble(derived(key, f"lender {attempt} {change}"), stream[going])
+        # Independent draws from parts of one word: which variable, whose code, whether to go on.
+        which = changeable[_share(words, 0, changeable.size)]
+        lender = _share(others, 0, codes.shape[1])
+        code = codes[which, lender].astype(np.int64)
+        from_list = (words >> np.uint64(32)) % np.uint64(16) == 0
+        code = np.where(from_list, _share(others, 32, sizes[which]), code)
+        rolled[which, going] = code.astype(rolled.dtype)
+        going = going[(words >> np.uint64(36)) % np.uint64(8) == 0]
+        if not going.size:
             break
     return rolled
+
+
+def _share(words: Words, shift: int, count: Ints | int) -> Ints:
+    """A number below ``count`` from 32 bits of each word."""
+    part = (words >> np.uint64(shift)) & np.uint64(0xFFFFFFFF)
+    return np.asarray((part * np.asarray(count).astype(np.uint64)) >> np.uint64(32), dtype=np.int64)

@@ -103,7 +103,8 @@ class Combinations:
         axes: Sequence[tuple[str, Sequence[Category]]] = (),
         passing: Mapping[str, frozenset[int]] | None = None,
     ) -> Ints:
-        """How many finest cells can be occupied in each cell of a table; see :func:`possible_combinations`."""
+        """How many finest cells can be occupied in each cell of a table; see
+        :func:`possible_combinations`."""
         passing = passing or {}
         on_axis = {name: place for place, (name, _) in enumerate(axes)}
         result = np.ones(tuple(len(categories) for _, categories in axes), dtype=np.int64)

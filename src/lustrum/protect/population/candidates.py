@@ -1,0 +1,125 @@
+"""How many true counts are left for a cell, to readers who know more or less.
+
+An *outsider* knows the file and the method. An *insider* knows that the cell is not empty, being in it. A
+*coalition* of ``k`` people in one cell knows that it holds ``k``. Somebody with *exact outside totals*
+knows the true sums of groups of cells. Cells that cannot exist are known to be empty and leave one value to
+everybody; they are no secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.support import Support, possible_combinations
+
+__all__ = ["CandidateCounts", "candidates", "candidates_with_totals", "group_disclosure"]
+
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class CandidateCounts:
+    """True counts that a shown number leaves to readers who know that the cell holds at least ``known``."""
+
+    shown: int
+    known: int
+    low: int
+    high: int
+
+    @property
+    def left(self) -> int:
+        """How many counts are left."""
+        return max(self.high - self.low + 1, 0)
+
+    def __str__(self) -> str:
+        if not self.left:
+            return f"A cell with {self.known} people cannot show {self.shown}."
+        if self.left == 1:
+            return (
+                f"A shown {self.shown} tells {self.known} people of the cell "
+                f"that it holds exactly {self.low}."
+            )
+        return f"A shown {self.shown} leaves {self.left} counts, {self.low} to {self.high}."
+
+
+def candidates(support: Support, shown: int, known: int = 0) -> CandidateCounts:
+    """What one finest cell leaves: ``known`` is 0 for an outsider, 1 for an insider, k for a coalition.
+
+    >>> print(candidates(Support(3), 0))
+    A shown 0 leaves 3 counts, 0 to 2.
+    >>> print(candidates(Support(3), 0, known=1))
+    A shown 0 leaves 2 counts, 1 to 2.
+    >>> print(candidates(Support(3), 0, known=2))
+    A shown 0 tells 2 people of the cell that it holds exactly 2.
+    """
+    low, high = support.bounds(np.array([shown]))
+    return CandidateCounts(shown, known, max(int(low[0]), known), int(high[0]))
+
+
+@dataclass(frozen=True)
+class OutsideTotals:
+    """What exact totals leave of the listed cells: bounds, and how many are pinned to one value."""
+
+    low: Ints
+    high: Ints
+
+    @property
+    def pinned(self) -> int:
+        """Listed cells of which one value is left."""
+        return int((self.low == self.high).sum())
+
+
+def candidates_with_totals(
+    cells: FinestCells, support: Support, variable: str, totals: Mapping[str, int], known: int = 0
+) -> OutsideTotals:
+    """Bounds of listed cells to somebody who knows the true number of records for every code of a variable.
+
+    Within a code all cells add up to the total, among them possible cells that show 0. A cell is then at
+    least the total less what all others can be, and at most the total less what they must be. These bounds
+    are sharp: cells of one code are tied by nothing else.
+    """
+    place = [v.name for v in cells.dataset.variables].index(cells.dataset.variable(variable).name)
+    codes = cells.dataset.variables[place].codes
+    if set(totals) - set(codes):
+        raise InputError(f"The totals name a code that {variable!r} does not have.")
+    low, high = support.finest(cells)
+    low = np.maximum(low, np.minimum(known, high))
+    group = cells.codes[place].astype(np.int64)
+    listed = np.bincount(group, minlength=len(codes))
+    possible = possible_combinations(
+        cells.dataset, [(variable, cells.dataset.variables[place].finest)]
+    )
+    least = np.bincount(group, weights=low, minlength=len(codes)).astype(np.int64)
+    most = np.bincount(group, weights=high, minlength=len(codes)).astype(np.int64)
+    most += support.most_unlisted * (possible - listed)
+    for position, code in enumerate(codes):
+        if code not in totals:
+            continue
+        total = totals[code]
+        if not least[position] <= total <= most[position]:
+            raise InputError(f"The total of {code!r} does not fit the protected cells.")
+        inside = group == position
+        new_low = np.maximum(low[inside], total - (most[position] - high[inside]))
+        new_high = np.minimum(high[inside], total - (least[position] - low[inside]))
+        low[inside], high[inside] = new_low, new_high
+    return OutsideTotals(low, high)
+
+
+def group_disclosure(table: Array) -> tuple[int, int]:
+    """Rows of a two-way table with a single column above 0, and rows with anybody.
+
+    Of everybody in such a row the column is known, however many they are.
+
+    >>> group_disclosure(np.array([[3, 0, 0], [3, 6, 0], [0, 0, 0]]))
+    (1, 2)
+    """
+    occupied = (np.asarray(table) > 0).sum(axis=1)
+    return int((occupied == 1).sum()), int((occupied > 0).sum())

@@ -1,0 +1,91 @@
+"""A search that can go on after a break: its state in a file, bound to its input by a keyed digest."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lustrum.model import InputError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.search import SearchState
+
+__all__ = ["StateFile"]
+
+
+class StateFile:
+    """The state of a search, kept after every sweep; readable by its owner only.
+
+    The digest is keyed, so that the file confirms no guess about the records. The file is
+    confidential nevertheless: it says which numbers were raised.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        key: bytes,
+        method: Mapping[str, Any],
+        cells: FinestCells,
+        previous: FinestCells | None,
+    ) -> None:
+        self._path = path
+        digest = hmac.new(key, b"lustrum population state 1", hashlib.sha256)
+        digest.update(json.dumps(dict(method), sort_keys=True).encode())
+        for part in (cells, previous):
+            if part is None:
+                continue
+            digest.update(repr([(v.name, v.codes) for v in part.dataset.variables]).encode())
+            for array in (part.codes, part.counts, part.keys):
+                if array is not None:
+                    digest.update(str(array.dtype).encode())
+                    digest.update(np.ascontiguousarray(array).tobytes())
+        self._digest = digest.digest()
+
+    def load(self) -> SearchState | None:
+        """The state to go on from; None where there is no file."""
+        try:
+            with np.load(self._path, allow_pickle=False) as stored:
+                digest = stored["digest"].tobytes()
+                state = SearchState(
+                    int(stored["sweeps"]), int(stored["word"]), stored["up"], stored["fields"]
+                )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+            raise InputError(
+                f"The state file {self._path.name} cannot be read; delete it to begin anew."
+            ) from None
+        if not hmac.compare_digest(digest, self._digest):
+            raise InputError(
+                f"The state file {self._path.name} belongs to other records, another key or another method; "
+                "delete it to begin anew."
+            )
+        return state
+
+    def keep(self, state: SearchState) -> None:
+        """Write the state; a break while writing leaves the earlier one."""
+        draft = self._path.with_name(f".{self._path.name}.draft")
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            np.savez(
+                file,
+                digest=np.frombuffer(self._digest, dtype=np.uint8),
+                sweeps=np.int64(state.sweeps),
+                word=np.uint64(state.word),
+                up=state.up,
+                fields=state.fields,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+
+    def remove(self) -> None:
+        """The work is done: the state is not needed any more."""
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,154 @@
+"""The search: costs never rise without heat, errors are kept exactly, and a break changes nothing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lustrum.model import InputError
+from lustrum.model.stop import Stopped, stopping
+from lustrum.protect.population.layout import plan_tables
+from lustrum.protect.population.levels import controlled_levels
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.public import coarse_error, coarse_share
+from lustrum.protect.population.search import Cost, SearchState, Stage, search
+from protect.population.worlds import KEY, cells_of, dense, town
+
+
+def crowd(seed: int = 1):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(seed)
+    return cells_of(town((12, 6, 5, 4), zeros=False), rng.poisson(0.8, (12, 6, 5, 4)))
+
+
+def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact() -> None:
+    cells = crowd()
+    plan = plan_tables(cells.dataset, 3, (("v0:half", "v1", "v2", "v3"),))
+    prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
+    kinds = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2))
+    stage = Stage(plan, 6, 1e-12, 1e-12, kinds)
+    true = dense(cells)
+    problem = prepared.problem
+    order = np.lexsort(problem.codes[plan.rows()])
+    costs = []
+
+    def plain_errors(up: np.ndarray) -> np.ndarray:
+        """Every table added up from a dense array, without the layout's own arithmetic."""
+        shown = dense(prepared.every)
+        at = tuple(problem.codes[:, order].astype(np.intp))
+        shown[at] = problem.low[order] + 3 * up
+        names = [v.name for v in cells.dataset.variables]
+        errors = np.zeros(plan.cells, dtype=np.int64)
+        for table in plan.tables:
+            error = shown - true
+            axes = {level.variable: level for level in table.levels}
+            for place in reversed(range(len(names))):
+                if names[place] in axes:
+                    level = axes[names[place]]
+                    summed = np.zeros((*error.shape[:place], level.size, *error.shape[place + 1 :]))
+                    for code, group in enumerate(level.group_of):
+                        summed[(slice(None),) * place + (group,)] += error.take(code, axis=place)
+                    error = summed
+                else:
+                    error = error.sum(axis=place)
+            order_now = [n for n in names if n in axes]
+            wanted = [order_now.index(level.variable) for level in table.levels]
+            errors[table.places().ravel()] = np.transpose(error, wanted).ravel()
+        return errors
+
+    def keep(state: SearchState) -> None:
+        e = plain_errors(state.up.astype(np.int64))
+        total = 0
+        for table in plan.tables:
+            error = np.abs(e[table.places()])
+            if table.own:
+                total += (90 * error**2 + 2 * error**4).sum()
+            elif table.finest:
+                total += (50 * error**2 + error**4 + 100 * np.maximum(error - 4, 0) ** 2).sum()
+            else:
+                total += (10 * error**2 + 70 * np.maximum(error - 3, 0) ** 2).sum()
+        costs.append(int(total))
+
+    found = search(problem, [stage], 1, keep=keep)
+    assert all(b <= a for a, b in pairwise(costs))
+    assert costs[-1] < costs[0]
+    assert np.array_equal(found.errors, plain_errors(found.up[order].astype(np.int64)))
+
+
+def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    cells, method = crowd(), ProtectedPopulation(sweeps=6)
+    whole = method.protect(cells, KEY)
+    state = tmp_path / "search.npz"
+    asked = 0
+
+    def after_some_steps() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 4
+
+    with stopping(after_some_steps), pytest.raises(Stopped):
+        method.protect(cells, KEY, state=state)
+    assert state.exists()
+    assert state.stat().st_mode & 0o077 == 0
+    told: list[float] = []
+    resumed = method.protect(cells, KEY, state=state, progress=lambda _, share: told.append(share))
+    assert told[0] > 1 / 9
+    assert told == sorted(told)
+    assert not state.exists()
+    for name in ("codes", "counts"):
+        assert np.array_equal(getattr(resumed.cells, name), getattr(whole.cells, name))
+    assert resumed.public == whole.public
+
+
+def test_a_state_of_other_records_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "search.npz"
+    method = ProtectedPopulation(sweeps=3)
+    calls = iter([False, False, False])
+    with stopping(lambda: next(calls, True)), pytest.raises(Stopped):
+        method.protect(crowd(), KEY, state=state)
+    with pytest.raises(InputError, match="other records"):
+        method.protect(crowd(2), KEY, state=state)
+    with pytest.raises(InputError, match="other records"):
+        method.protect(crowd(), b"another key of 32 bytes, or more", state=state)
+    state.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="cannot be read"):
+        method.protect(crowd(), KEY, state=state)
+
+
+def test_a_function_of_another_variable_is_a_level_of_that_variable() -> None:
+    from lustrum.demo.descriptions import description_path
+    from lustrum.tabulate import read_description
+
+    demo = read_description(description_path("demo"))
+    levels = controlled_levels(demo)
+    assert "region" not in levels
+    assert [level.size for level in levels["area"]] == [158, 14, 2]
+    plan = plan_tables(demo)
+    assert len(plan.tables) == 995
+    assert plan.cells == 832_927
+    finest = plan_tables(demo, finest_only=True)
+    assert (len(finest.tables), finest.cells) == (93, 261_818)
+    places = np.concatenate([table.places().ravel() for table in plan.tables])
+    assert np.array_equal(np.sort(places), np.arange(plan.cells))
+
+
+def test_own_tables_are_checked_in_one_sentence() -> None:
+    dataset = town((4, 3, 2))
+    with pytest.raises(InputError, match="twice"):
+        plan_tables(dataset, 2, (("v0", "v0:half"),))
+    plan = plan_tables(dataset, 1, (("v0:half", "v1"), ("v1",)))
+    own = {frozenset(t.label.split(" x ")) for t in plan.tables if t.own}
+    assert own == {frozenset({"v0:half", "v1"}), frozenset({"v1"})}
+
+
+def test_public_figures_are_coarse_and_never_certain() -> None:
+    keys = [bytes([k]) * 16 for k in range(60)]
+    assert {coarse_share(0.0, k, "x") for k in keys} == {0.05}
+    assert {coarse_share(1.0, k, "x") for k in keys} == {0.95}
+    assert {coarse_share(0.52, k, "x") for k in keys} == {0.5, 0.55}
+    errors = {coarse_error(2.2, k, "x") for k in keys}
+    assert errors == {2.5, 3.0}
+    assert min(coarse_error(0.0, k, "x") for k in keys) == 0.5

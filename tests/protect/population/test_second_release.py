@@ -1,0 +1,123 @@
+"""A second release keeps what did not change, refines by new variables, and says what both tell."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lustrum.model import InputError
+from lustrum.protect.population.cells import FinestCells
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.support import Support
+from lustrum.protect.population.together import together
+from protect.population.worlds import KEY, cells_of, dense, town
+
+METHOD = ProtectedPopulation(sweeps=2, empty_share=0.2)
+
+
+def refined(counts: np.ndarray, seed: int, codes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """The same people with one more variable: parts of each count, and keys of parts that add up."""
+    rng = np.random.default_rng(seed)
+    parts = rng.multinomial(counts.ravel(), [1 / codes] * codes).reshape(*counts.shape, codes)
+    return parts, rng.integers(1, 2**62, parts.shape).astype(np.uint64) * (parts > 0)
+
+
+def with_keys(dataset, counts: np.ndarray, keys: np.ndarray) -> FinestCells:  # type: ignore[no-untyped-def]
+    at = np.nonzero(counts)
+    return FinestCells(dataset, np.stack(at), counts[at], keys[at])
+
+
+def test_the_same_records_show_the_same_numbers_again() -> None:
+    rng = np.random.default_rng(2)
+    cells = cells_of(town((6, 5, 4)), rng.poisson(1.0, (6, 5, 4)))
+    first = METHOD.protect(cells, KEY)
+    again = METHOD.protect(cells, KEY, previous=first.memory)
+    assert np.array_equal(dense(again.cells), dense(first.cells))
+    assert again.agency.changed == 0
+
+
+def test_only_cells_whose_records_changed_may_show_another_number() -> None:
+    rng = np.random.default_rng(3)
+    dataset = town((6, 5, 4), zeros=False)
+    counts = rng.poisson(1.0, (6, 5, 4))
+    keys = rng.integers(1, 2**62, counts.shape).astype(np.uint64)
+    first = METHOD.protect(with_keys(dataset, counts, keys), KEY)
+    later, later_keys = counts.copy(), keys.copy()
+    changed = rng.random(counts.shape) < 0.1
+    later[changed] = rng.poisson(1.0, int(changed.sum()))
+    later_keys[changed] += np.uint64(17)
+    second = METHOD.protect(with_keys(dataset, later, later_keys), KEY, previous=first.memory)
+    one, two = dense(first.cells), dense(second.cells)
+    moved = changed & ((counts > 0) | (later > 0))
+    assert np.array_equal(one[~moved], two[~moved])
+    assert second.agency.changed == int(moved.sum())
+    low, high = METHOD.support.bounds(two)
+    assert ((low <= later) & (later <= high)).all()
+    assert together(first.cells, second.cells, METHOD.support).changed == int((one != two).sum())
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 0, 1, 2, 3, 4, 5, 8, 13]), min_size=12, max_size=12),
+    st.integers(0, 10**6),
+)
+def test_parts_at_a_new_variable_add_up_to_the_old_number(values: list[int], seed: int) -> None:
+    counts = np.array(values).reshape(4, 3)
+    parts, part_keys = refined(counts, seed)
+    first = METHOD.protect(with_keys(town((4, 3), zeros=False), counts, part_keys.sum(axis=2)), KEY)
+    second = METHOD.protect(
+        with_keys(town((4, 3, 3), zeros=False), parts, part_keys), KEY, previous=first.memory
+    )
+    shown = dense(second.cells)
+    assert np.array_equal(shown.sum(axis=2), dense(first.cells))
+    low, high = METHOD.support.bounds(shown)
+    assert ((low <= parts) & (parts <= high)).all()
+    both = together(first.cells, second.cells, METHOD.support)
+    assert both.changed == 0
+    listed = parts[tuple(second.cells.codes.astype(np.intp))]
+    assert ((both.low <= listed) & (listed <= both.high)).all()
+
+
+def test_what_both_releases_tell_is_what_enumeration_leaves() -> None:
+    support = Support(3)
+    earlier, later = np.array([3, 0]), np.array([[3, 0], [0, 0]])
+    one = FinestCells(town((2,), zeros=False), [[0]], [3])
+    two = FinestCells(town((2, 2), zeros=False), [[0], [0]], [3])
+    both = together(one, two, support)
+    p_low, p_high = support.bounds(earlier)
+    low, high = support.bounds(later)
+    kept = np.array(
+        [
+            x
+            for x in product(
+                *(range(a, b + 1) for a, b in zip(low.ravel(), high.ravel(), strict=True))
+            )
+            if p_low[0] <= x[0] + x[1] <= p_high[0] and p_low[1] <= x[2] + x[3] <= p_high[1]
+        ]
+    )
+    assert (both.low[0], both.high[0]) == (kept[:, 0].min(), kept[:, 0].max())
+    assert both.left() == {6: 1}
+    assert both.to_mapping()["pinned"] == 0
+
+
+def test_a_second_release_that_cannot_follow_is_refused() -> None:
+    rng = np.random.default_rng(5)
+    dataset = town((3, 3), zeros=False)
+    cells = cells_of(dataset, rng.poisson(2.0, (3, 3)))
+    first = METHOD.protect(cells, KEY)
+    with pytest.raises(InputError, match="record keys"):
+        METHOD.protect(cells, KEY, previous=first.cells)
+    fewer = cells_of(town((3,), zeros=False), rng.poisson(2.0, 3))
+    with pytest.raises(InputError, match="missing now"):
+        METHOD.protect(fewer, KEY, previous=first.memory)
+    other = cells_of(town((4, 3), zeros=False), rng.poisson(2.0, (4, 3)))
+    with pytest.raises(InputError, match="differ"):
+        METHOD.protect(other, KEY, previous=first.memory)
+    small = ProtectedPopulation(cells="small", sweeps=1)
+    more = cells_of(town((3, 3, 2), zeros=False), rng.poisson(2.0, (3, 3, 2)))
+    with pytest.raises(InputError, match="exact"):
+        small.protect(more, KEY, previous=small.protect(cells, KEY).memory)
