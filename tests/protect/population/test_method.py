@@ -115,3 +115,15 @@ def test_an_impossible_record_is_refused() -> None:
     cells = FinestCells(town(), np.array([[3], [0], [1]]), np.array([2]))
     with pytest.raises(InputError, match="cannot exist"):
         ProtectedPopulation().protect(cells, KEY)
+
+
+def test_rows_that_show_a_single_column_are_counted_for_the_agency() -> None:
+    counts = np.zeros((4, 3, 2), dtype=np.int64)
+    counts[0, 1] = 9  # everybody of the first row is in the second column
+    counts[1:, 1:] = 30
+    result = ProtectedPopulation(sweeps=1, empty_share=0.0).protect(cells_of(town(), counts), KEY)
+    found = result.agency.single_columns
+    assert found["in truth"] == found["shown"] == found["in truth and shown"] == 1
+    assert found["rows"] == 4 + 3 + 4 + 2 + 3 + 2
+    assert "hidden" in repr(result.agency)
+    assert result.agency.to_mapping()["single_columns"] == found

@@ -18,7 +18,7 @@ from lustrum.protect.population.layout import ControlledTable, Plan
 from lustrum.protect.population.levels import ControlledLevel
 from lustrum.protect.population.prepare import Prepared
 from lustrum.protect.population.search import Searched
-from lustrum.protect.population.support import Support
+from lustrum.protect.population.support import Support, possible_combinations
 
 __all__ = [
     "AgencyReport",
@@ -64,15 +64,18 @@ class WorstCell:
 class AgencyReport:
     """What the agency may know of a protected population.
 
+    ``single_columns`` counts rows of two-way tables with a single column that holds anybody.
     ``transitions[n][s]`` counts cells of ``n`` that show ``s``; ``empty_share`` is the share of cells
     showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier
     release whose records stayed or not.
     """
 
+    base: int
     tables: tuple[TableErrors, ...]
     worst: tuple[WorstCell, ...]
     transitions: Mapping[int, Mapping[int, int]]
     empty_share: float
+    single_columns: Mapping[str, int]
     moves: Mapping[str, int]
     unchanged: int = 0
     changed: int = 0
@@ -100,12 +103,12 @@ class AgencyReport:
             "largest": max((t.largest for t in chosen), default=0),
         }
 
-    def rounded_up(self, base: int) -> dict[int, float]:
+    def rounded_up(self) -> dict[int, float]:
         """The share of cells of each residue ``r`` that show the upper number, instead of ``r / base``."""
         up: dict[int, int] = {}
         cells: dict[int, int] = {}
         for true, row in self.transitions.items():
-            residue = true % base
+            residue = true % self.base
             if residue:
                 cells[residue] = cells.get(residue, 0) + sum(row.values())
                 up[residue] = up.get(residue, 0) + sum(n for s, n in row.items() if s > true)
@@ -121,7 +124,8 @@ class AgencyReport:
                 for true, row in self.transitions.items()
             },
             "empty_share": self.empty_share,
-            "rounded_up": {str(n): share for n, share in self.rounded_up(3).items()},
+            "single_columns": dict(self.single_columns),
+            "rounded_up": {str(n): share for n, share in self.rounded_up().items()},
             "moves": dict(self.moves),
             "unchanged": self.unchanged,
             "changed": self.changed,
@@ -177,10 +181,12 @@ def agency_report(
         transitions[true] = {int(v): int(c) for v, c in zip(values, counts, strict=True)}
     smallest = memory.counts == support.base
     return AgencyReport(
+        base=support.base,
         tables=tuple(table_errors(t, found.errors, truth) for t in plan.tables),
         worst=_worst(plan, found.errors, truth),
         transitions=transitions,
         empty_share=float((every.counts[smallest] == 0).mean()) if smallest.any() else 0.0,
+        single_columns=_single_columns(plan, found.errors, truth),
         moves={
             name: int(n)
             for name, n in zip(
@@ -192,6 +198,30 @@ def agency_report(
         unchanged=prepared.unchanged,
         changed=prepared.changed,
     )
+
+
+def _single_columns(plan: Plan, errors: Array, truth: Array) -> dict[str, int]:
+    """Rows of two-way tables in which a single column holds anybody, though more could.
+
+    Of everybody in such a row the column is known. Rows that only one column can hold are no secret.
+    """
+    found = {"rows": 0, "in truth": 0, "shown": 0, "in truth and shown": 0}
+    for table in plan.tables:
+        if len(table.levels) != 2 or not table.finest:
+            continue
+        axes = [(lv.variable, plan.dataset.variable(lv.variable).finest) for lv in table.levels]
+        possible = possible_combinations(plan.dataset, axes) > 0
+        true = truth[table.places()]
+        shown = true + errors[table.places()]
+        for axis in (0, 1):
+            several = possible.sum(axis=axis) > 1
+            single = ((true > 0).sum(axis=axis) == 1) & several
+            single_shown = ((shown > 0).sum(axis=axis) == 1) & several
+            found["rows"] += int(several.sum())
+            found["in truth"] += int(single.sum())
+            found["shown"] += int(single_shown.sum())
+            found["in truth and shown"] += int((single & single_shown).sum())
+    return found
 
 
 def _worst(plan: Plan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:

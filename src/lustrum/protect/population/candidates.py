@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +18,9 @@ from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.support import Support, possible_combinations
 
-__all__ = ["CandidateCounts", "candidates", "candidates_with_totals", "group_disclosure"]
+__all__ = ["CandidateCounts", "candidates", "candidates_with_totals"]
 
 Ints = npt.NDArray[np.int64]
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -111,15 +109,3 @@ def candidates_with_totals(
         new_high = np.minimum(high[inside], total - (least[position] - low[inside]))
         low[inside], high[inside] = new_low, new_high
     return OutsideTotals(low, high)
-
-
-def group_disclosure(table: Array) -> tuple[int, int]:
-    """Rows of a two-way table with a single column above 0, and rows with anybody.
-
-    Of everybody in such a row the column is known, however many they are.
-
-    >>> group_disclosure(np.array([[3, 0, 0], [3, 6, 0], [0, 0, 0]]))
-    (1, 2)
-    """
-    occupied = (np.asarray(table) > 0).sum(axis=1)
-    return int((occupied == 1).sum()), int((occupied > 0).sum())

@@ -116,10 +116,10 @@ def plan_tables(
     levels = controlled_levels(dataset)
     if not levels:
         raise InputError("No variable of the dataset has two codes; there is nothing to control.")
+    major = max(levels, key=lambda name: levels[name][0].size)
     if finest_only:
         own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
-        levels = {name: found[:1] for name, found in levels.items()}
-    major = max(levels, key=lambda name: levels[name][0].size)
+        levels = {name: found if name == major else found[:1] for name, found in levels.items()}
     names = [*(name for name in levels if name != major), major]
     return _Builder(dataset, levels, names, ways).build(own)
 

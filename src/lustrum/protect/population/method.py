@@ -183,25 +183,25 @@ class ProtectedPopulation:
         return result
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """First the tables at finest levels, then all tables, with a steep cost of large errors."""
+        """First tables at finest levels, then all tables with a steep cost of large errors."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.ways, self.tables, finest_only=True)
         every = plan_tables(dataset, self.ways, self.tables)
 
         # Costs were tuned for base 3; errors grow with the base.
-        def cost(quadratic: float, quartic: float, steep: float, beyond: int) -> Cost:
+        def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> Cost:
             return Cost.scaled(quadratic, quartic, steep, beyond, self.base)
 
         own = self.own_weight
-        first, second = cost(200, 1, 0, 0), cost(200, 1, 1500, 8)
+        first, second = cost(200, 1), cost(200, 1, 1500, 8)
         return (
-            Stage(finest, self.sweeps, 0.15, 0.015, (first, first, own * first)),
+            Stage(finest, self.sweeps, 0.12, 0.015, (cost(50, 1), first, own * first)),
             Stage(
                 every,
                 max(2, round(self.sweeps / 3)),
-                0.02,
-                0.005,
-                (cost(10, 0, 1500, 6), second, own * second),
+                0.015,
+                0.004,
+                (cost(5, 0, 1500, 6), second, own * second),
             ),
         )
 

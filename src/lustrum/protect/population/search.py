@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 _BLOCK_CELLS = 1 << 14
 _QUANTILES = 4096
 _REACH = 4096
-_RINGS = 2
+_RINGS = 4
 
 
 class SearchCells(NamedTuple):
