@@ -7,7 +7,8 @@ steps with a JSON answer; raw GROUP BYs of DuckDB on the same people are timed i
 themselves inside this process. Then many clients ask at once for random three-way tables, while the memory
 of the server is watched. Then Chromium, if there is one, opens the first pages with a cold cache.
 
-Without --data the demo census of 1.5 million people is made first, which takes some minutes.
+Without --data the demo census of 1.5 million people is made first, which takes some minutes. It is served from
+its public bundle, or with --preset keyed-rounding or cell-key from the records.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ from urllib.parse import urlsplit
 
 import duckdb
 import pyarrow as pa
-from lustrum.release.protected_input import ProtectedInput
 
 from lustrum.demo.setup import prepare
 from lustrum.model import Dataset, Release, Table, TableQuery
 from lustrum.policy import Method
+from lustrum.policy.presets import preset
 from lustrum.release import TableService, pipeline
 from lustrum.release.question_state import QuestionState
+from lustrum.release.records import RecordsDesk, local_service
+from lustrum.release.records.protected_input import ProtectedInput
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
     (2457, {"by": ["age", "education", "occupation"], "where": {"region": ["1"]}}),
@@ -49,7 +52,7 @@ TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
 )
 """Cells and questions of section 5.1 of the study."""
 
-STEPS = ("measure_before", "protect", "measure_after", "finish")
+STEPS = ("measure", "finish")
 
 
 @contextmanager
@@ -99,7 +102,7 @@ def in_duckdb(service: TableService) -> duckdb.DuckDBPyConnection:
     """The same people in a table of DuckDB's own, in its smallest types."""
     connection = duckdb.connect()
     connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
-    engine = service.engine("demo")
+    engine = RecordsDesk(service.folder).engine("demo")
     names = sorted({n for _, q in TABLES for n in (*q["by"], *q["where"])})
     for place, chunk in enumerate(engine.chunks):
         batch = pa.table({name: chunk.codes[name] for name in names})
@@ -120,7 +123,7 @@ def raw_query(question: dict[str, Any], dataset: Dataset) -> str:
 
 def inside(service: TableService, query: TableQuery, repeats: int) -> tuple[float, float]:
     """Median milliseconds of all five steps, and of risk, protection and utility together."""
-    engine, policy = service.engine(query.dataset), service.policy(query.dataset)
+    numbers, policy = service.in_force(query.dataset)
     own = 0.0
     protect = ProtectedInput.protect
 
@@ -138,7 +141,7 @@ def inside(service: TableService, query: TableQuery, repeats: int) -> tuple[floa
         for _ in range(repeats):
             own = 0.0
             started = time.perf_counter()
-            case = QuestionState(query, engine, policy, service.source(engine, policy))
+            case = QuestionState(query, numbers, policy)
             for step in pipeline.STEPS:
                 before = time.perf_counter()
                 case = step(case)
@@ -325,13 +328,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--workers", type=int, default=1, help="processes of the server")
+    parser.add_argument(
+        "--preset", help="serve the demo made here under keyed-rounding or cell-key"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         data = given.data or Path(folder) / "data"
         if given.data is None:
             print("Making the demo census …", file=sys.stderr)
             prepare(data)
-        service = TableService(data)
+            if given.preset:
+                (data / "policies" / "demo.toml").write_text(preset(given.preset, "demo"))
+        service = local_service(data)
         load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
         print(
             f"{len(os.sched_getaffinity(0))} processors, {given.workers} server process(es); "

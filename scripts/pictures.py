@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from lustrum.demo import businesses, description_path, people
 from lustrum.release.records import local_service
+from lustrum.release.records.make_bundle import make_bundle
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
@@ -71,6 +72,7 @@ def filled(root: Path) -> Path:
         (root / "policies").mkdir(exist_ok=True)
         policy = description_path(name).parent / f"{name}-policy.toml"
         shutil.copy(policy, root / "policies" / f"{name}.toml")
+    make_bundle(store, "demo", root / "policies" / "demo.toml", root / "bundles" / "demo")
     return root
 
 

@@ -55,6 +55,29 @@ def test_own_groups_filters_and_many_variables_are_free(bundled: TestClient) -> 
     assert any("Margin of error" in note for note in body["notes"])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"by": [{"variable": "age", "codes": ["1"]}]},
+        {"by": [{"variable": "age", "groups": [{"label": "mine", "members": ["1", "2"]}]}]},
+        {"by": [{"variable": "age", "codes": ["1"]}], "where": {"employment": ["1"]}},
+    ],
+    ids=["one cell", "one group", "nobody"],
+)
+def test_a_table_of_one_cell_is_answered_without_figures(
+    bundled: TestClient, words: dict[str, Any]
+) -> None:
+    """Nothing is to be hidden by a refusal; there is only no risk to speak of."""
+    body = bundled.post(TABLES, json={"dataset": "demo", **words}).json()
+    assert body["decision"] == "answer", body["reasons"]
+    assert len(body["table"]["value"]) == 1
+    assert body["risk"] == {"before": None, "after": None}
+    page = bundled.get("/datasets/demo/table?by=age&codes=age:1")
+    assert page.status_code == 200
+    csv = bundled.get(f"{TABLES}?dataset=demo&by=age&codes=age:1&format=xlsx")
+    assert csv.status_code == 200
+
+
 @st.composite
 def questions(draw: st.DrawFn, dataset: Any) -> TableQuery:
     """Any table of one to three variables: codes, levels, own groups, totals, filters."""

@@ -224,6 +224,11 @@ class Policy(_Part):
         specs = (step.spec() for step in self.before)
         return next((spec for spec in specs if "population" in spec.stages), None)
 
+    @property
+    def method(self) -> Any:
+        """The method that a reader should know of: the protected population, or that of the tables."""
+        return self.population or self.protect.spec()
+
     @field_validator("protect", "risk")
     @classmethod
     def _can_be_made(cls, value: Method | Risk) -> Method | Risk:

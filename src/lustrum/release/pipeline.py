@@ -101,7 +101,7 @@ def question(case: QuestionState) -> QuestionState:
     """Step 1: may such a table be asked for? By the question alone."""
     dataset, rules, query = case.numbers.dataset, case.policy.rules, case.query
     if query.measure is not None or query.weight is not None:
-        name = case.policy.protect.method
+        name = case.policy.method.name
         reason = Reason(
             "method",
             say(
@@ -164,7 +164,8 @@ def judge(case: QuestionState) -> QuestionState:
     if case.release.structural is not None:
         open_cells = open_cells & ~case.release.structural
     shown = case.release.published[open_cells]
-    if shown.size < 2 or not shown.any():
+    # Counts of a protected population tell no more than its file does, however few they are.
+    if case.policy.population is None and (shown.size < 2 or not shown.any()):
         reason = Reason(
             "too-little",
             say("The table is too small for its risk to be measured."),

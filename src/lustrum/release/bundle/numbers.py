@@ -9,7 +9,7 @@ import numpy as np
 
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
-from lustrum.model.text import say
+from lustrum.model.text import say, say_many
 from lustrum.protect.population.support import Combinations
 from lustrum.release.bundle.files import Bundle
 from lustrum.release.numbers import Views
@@ -107,10 +107,12 @@ class BundleNumbers:
                     "variables shows a number below {base} but 0: tables add up and agree with each other.",
                     base=report.support.base,
                 ),
-                say(
-                    "Margin of error: a count by {variables} variables is rarely more than {margin} away "
-                    "from the true one.",
-                    variables=kind,
+                say_many(
+                    "Margin of error: a count by {number} variable is rarely more than {margin} away from "
+                    "the true one.",
+                    "Margin of error: a count by {number} variables is rarely more than {margin} away from "
+                    "the true one.",
+                    kind,
                     margin=report.margin(kind),
                 ),
             ),

@@ -118,7 +118,7 @@ def _described(offer: Offer) -> dict[str, Any]:
             "rules": policy.rules.model_dump(),
             "risk": policy.risk.model_dump(),
             # The method's own words, not the file's: what a method keeps to itself stays so.
-            "protection": policy.protect.spec().to_mapping(),
+            "protection": policy.method.to_mapping(),
         },
     }
 

@@ -27,11 +27,11 @@ TOKEN = "Cancel-Token"
 
 STEPS = {
     "": say("It waits for its turn."),
-    "preliminary": say("The table is counted and the rules are tried."),
-    "measure_before": say("Its risk is measured."),
-    "protect": say("It is protected."),
-    "measure_after": say("Its risk is measured again."),
-    "finish": say("Its utility is measured."),
+    "question": say("The question is looked at."),
+    "numbers": say("Its protected numbers are made."),
+    "judge": say("The rules are tried on the protected numbers."),
+    "measure": say("The risk that is left to a reader is measured."),
+    "finish": say("It is nearly done."),
 }
 
 

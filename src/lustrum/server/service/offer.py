@@ -145,12 +145,13 @@ class Offer:
                 )
             )
         said.extend(self._about_areas())
-        said.append(
-            say(
-                "A risk of disclosure of at most {limit:g} after protection, on a scale from 0 to 1.",
-                limit=self.policy.risk.limit,
+        if self.policy.risk.limit < 1:
+            said.append(
+                say(
+                    "A risk of disclosure of at most {limit:g} after protection, on a scale from 0 to 1.",
+                    limit=self.policy.risk.limit,
+                )
             )
-        )
         if not rules.nested_only:
             said.append(say("Own groups of categories are allowed."))
         return tuple(said)
