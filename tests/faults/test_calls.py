@@ -55,7 +55,8 @@ def swept(name: str, tmp_path: Path, errors: tuple[int, ...], step: int, halves:
 
 @pytest.mark.parametrize("name", WORK)
 def test_one_failing_call_gives_the_right_answer_or_a_refusal(name: str, tmp_path: Path) -> None:
-    assert swept(name, tmp_path, (ERRORS[0],), 3, False) > 1
+    # Answers make few calls and change most often: each of them, and some of the others.
+    assert swept(name, tmp_path, (ERRORS[0],), 1 if name == "answer" else 5, False) > 1
 
 
 @pytest.mark.deep

@@ -216,7 +216,8 @@ class TableService:
     def _in_bundles(self) -> set[str]:
         if self.root is None:
             return set()
-        return {path.parent.name for path in (self.root / "bundles").glob(f"*/{MANIFEST}")}
+        with outages(self.root):
+            return {path.parent.name for path in (self.root / "bundles").glob(f"*/{MANIFEST}")}
 
     def _policy(self, name: str) -> Policy:
         path = self.policy_path(name)
