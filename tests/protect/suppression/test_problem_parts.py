@@ -177,3 +177,17 @@ def test_costs() -> None:
         cell_costs("count", [3])
     with pytest.raises(InputError, match="cannot be"):
         cell_costs("weight", [3])  # type: ignore[arg-type]
+
+
+def test_a_hopeless_cell_in_one_part_leaves_the_others_protected() -> None:
+    one, ties = two_way(np.array([[4, 9, 30], [8, 20, 25]]))
+    two = [(t + one.size, [p + one.size for p in parts]) for t, parts in ties]
+    values = np.concatenate([one, one])
+    # The second table publishes everything, so its primary cell can be worked out.
+    frozen = [one.size + c for c in range(1, one.size)]
+    problem = SuppressionProblem.of(values, [*ties, *two], [0, one.size], [2, 2], frozen=frozen)
+    pattern = suppress(problem)
+    assert not pattern.safe
+    assert [u.cell for u in pattern.unprotectable] == [one.size]
+    audit = audit_pattern(problem, np.asarray(pattern.suppressed))
+    assert audit.short == ((one.size, -1),)

@@ -99,11 +99,8 @@ def suppress(
     try:
         found = _solve(priced, attacks, algorithm, work, tell)
     except InfeasibleError:
-        every = np.arange(len(tasks))
-        hopeless = unprotectable_cells(priced, tasks, every)
-        lost = np.isin(tasks.cell, [u.cell for u in hopeless])
-        rest = _without(tasks, lost)
-        found = _solve(priced, attacks_on(rest), algorithm, work, tell)
+        hopeless = unprotectable_cells(priced, tasks, np.arange(len(tasks)))
+        found = _rest_solved(priced, hopeless, algorithm, work, tell)
     tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
     audit = audit_pattern(priced, found.suppressed, workers=workers)
     found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
@@ -207,14 +204,26 @@ def _solve_part(
     return _Outcome(found.state.suppressed, found.lower_bound, attacks.steps, "exact", why)
 
 
-def _without(tasks: Tasks, lost: Mask) -> Tasks:
-    return replace(
-        tasks,
-        cell=tasks.cell[~lost],
-        sign=tasks.sign[~lost],
-        level=tasks.level[~lost],
-        view=tasks.view[~lost],
+def _rest_solved(
+    problem: SuppressionProblem,
+    hopeless: tuple[Unprotectable, ...],
+    algorithm: AlgorithmWord,
+    work: int | None,
+    tell: Progress,
+) -> _Outcome:
+    """A pattern for the cells that can be protected, without the levels of the others."""
+    lost = np.zeros(problem.values.size, dtype=np.bool_)
+    lost[[u.cell for u in hopeless]] = True
+    upper, lower, sliding = (
+        np.where(lost, 0, level) for level in (problem.upper, problem.lower, problem.sliding)
     )
+    rest = replace(problem, upper=upper, lower=lower, sliding=sliding)
+    try:
+        return _solve(rest, attacks_on(Tasks.of(rest)), algorithm, work, tell)
+    except InfeasibleError:
+        # The programs disagree about a cell at the edge of what is possible; the audit decides.
+        why = "Some cells are at the edge of what can be protected, so all that may be are suppressed."
+        return _Outcome(~problem.frozen, 0.0, 0, "heuristic", why)
 
 
 def _repaired(
