@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
 import sys
 import tomllib
 from dataclasses import fields
@@ -196,3 +197,13 @@ def test_the_exported_names_are_all_there() -> None:
     assert sorted(lustrum.__all__) == sorted(set(lustrum.__all__))
     for name in lustrum.__all__:
         assert getattr(lustrum, name) is not None
+
+
+def test_the_house_is_drawn_from_the_code() -> None:
+    drawn = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "house.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert drawn.returncode == 0, drawn.stdout

@@ -1,0 +1,171 @@
+"""Studies, plug-ins, policies, secrets and the care of a data folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lustrum.cli.options import (
+    HERE,
+    Data,
+    app,
+    policy_app,
+    secret_app,
+)
+from lustrum.model import InputError
+
+
+@app.command()
+def study(
+    name: Annotated[
+        str, typer.Argument(help="cell-entropy, sample-tables, markov, table-server or maps.")
+    ],
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print it as Markdown.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw its figures into this folder, as SVG.")
+    ] = None,
+) -> None:
+    """Compute a paper's figures again and print them beside the printed ones."""
+    from lustrum.cli.studies import as_markdown, show_study, with_progress
+
+    result = with_progress(name, Console(stderr=True))
+    pictures = {}
+    if figures is not None:
+        from lustrum.study.figures import CAPTIONS, write_figures
+
+        for path in write_figures(result, figures):
+            typer.echo(f"drew {path}", err=True)
+            pictures[f"{figures.name}/{path.name}"] = CAPTIONS[path.stem]
+    if markdown:
+        sys.stdout.write(as_markdown(result, pictures))
+    else:
+        show_study(result, Console())
+    if not result.reproduced:
+        raise typer.Exit(1)
+
+
+@app.command()
+def plugins(
+    name: Annotated[
+        str | None, typer.Argument(help="A method, rule or measure whose parameters to show.")
+    ] = None,
+) -> None:
+    """List what is installed: engines, methods, rules, measures, formats; or the parameters of one."""
+    from lustrum.model.errors import choices
+    from lustrum.model.parameters import parameters_of
+    from lustrum.model.plugins import load, names
+
+    groups = ("engines", "methods", "rules", "risks", "utilities", "formats")
+    if name is None:
+        for group in groups:
+            typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
+        return
+    found = [group for group in groups if name in names(f"lustrum.{group}")]
+    if not found:
+        known = [n for group in groups for n in names(f"lustrum.{group}")]
+        raise InputError(
+            f"There is nothing installed by the name {name!r}; {choices(name, known)}."
+        )
+    kind = load(f"lustrum.{found[0]}", name)
+    for one in parameters_of(kind) if hasattr(kind, "to_mapping") else ():
+        typer.echo(f"{one.name}: {one.kind}; default {one.default}. {one.text}")
+
+
+@policy_app.command("check")
+def policy_check(
+    file: Annotated[Path, typer.Argument(help="A policy file (TOML).")], data: Data = HERE
+) -> None:
+    """Check a policy file, also against its dataset, and say in sentences what it decides."""
+    from lustrum.cli.policies import check_policy
+
+    check_policy(file, data, Console())
+
+
+@policy_app.command("seal")
+def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
+    """Write the digest of a policy file as its last line, so that no change goes unnoticed."""
+    from lustrum.cli.policies import seal_policy
+
+    seal_policy(file, Console())
+
+
+@policy_app.command("preset")
+def policy_preset(
+    name: Annotated[str, typer.Argument(help="strict, keyed-rounding or cell-key.")],
+    dataset: Annotated[str, typer.Option(help="The dataset that it is for.")] = "*",
+) -> None:
+    """Print a policy to begin with, for one of the ways to protect tables."""
+    from lustrum.policy.presets import preset
+
+    sys.stdout.write(preset(name, dataset))
+
+
+@policy_app.command("try")
+def policy_try(
+    file: Annotated[Path, typer.Argument(help="A policy file (TOML).")],
+    questions: Annotated[
+        Path, typer.Argument(help="Questions, one on each line as JSON, or a log of the server.")
+    ],
+    data: Data = HERE,
+) -> None:
+    """Replay questions under a new policy and show what would change. Exit code 3: something would."""
+    from lustrum.cli.policies import try_policy
+
+    if try_policy(file, questions, data, Console(), Console(stderr=True)):
+        raise typer.Exit(3)
+
+
+@secret_app.command("rotate")
+def secret_rotate(
+    data: Data = HERE,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go on without asking: you know what it risks.")
+    ] = False,
+) -> None:
+    """Give all datasets record keys of a new secret. Every table is then perturbed a second time."""
+    from lustrum.cli.upkeep import rotate_secret
+
+    rotate_secret(data, Console(), yes=yes)
+
+
+@app.command()
+def doctor(data: Data = HERE) -> None:
+    """Check a data folder and say what to do. Exit code 3: something stops answers."""
+    from lustrum.cli.upkeep import show_health
+
+    if not show_health(data, Console()):
+        raise typer.Exit(3)
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(help="A new folder for the backup.")],
+    data: Data = HERE,
+) -> None:
+    """Copy a data folder, checked byte by byte, while it is served."""
+    from lustrum.cli.upkeep import back_up_folder
+
+    back_up_folder(data, target, Console())
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="The folder of the backup.")],
+    data: Data = HERE,
+) -> None:
+    """Put a backup into an empty folder, whole or not at all."""
+    from lustrum.cli.upkeep import restore_folder
+
+    restore_folder(source, data, Console())
+
+
+@app.command()
+def upgrade(data: Data = HERE) -> None:
+    """Bring datasets written by an earlier version of Lustrum to the present format."""
+    from lustrum.cli.upkeep import upgrade_folder
+
+    upgrade_folder(data, Console())

@@ -1,0 +1,300 @@
+"""Tables in files: audit, suppress, verify, map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lustrum.cli.options import (
+    By,
+    HiddenSymbol,
+    HierarchyFile,
+    NoTotals,
+    Rest,
+    Total,
+    Values,
+    app,
+)
+from lustrum.model import InputError
+
+
+@app.command()
+def audit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Published tables, CSV or Parquet; RESPONSE=FILE where relations are given."
+        ),
+    ],
+    rounded: Annotated[
+        int | None, typer.Option(help="All cells were rounded on their own to this base.", min=2)
+    ] = None,
+    how: Annotated[
+        str, typer.Option(help="Rounded to an 'adjacent' multiple (at random) or the 'nearest'.")
+    ] = "adjacent",
+    narrow: Annotated[int, typer.Option(help="List cells with so few values left.", min=2)] = 5,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so long; bounds stay true.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with the tables coloured.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
+    ] = None,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option(help="Between responses, as 'turnover = domestic + export'."),
+    ] = None,
+    truth: Annotated[
+        list[Path] | None,
+        typer.Option(help="The true tables, in the order of the files; never printed."),
+    ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
+    ] = None,
+    by: By = "",
+    value: Values = None,
+    total: Total = None,
+    hierarchy: HierarchyFile = None,
+    no_totals: NoTotals = None,
+    rest: Rest = None,
+    hidden: HiddenSymbol = None,
+) -> None:
+    """Say what a reader of these files can work out.
+
+    Totals and subtotals are those that are named, or recognised by their names or numbers; the report
+    says which. A dimension without any is an error, unless --no-totals says so.
+
+    Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows.
+    """
+    from lustrum.cli.audit import audit_files
+    from lustrum.cli.table_options import FileOptions
+
+    if how not in ("adjacent", "nearest"):
+        raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
+    safe = audit_files(
+        files,
+        Console(),
+        rounded=rounded,
+        how="nearest" if how == "nearest" else "adjacent",
+        narrow=narrow,
+        seconds=seconds,
+        html=html,
+        certificate=certificate,
+        relations=relation or (),
+        truth=truth or (),
+        protect=protect,
+        options=FileOptions(
+            values=value or (),
+            by=by,
+            total=total or (),
+            hierarchy=hierarchy or (),
+            no_totals=no_totals or (),
+            rest=rest or (),
+            hidden=hidden or (),
+        ),
+    )
+    if not safe:
+        raise typer.Exit(3)
+
+
+@app.command()
+def suppress(
+    file: Annotated[Path, typer.Argument(help="A confidential table with totals, CSV or Parquet.")],
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(help="p=10, pq=10,50, nk=2,85 or threshold=3; several mean any of them."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the protected table here (.csv or .parquet).")
+    ] = None,
+    ranges: Annotated[
+        Path | None, typer.Option(help="Write what a reader can work out of each cell (.csv).")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write a picture of the pattern (.svg or .html).")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of the ranges of primary cells.")
+    ] = None,
+    cost: Annotated[
+        str, typer.Option(help="value, count, frequency, unity, distance or box-cox.")
+    ] = "value",
+    power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
+    algorithm: Annotated[str, typer.Option(help="How to search; auto chooses.")] = "auto",
+    work: Annotated[
+        int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
+    ] = None,
+    attacker: Annotated[
+        str, typer.Option(help="Whom to protect from: outsider, singletons or holdings.")
+    ] = "outsider",
+    unions: Annotated[
+        bool, typer.Option("--unions", help="Judge sums of suppressed cells by the rule too.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(help="Always publish: nothing, grand-total or totals.")
+    ] = "nothing",
+    zeros: Annotated[
+        bool, typer.Option("--zeros", help="Empty cells may be suppressed too.")
+    ] = False,
+    frozen: Annotated[
+        list[str] | None, typer.Option(help="Cells that must be published, as 'area=n,job=a'.")
+    ] = None,
+    never: Annotated[
+        list[str] | None, typer.Option(help="Cells that must not be published.")
+    ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(help="The protected table of the last period, to stay near it.")
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="State intervals instead of blanks.")
+    ] = False,
+    plain_status: Annotated[
+        bool, typer.Option("--plain-status", help="Do not tell why a cell is suppressed.")
+    ] = False,
+    by: By = "",
+    value: Values = None,
+    total: Total = None,
+    hierarchy: HierarchyFile = None,
+    no_totals: NoTotals = None,
+    rest: Rest = None,
+) -> None:
+    """Suppress sensitive cells and as few others as protect them; the result is audited.
+
+    Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
+    Exit code 3: some cell cannot be protected; then nothing is written.
+    """
+    from lustrum.cli.suppress import SuppressFiles, suppress_file
+    from lustrum.cli.table_options import FileOptions
+
+    method = {
+        "cost": cost,
+        "power": power,
+        "algorithm": algorithm,
+        "work": work,
+        "attacker": attacker,
+        "unions": unions,
+        "keep": keep,
+        "zeros": zeros,
+        "partial": partial,
+    }
+    safe = suppress_file(
+        file,
+        Console(),
+        rule or (),
+        method,
+        SuppressFiles(out, ranges, picture, certificate, plain_status),
+        frozen=frozen or (),
+        never=never or (),
+        previous=previous,
+        options=FileOptions(
+            values=value or (),
+            by=by,
+            total=total or (),
+            hierarchy=hierarchy or (),
+            no_totals=no_totals or (),
+            rest=rest or (),
+        ),
+    )
+    if not safe:
+        raise typer.Exit(3)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A certificate (JSON).")],
+    digest: Annotated[
+        str | None, typer.Option(help="The digest that its knowledge must have.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List all bounds that it proves.")] = False,
+) -> None:
+    """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
+    from lustrum.cli.verify import show_verification
+
+    if not show_verification(file, digest, Console(), every=list_):
+        raise typer.Exit(1)
+
+
+@app.command("map")
+def map_(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="True tables (CSV or Parquet), or saved questions (JSON)."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A method, with values to try, as 'random-rounding:base=3,5'; by default a set that fits."
+        ),
+    ] = None,
+    risk: Annotated[
+        list[str] | None, typer.Option(help="A risk measure; the first is on the map.")
+    ] = None,
+    utility: Annotated[
+        list[str] | None, typer.Option(help="A utility measure; the first is on the map.")
+    ] = None,
+    attacker: Annotated[
+        list[str] | None, typer.Option(help="Against whom cells are judged: outsider, insider.")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option(help="Largest risk allowed; the best method under it is chosen.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws of each random method.", min=1)] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.", min=0)] = 0,
+    no_totals: Annotated[
+        list[str] | None,
+        typer.Option(help="A dimension that has no total; '' for all dimensions."),
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw the map: .png, .svg, .html or .json.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report for a board: .html or .pdf.")
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="Write the points as CSV.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep measured draws here, to go on after a stop.")
+    ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Open a page for maps, on this machine only.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of the page.", min=0, max=65535)] = 8001,
+    policy: Annotated[Path, typer.Option(help="Where the page writes the chosen method.")] = Path(
+        "policy-from-map.toml"
+    ),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of datasets, for saved questions.")
+    ] = None,
+) -> None:
+    """Compare methods on one map of risk against utility. Exit code 3: none is under the limit.
+
+    The figures are made from true counts: they are for the agency, not for publication.
+    """
+    from lustrum.cli.maps import draw_map, open_page
+
+    if page:
+        open_page(files or [], data, policy, port, no_totals or [], Console())
+        return
+    chosen = draw_map(
+        files or [],
+        Console(),
+        methods=method or [],
+        measures=[*(risk or []), *(utility or [])],
+        attackers=attacker or [],
+        limit=limit,
+        draws=draws,
+        seed=seed,
+        no_totals=no_totals or [],
+        chart=chart,
+        report=report,
+        table=table,
+        cache=cache,
+        data=data,
+    )
+    if not chosen:
+        raise typer.Exit(3)

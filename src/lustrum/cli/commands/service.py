@@ -1,0 +1,253 @@
+"""Datasets and questions: serve, demo, protect, ingest, datasets, table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lustrum.cli.options import (
+    HERE,
+    Data,
+    app,
+)
+from lustrum.model import InputError
+
+
+@app.command()
+def serve(
+    data: Data = HERE,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make the demo data if they are missing.")
+    ] = False,
+    bundle: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Serve this public bundle, without any data folder; several if repeated."
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="With --bundle: a folder to keep jobs in between two starts."),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes that share the work; all give the same answers.", min=1)
+    ] = 1,
+    rate: Annotated[
+        str, typer.Option(help="Most tables an address may ask for; '' for no limit.")
+    ] = "300/minute",
+    concurrency: Annotated[
+        int, typer.Option(help="Tables counted at once in a process; 0: one a processor.", min=0)
+    ] = 0,
+    patience: Annotated[
+        float, typer.Option(help="Seconds that a question waits for its turn.")
+    ] = 20.0,
+    seconds: Annotated[
+        float, typer.Option(help="Longest that a table may take while somebody waits.")
+    ] = 30.0,
+    background_cells: Annotated[
+        int, typer.Option(help="Larger tables are made in the background.", min=0)
+    ] = 50_000,
+    background_seconds: Annotated[
+        float, typer.Option(help="Longest that a table may take in the background.")
+    ] = 600.0,
+    keep_hours: Annotated[
+        float, typer.Option(help="How long tables made in the background are kept.")
+    ] = 24.0,
+    trusted_proxies: Annotated[
+        str, typer.Option(help="Proxies whose word about the asker's address is taken.")
+    ] = "",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that the server answers to; .example.org for all below it."),
+    ] = None,
+    memory: Annotated[
+        int, typer.Option(help="Most memory for a question, in MiB; 0: by the machine.", min=0)
+    ] = 0,
+    connections: Annotated[
+        int, typer.Option(help="Connections of a process at the same time.", min=1)
+    ] = 1000,
+    header_seconds: Annotated[
+        float, typer.Option(help="Longest that the headers of a request may take.")
+    ] = 10.0,
+    body_seconds: Annotated[
+        float, typer.Option(help="Longest that the body of a request may take.")
+    ] = 20.0,
+    idle_seconds: Annotated[
+        float, typer.Option(help="How long a connection stays open between two requests.")
+    ] = 5.0,
+    send_seconds: Annotated[
+        float, typer.Option(help="Longest that a client may take to read an answer.")
+    ] = 30.0,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+    ] = None,
+    logs: Annotated[
+        str | None, typer.Option(help="Log lines of JSON from this level on: info, warning, error.")
+    ] = None,
+) -> None:
+    """Serve tables: pages for people, an API for programs."""
+    from lustrum.cli import work
+    from lustrum.server import Settings
+
+    if logs not in (None, "debug", "info", "warning", "error"):
+        raise InputError(f"--logs is 'info', 'warning' or 'error', not {logs!r}.")
+    settings = Settings(
+        rate=rate,
+        concurrency=concurrency,
+        patience=patience,
+        seconds=seconds,
+        background_cells=background_cells,
+        background_seconds=background_seconds,
+        keep_hours=keep_hours,
+        trusted_proxies=trusted_proxies,
+        allowed_host=",".join(allowed_host or ()),
+        memory=memory,
+        connections=connections,
+        header_seconds=header_seconds,
+        body_seconds=body_seconds,
+        idle_seconds=idle_seconds,
+        send_seconds=send_seconds,
+    )
+    if demo and bundle:
+        raise InputError("--demo makes data of its own; leave it out to serve a --bundle.")
+    if state is not None and not bundle:
+        raise InputError("--state is for a --bundle; jobs of a data folder are kept in it.")
+    if demo:
+        work.make_demo(data, Console(stderr=True))
+    work.run_server(
+        None if bundle else data,
+        host,
+        port,
+        Console(),
+        bundles=bundle or (),
+        state=state,
+        settings=settings,
+        workers=workers,
+        metrics_port=metrics_port,
+        logs=logs,
+    )
+
+
+@app.command()
+def demo(
+    data: Data = HERE,
+    persons: Annotated[int, typer.Option(help="How many people to invent.", min=100)] = 1_500_000,
+) -> None:
+    """Invent the demo census and business register."""
+    from lustrum.cli import work
+
+    work.make_demo(data, Console(stderr=True), persons)
+
+
+@app.command()
+def protect(
+    dataset: Annotated[str, typer.Option(help="Name of a dataset.")],
+    data: Data = HERE,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the bundle; in the data folder unless told.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="The policy; that of the data folder unless told.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the confidential report of the agency.")
+    ] = None,
+) -> None:
+    """Make one protected population of a dataset, as a public bundle that can be served anywhere."""
+    from lustrum.cli.protect import protect_dataset
+
+    protect_dataset(dataset, data, Console(stderr=True), policy=policy, out=out, report=report)
+
+
+@app.command()
+def ingest(
+    file: Annotated[Path | None, typer.Argument(help="A .csv, .tsv or .parquet file.")] = None,
+    description: Annotated[
+        Path | None, typer.Option("--description", "-d", help="The dataset's description (TOML).")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="A query for DuckDB, instead of a file.")
+    ] = None,
+    database: Annotated[Path | None, typer.Option(help="A DuckDB file for the query.")] = None,
+    data: Data = HERE,
+) -> None:
+    """Check and encode a dataset; the one in force changes at the end or not at all."""
+    from lustrum.cli import work
+
+    work.ingest_source(file, description, query, database, data, Console(stderr=True))
+
+
+@app.command()
+def datasets(data: Data = HERE) -> None:
+    """List the datasets that can be asked about."""
+    from lustrum.release.records import local_service
+
+    found = local_service(data).datasets()
+    if not found:
+        typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
+    for dataset in found:
+        typer.echo(f"{dataset.name}: {dataset.title}")
+        for variable in dataset.variables:
+            levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)
+            typer.echo(f"  {variable.name} ({variable.label}, {len(variable.codes)} codes){levels}")
+
+
+@app.command()
+def table(
+    dataset: Annotated[str, typer.Option(help="Name of a dataset.")],
+    by: Annotated[
+        str, typer.Option(help="Variables that span the table: age,sex or age:ten-year,sex.")
+    ],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Who is counted: region=1 or region=1,2.")
+    ] = None,
+    totals: Annotated[
+        bool, typer.Option("--totals", help="Add a total along every variable.")
+    ] = False,
+    format_: Annotated[
+        str, typer.Option("--format", help="text, or one of the formats: csv, json-stat, xlsx.")
+    ] = "text",
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each step decided.")] = False,
+    confidential: Annotated[
+        bool,
+        typer.Option(
+            "--confidential", help="Add true figures, for the agency alone: do not pass on."
+        ),
+    ] = False,
+    data: Data = HERE,
+) -> None:
+    """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
+    from lustrum.cli.question import read_question
+    from lustrum.cli.show import show_decision
+    from lustrum.model.plugins import load
+    from lustrum.release.records import RecordsDesk, local_service
+
+    if confidential and format_ != "text":
+        raise InputError("--confidential is for the terminal; no file holds true figures.")
+    writer = None if format_ == "text" else load("lustrum.formats", format_)()
+    service = local_service(data)
+    question = read_question(dataset, by, where or [], totals)
+    decision = service.answer(question)
+    if decision.release is not None and writer is not None:
+        written = writer.write(decision.release)
+        if isinstance(written, bytes):
+            sys.stdout.buffer.write(written)
+        else:
+            sys.stdout.write(written)
+        raise typer.Exit
+    show_decision(
+        decision, service.dataset(dataset), service.policy(dataset), Console(), explain=explain
+    )
+    if confidential and decision.release is not None:
+        from lustrum.cli.show import show_true_figures
+
+        show_true_figures(decision, RecordsDesk(data), service.policy(dataset), Console())
+    if decision.release is None:
+        raise typer.Exit(3)

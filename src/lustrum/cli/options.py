@@ -1,0 +1,66 @@
+"""The command line's applications, and the options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "HERE",
+    "By",
+    "Data",
+    "HiddenSymbol",
+    "HierarchyFile",
+    "NoTotals",
+    "Rest",
+    "Total",
+    "Values",
+    "app",
+    "policy_app",
+    "secret_app",
+]
+
+app = typer.Typer(
+    help="Let people build their own tables without giving away anybody's secret.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+policy_app = typer.Typer(
+    help="Policies: what an agency decides about a dataset.", no_args_is_help=True
+)
+app.add_typer(policy_app, name="policy")
+secret_app = typer.Typer(
+    help="The secret from which the perturbation of every table follows.", no_args_is_help=True
+)
+app.add_typer(secret_app, name="secret")
+
+By = Annotated[str, typer.Option(help="Columns of codes, as 'area,job'; found if left out.")]
+Values = Annotated[
+    list[str] | None, typer.Option("--value", help="A column of values; 'value' unless named.")
+]
+Total = Annotated[
+    list[str] | None, typer.Option(help="The code of a total, as 'Total' or 'area=Total'.")
+]
+HierarchyFile = Annotated[
+    list[str] | None,
+    typer.Option(help="Subtotals of a dimension, as 'nace=nace.hrc' (or .csv, .toml)."),
+]
+NoTotals = Annotated[
+    list[str] | None, typer.Option(help="A dimension that has no totals; 'all' for every one.")
+]
+Rest = Annotated[
+    list[str] | None,
+    typer.Option(help="A dimension whose total holds more codes than the files list."),
+]
+HiddenSymbol = Annotated[
+    list[str] | None, typer.Option("--hidden", help="A further symbol for a hidden value.")
+]
+
+Data = Annotated[
+    Path,
+    typer.Option(envvar="LUSTRUM_DATA", help="Folder of datasets and policies.", show_default=True),
+]
+HERE = Path("lustrum-data")
