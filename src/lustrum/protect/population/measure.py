@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.levels import controlled_levels
 from lustrum.protect.population.public import PublicReport, coarse_error, coarse_share
 from lustrum.protect.population.search import Searched
 from lustrum.protect.population.start import derived
@@ -32,57 +33,89 @@ def public_report(
     found: Searched,
     key: bytes,
 ) -> PublicReport:
-    """Measure typical errors over the cells of each kind that hold or show anybody, and make them coarse."""
+    """Measure typical errors over the cells that hold or show anybody, and make them coarse."""
     secret = derived(key, "public report")
     truth = true_counts(plan, every.codes, every.counts)
-    squares: dict[int, list[float]] = {}
+    kinds: dict[int, list[tuple[float, float]]] = {}
     for table in plan.tables:
         places = table.places().ravel()
         error = found.errors[places].astype(np.float64)
-        entry = squares.setdefault(max(len(table.levels), 1), [0.0, 0.0])
-        entry[0] += float((error**2).sum())
-        entry[1] += float(((truth[places] > 0) | (error != 0)).sum())
-    controlled = max(squares)
+        seen = float(((truth[places] > 0) | (error != 0)).sum())
+        kinds.setdefault(max(len(table.levels), 1), []).append((float((error**2).sum()), seen))
+    controlled = max(kinds)
     for variables in range(controlled + 1, len(plan.variables) + 1):
-        squares[variables] = squares_beyond(plan, every, memory, variables)
-    errors: dict[int, float] = {}
-    most, total, count = 0.0, 0.0, 0.0
-    for variables in sorted(squares):
-        total, count = total + squares[variables][0], count + squares[variables][1]
-        if count < _FEWEST and variables < max(squares):
-            continue
-        error_size = (total / max(count, 1.0)) ** 0.5
-        most = max(most, coarse_error(error_size, secret, f"error {variables}"))
-        errors[variables] = most
-        total, count = 0.0, 0.0
+        kinds[variables] = squares_beyond(plan, every, memory, variables)
+    grouped = {
+        variables: squares_beyond(plan, every, memory, variables, own_group=True)
+        for variables in kinds
+    }
     occupied = every.counts > 0
     changed = float((memory.counts != every.counts)[occupied].mean()) if occupied.any() else 0.5
     return PublicReport(
         method=dict(method),
         support=support,
         changed=coarse_share(changed, secret, "changed"),
-        errors=errors,
+        errors=_coarse(kinds, secret, "error"),
+        group_errors=_coarse(grouped, secret, "group error"),
     )
 
 
+def _coarse(
+    kinds: Mapping[int, list[tuple[float, float]]], secret: bytes, name: str
+) -> dict[int, float]:
+    """A typical error of each kind of table, never smaller than that of tables of fewer variables.
+
+    Every table counts alike, whatever its cells: large cells of coarse tables are few, and people ask for
+    them most. Kinds with few cells are joined with the next.
+    """
+    errors: dict[int, float] = {}
+    most = 0.0
+    waiting: list[tuple[float, float]] = []
+    for variables in sorted(kinds):
+        waiting = [*waiting, *(one for one in kinds[variables] if one[1] > 0)]
+        if sum(seen for _, seen in waiting) < _FEWEST and variables < max(kinds):
+            continue
+        squares = [total / seen for total, seen in waiting] or [0.0]
+        measured = (sum(squares) / len(squares)) ** 0.5
+        most = max(most, coarse_error(measured, secret, f"{name} {variables}"))
+        errors[variables] = most
+        waiting = []
+    return errors
+
+
+_DRAWN = 24
+
+
 def squares_beyond(
-    plan: Plan, every: FinestCells, memory: FinestCells, variables: int
-) -> list[float]:
-    """Squared errors and occupied cells of tables that nobody controlled, of neighbouring variables."""
-    rows = plan.rows()
-    difference = memory.counts - every.counts
-    total, count = 0.0, 0.0
-    for first in range(len(rows)):
-        chosen = [rows[(first + j) % len(rows)] for j in range(variables)]
+    plan: Plan,
+    every: FinestCells,
+    memory: FinestCells,
+    variables: int,
+    *,
+    own_group: bool = False,
+) -> list[tuple[float, float]]:
+    """Squared errors and occupied cells of tables that nobody controlled, at levels drawn for each variable.
+
+    With ``own_group`` one variable of each table has two groups of codes drawn at random. Which tables are
+    drawn is the same for all records and no secret.
+    """
+    rng = np.random.default_rng(variables + 100 * own_group)
+    rows = dict(zip(plan.variables, plan.rows(), strict=True))
+    levels = controlled_levels(plan.dataset)
+    difference = (memory.counts - every.counts).astype(np.float64)
+    people = (every.counts + memory.counts).astype(np.float64)
+    found = []
+    for _ in range(_DRAWN):
         numbers = np.zeros(len(every), dtype=np.uint64)
-        for row in chosen:
-            size = np.uint64(len(every.dataset.variables[row].codes))
-            numbers = numbers * size + every.codes[row].astype(np.uint64)
+        chosen = rng.permutation(len(plan.variables))[:variables]
+        for place, variable in enumerate(plan.variables[c] for c in chosen):
+            group_of = levels[variable][int(rng.integers(len(levels[variable])))].group_of
+            if own_group and place == 0:
+                group_of = rng.integers(0, 2, group_of.size)
+            size = np.uint64(int(group_of.max()) + 1)
+            numbers = numbers * size + group_of[every.codes[rows[variable]]].astype(np.uint64)
         _, inverse = np.unique(numbers, return_inverse=True)
-        error = np.bincount(inverse, weights=difference.astype(np.float64))
-        held = np.bincount(inverse, weights=(every.counts + memory.counts).astype(np.float64))
-        total += float((error**2).sum())
-        count += float((held > 0).sum())
-        if variables == len(rows):
-            break
-    return [total, count]
+        error = np.bincount(inverse, weights=difference)
+        held = np.bincount(inverse, weights=people)
+        found.append((float((error**2).sum()), float((held > 0).sum())))
+    return found

@@ -50,27 +50,33 @@ def _shift(key: bytes, name: str) -> float:
 
 @dataclass(frozen=True)
 class PublicReport:
-    """What everybody may know; ``errors`` are typical errors by the number of variables crossed."""
+    """What everybody may know; ``errors`` are typical errors by the number of variables crossed.
+
+    ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
+    table adds up.
+    """
 
     method: Mapping[str, Any]
     support: Support
     changed: float
     errors: Mapping[int, float]
+    group_errors: Mapping[int, float]
 
-    def error(self, variables: int) -> float:
-        """The typical error of a count by so many variables, filters counted."""
-        known = sorted(self.errors)
+    def error(self, variables: int, *, own_groups: bool = False) -> float:
+        """The typical error of a count by so many variables, filters counted; with own groups or without."""
+        errors = self.group_errors if own_groups else self.errors
+        known = sorted(errors)
         fitting = [k for k in known if k >= variables]
-        return self.errors[fitting[0] if fitting else known[-1]]
+        return errors[fitting[0] if fitting else known[-1]]
 
-    def channel(self, variables: int) -> PopulationChannel:
+    def channel(self, variables: int, *, own_groups: bool = False) -> PopulationChannel:
         """How counts of that kind err, for a reader's belief."""
         step = 1 if self.support.small_only else self.support.base
-        return PopulationChannel(step, self.error(variables))
+        return PopulationChannel(step, self.error(variables, own_groups=own_groups))
 
-    def margin(self, variables: int) -> int:
-        """A margin of error for counts of that kind: about 95 in 100 of them err by no more."""
-        return ceil(2 * self.error(variables))
+    def margin(self, variables: int, *, own_groups: bool = False) -> int:
+        """A margin of error for counts of that kind: twice the typical error."""
+        return ceil(2 * self.error(variables, own_groups=own_groups))
 
     def to_mapping(self) -> dict[str, Any]:
         """The report as plain values, for a bundle."""
@@ -83,6 +89,7 @@ class PublicReport:
             },
             "changed": self.changed,
             "errors": {str(k): v for k, v in sorted(self.errors.items())},
+            "group_errors": {str(k): v for k, v in sorted(self.group_errors.items())},
         }
 
     @classmethod
@@ -94,6 +101,7 @@ class PublicReport:
                 support=Support(**words["support"]),
                 changed=float(words["changed"]),
                 errors={int(k): float(v) for k, v in words["errors"].items()},
+                group_errors={int(k): float(v) for k, v in words["group_errors"].items()},
             )
         except (KeyError, TypeError, ValueError):
             raise InputError("The public report of the protected population is damaged.") from None

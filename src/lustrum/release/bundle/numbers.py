@@ -96,9 +96,11 @@ class BundleNumbers:
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
         kind = max(len(variables), 1)
+        # A filter of several codes adds up cells as an own group does.
+        own = any(a.groups for a in query.by) or any(len(f.codes) > 1 for f in query.where)
         return replace(
             self._plain(table),
-            channel=report.channel(kind),
+            channel=report.channel(kind, own_groups=own),
             low=low,
             high=high,
             notes=(
@@ -113,7 +115,7 @@ class BundleNumbers:
                     "Margin of error: a count by {number} variables is rarely more than {margin} away from "
                     "the true one.",
                     kind,
-                    margin=report.margin(kind),
+                    margin=report.margin(kind, own_groups=own),
                 ),
             ),
         )
