@@ -139,22 +139,12 @@ def _reach(release: Release) -> str:
     low, high = release.low[release.shown], release.high[release.shown]
     shown, scale = release.published[release.shown], 10**release.decimals
     open_below, open_above = bool((low <= -UNBOUNDED).any()), bool((high >= UNBOUNDED).any())
-    below = 0 if open_below else _units(int((shown - low).max(initial=0)), scale)
-    above = 0 if open_above else _units(int((high - shown).max(initial=0)), scale)
     if open_below and open_above:
         return ""
-    if open_above:
-        return say(
-            "Each true number is at most {below:,} lower than the one shown; how much higher it can be is "
-            "not known for all of them.",
-            below=below,
-        )
-    if open_below:
-        return say(
-            "Each true number is at most {above:,} higher than the one shown; how much lower it can be is "
-            "not known for all of them.",
-            above=above,
-        )
+    if open_below or open_above:
+        return say("Bounds that hold with certainty are much wider than typical errors.")
+    below = _units(int((shown - low).max(initial=0)), scale)
+    above = _units(int((high - shown).max(initial=0)), scale)
     return say(
         "Each true number is at most {below:,} lower and at most {above:,} higher than the one shown.",
         below=below,
