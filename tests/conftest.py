@@ -1,12 +1,45 @@
-"""What holds for all tests: the same examples in every run, and no stopwatch on a shared machine."""
+"""What holds for all tests: the same examples in every run, no stopwatch, and one browser for all pages."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 # To look for new counterexamples: HYPOTHESIS_PROFILE=explore make test
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def chromium() -> str | None:
+    """The browser: what LUSTRUM_CHROMIUM names, or one on the PATH."""
+    named = os.environ.get("LUSTRUM_CHROMIUM")
+    if named:
+        return named
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A Chromium without a window. A build that should test pages may not skip them."""
+    path = chromium()
+    if path is None:
+        message = "no Chromium found; install one or name it in LUSTRUM_CHROMIUM"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    quiet = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=path, args=[*quiet, "--no-first-run", "--disable-component-update"]
+        )
+        yield running
+        running.close()

@@ -10,9 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from lustrum.agency import create_agency_app
-from server.conftest import browser, served
-
-__all__ = ["browser"]
+from server.conftest import served
 
 
 def csv_of(counts: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import threading
@@ -115,32 +114,3 @@ def address(service: TableService) -> Iterator[str]:
     """The address of a real server on the data folder."""
     with served(create_app(service, Settings(rate=""))) as found:
         yield found
-
-
-def chromium() -> str | None:
-    """The browser: what LUSTRUM_CHROMIUM names, or one on the PATH."""
-    named = os.environ.get("LUSTRUM_CHROMIUM")
-    if named:
-        return named
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return next((path for path in map(shutil.which, names) if path), None)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """A Chromium without a window. A build that should test pages may not skip them."""
-    path = chromium()
-    if path is None:
-        message = "no Chromium found; install one or name it in LUSTRUM_CHROMIUM"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    from playwright.sync_api import sync_playwright
-
-    quiet = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=path, args=[*quiet, "--no-first-run", "--disable-component-update"]
-        )
-        yield running
-        running.close()

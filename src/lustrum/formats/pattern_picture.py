@@ -64,8 +64,8 @@ def pattern_svg(release: Release, title: str = "") -> str:
     >>> from lustrum.model import Table
     >>> from lustrum.protect.suppression import Suppression
     >>> picture = pattern_svg(Suppression().apply(Table.from_counts([[1, 8], [9, 7]])))
-    >>> picture.startswith("<svg"), picture.count('class="cell primary"')
-    (True, 1)
+    >>> picture.startswith("<svg"), picture.count('class="cell primary"')  # the cell and the legend
+    (True, 2)
     """
     if release.published.size > _MOST_SQUARES:
         raise InputError(

@@ -7,6 +7,7 @@ it imports nothing that reads them.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -89,7 +90,10 @@ class DeskApart:
 
     def _ask(self, *words: Any) -> Any:
         with self._lock:
-            if self._line is None or self._line.is_broken:
+            if self._line is not None and self._line.is_broken:
+                self._line.end()
+                self._line = None
+            if self._line is None:
                 self._line = _Line(self._root, self._workers)
             line = self._line
         return line.ask(words)
@@ -108,8 +112,7 @@ class _Line:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt at the terminal is for the server, which ends this one
             )
-        self._pipe = Connection(os.dup(ours.fileno()))
-        ours.close()
+        self._socket, self._pipe = ours, Connection(os.dup(ours.fileno()))
         self._numbers = itertools.count(1)
         self._sending = threading.Lock()
         self._waiting: dict[int, Future[Any]] = {}
@@ -145,8 +148,12 @@ class _Line:
     def end(self) -> None:
         """Close the pipe, at which the process ends."""
         self._over = True
+        with contextlib.suppress(OSError):
+            # Closing alone would not do: the thread that listens still holds the pipe while it reads.
+            self._socket.shutdown(socket.SHUT_RDWR)
         with self._sending:
             self._pipe.close()
+            self._socket.close()
         try:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
