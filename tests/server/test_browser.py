@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&by=employment&totals=on"
+TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&by=household_size:broad&totals=on"
 REFUSED = "/datasets/demo/table?by=area&by=age"
 
 
@@ -61,7 +61,7 @@ def test_a_phone_shows_every_page_without_sideways_scrolling(
 
 def test_headers_stay_in_sight_while_a_table_scrolls(browser: Browser, address: str) -> None:
     with visit(browser, address, viewport={"width": 390, "height": 700}) as page:
-        page.goto("/datasets/demo/table?by=age&by=sex&by=employment&totals=on")
+        page.goto("/datasets/demo/table?by=age&by=sex&by=household_size:broad&totals=on")
         page.evaluate("document.querySelector('.scroll').scrollTo(300, 200)")
         box = page.locator(".scroll").bounding_box()
         head = page.locator("thead .corner").bounding_box()
