@@ -105,8 +105,8 @@ class BundleNumbers:
             high=high,
             notes=(
                 say(
-                    "All tables are counts of one protected population, in which no combination of all "
-                    "variables shows a number below {base} but 0: tables add up and agree with each other.",
+                    "All tables are counts of one protected population, in which every combination of all "
+                    "variables shows 0, {base} or more. So tables add up and agree with each other.",
                     base=report.support.base,
                 ),
                 say_many(
