@@ -147,7 +147,7 @@ def _answer(root: Path) -> bytes:
 def _job(root: Path) -> None:
     """Hand in a job, and work until none is left, as a server does; a dead process is waited for no longer."""
     service = local_service(root, workers=1)
-    job_store.LEASE = 0.0
+    lease, job_store.LEASE = job_store.LEASE, 0.0
     store = JobStore(root, keep_hours=24)
     try:
         store.submit(ASKED["town"], service.mark("town"))
@@ -157,6 +157,8 @@ def _job(root: Path) -> None:
             store.end(job.id, "done", answer=answer, mark=service.mark("town"))
     except ProblemError as error:
         raise LustrumError(str(error.problem.detail)) from None
+    finally:
+        job_store.LEASE = lease
 
 
 def _job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
