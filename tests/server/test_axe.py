@@ -111,7 +111,7 @@ def test_axe_finds_nothing_in_a_list_that_a_script_fills(page: Page) -> None:
 def test_axe_finds_nothing_while_a_table_is_made(
     context: BrowserContext, root: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(root, tmp_path / "data")
+    shutil.copytree(root, tmp_path / "data", ignore=shutil.ignore_patterns("jobs.sqlite*"))
     app = create_app(
         local_service(tmp_path / "data", workers=1), Settings(background_cells=1, rate="")
     )

@@ -23,7 +23,9 @@ OTHER = "/api/v1/tables?dataset=businesses&by=activity:section"
 @pytest.fixture
 def own(root: Path, tmp_path: Path) -> Path:
     """A copy of the data that a test may damage."""
-    return Path(shutil.copytree(root, tmp_path / "data"))
+    return Path(
+        shutil.copytree(root, tmp_path / "data", ignore=shutil.ignore_patterns("jobs.sqlite*"))
+    )
 
 
 @pytest.fixture

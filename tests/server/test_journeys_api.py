@@ -30,7 +30,7 @@ from lustrum.server.service.jobs import Jobs
 def own(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TableService:
     """A service whose jobs are nobody else's."""
     folder = tmp_path_factory.mktemp("journeys") / "data"
-    shutil.copytree(root, folder)
+    shutil.copytree(root, folder, ignore=shutil.ignore_patterns("jobs.sqlite*"))
     return local_service(folder, workers=1)
 
 

@@ -113,7 +113,7 @@ def sentences(script: Any) -> Catalog:
 def waiting(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     """A server that puts every table off and never begins with it."""
     copy = tmp_path_factory.mktemp("waiting") / "data"
-    shutil.copytree(root, copy)
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("jobs.sqlite*"))
     return TestClient(
         create_app(local_service(copy, workers=1), Settings(background_cells=1, rate="")),
         base_url="http://lustrum.test",

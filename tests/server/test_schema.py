@@ -60,7 +60,7 @@ FEW = settings(
 def described(root: Path, tmp_path_factory: pytest.TempPathFactory) -> BaseSchema:
     """The description that a server itself gives; nobody is told to wait."""
     own = tmp_path_factory.mktemp("schema") / "data"
-    shutil.copytree(root, own)
+    shutil.copytree(root, own, ignore=shutil.ignore_patterns("jobs.sqlite*"))
     app = create_app(local_service(own, workers=1), Settings(rate=""))
     return schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
 
