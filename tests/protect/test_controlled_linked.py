@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from clocks import bend_clock
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
@@ -277,15 +275,6 @@ def test_a_search_that_is_told_to_stop_gives_no_number_at_all() -> None:
         exact(tables, inner, 3)
 
 
-def hasty_clock() -> SimpleNamespace:
-    """A clock on which a moment takes a day."""
-    return SimpleNamespace(
-        time=lambda: time.time() * 100_000,
-        monotonic=lambda: time.monotonic() * 100_000,
-        perf_counter=lambda: time.perf_counter() * 100_000,
-    )
-
-
 def test_the_clock_decides_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same steps end at the same place, however long they take."""
     tables = cube(6, 5, 5)
@@ -297,10 +286,7 @@ def test_the_clock_decides_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         ]
         with monkeypatch.context() as slow:
-            # Only Lustrum's own look at the clock: servers of other tests may run in this process.
-            for name, module in list(sys.modules.items()):
-                if name.startswith("lustrum.") and getattr(module, "time", None) is time:
-                    slow.setattr(module, "time", hasty_clock())
+            bend_clock(slow)
             made.append(
                 round_system(
                     tables, inner, 5, rng=np.random.default_rng(1), distance="squares", steps=steps
