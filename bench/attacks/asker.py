@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import numpy.typing as npt
+
+from lustrum.arrays import Floats
 
 __all__ = ["TOTAL", "Answer", "Asker", "Codes", "HttpAsker", "Key", "question"]
 
-Floats = npt.NDArray[np.float64]
 Codes = Mapping[str, Sequence[str]]
 Key = tuple[tuple[str, str], ...]
 """One population: variables with one code each, in the order of their names."""

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from attacks.asker import Asker, Codes, question
+from lustrum.arrays import Floats
 
 __all__ = ["Found", "Lattice", "gather"]
 
-Floats = npt.NDArray[np.float64]
 Variables = tuple[str, ...]
 Truth = Callable[[Variables], npt.NDArray[Any]]
 

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from lustrum.arrays import Ints
 from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
 from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
-
-Ints = npt.NDArray[np.int64]
 
 NAME = "f2_200.csv.gz"
 

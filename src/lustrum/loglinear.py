@@ -17,15 +17,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 from lustrum.structure.rank import matrix_rank
 
 __all__ = ["Generators", "LogLinearFit", "fit_generators", "maximal", "proportional_fit"]
 
 Generators = tuple[tuple[int, ...], ...]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.fibre.kernels import FEW, LARGE, SHORT
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.system import Block
 
 __all__ = ["Stream", "plain_lines", "plain_squares", "plain_tables"]
 
-Ints = npt.NDArray[np.int64]
 Weigh = Callable[[int], float]
 
 _WORD = 2**64 - 1

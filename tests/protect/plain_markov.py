@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from audit.plain_walks import Stream
+from lustrum.arrays import Ints
 from lustrum.protect.markov.kernels import LIGHT
 from lustrum.protect.markov.moves import Moves
 
 __all__ = ["plain_binomial", "plain_boxes", "plain_random"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def plain_binomial(n: int, p: float, stream: Stream) -> int:

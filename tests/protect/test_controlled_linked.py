@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from clocks import bend_clock
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
@@ -23,7 +23,6 @@ from lustrum.solve import ScipyHighs
 from lustrum.structure import Structure, complete_relations
 from structure.cases import halves, named, with_total
 
-Ints = npt.NDArray[np.int64]
 FEW = settings(deadline=None, max_examples=25)
 Rank = tuple[int, int, float]
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled import local, local_kernels
 from lustrum.protect.rounding.controlled.linked_bounds import inner_bounds, published_bounds
@@ -20,7 +21,6 @@ from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_o
 from lustrum.structure import Structure
 from structure.cases import halves, named, table_lists, with_total
 
-Ints = npt.NDArray[np.int64]
 QUICK = settings(deadline=None, max_examples=60)
 SCOPES: tuple[Scope, ...] = ("all", "small")
 

@@ -13,9 +13,9 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect import CellKey, RandomRounding, RoundingChannel
@@ -23,8 +23,6 @@ from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.noise.additive import AdditiveNoise
 from lustrum.protect.totals.safe import safe_totals
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Members = tuple[tuple[int, ...], ...]
 
 LINE: Members = ((0,), (1,), (2,), (0, 1, 2))

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.protect.totals.summed import added_totals
 
-Ints = npt.NDArray[np.int64]
 BASE = 3
 
 

@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
@@ -26,6 +25,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
+from lustrum.arrays import Ints
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.release import TableService
 from lustrum.release.records import RecordsDesk
@@ -77,7 +77,6 @@ max_cells = 9
 min_population = 60000
 """
 SHAPE = tuple(len(codes) for codes in VARIABLES.values())
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.attackers import Attacker, Outsider, Own
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
@@ -21,9 +22,6 @@ from lustrum.model import Channel, InputError, Release
 
 __all__ = ["attack", "others"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _OUTSIDER = Outsider()
 

@@ -13,12 +13,10 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError
 
 __all__ = ["Protection", "Verdict"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Verdict(StrEnum):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.best import best_bounds
 from lustrum.audit.knowledge.facts import Knowledge
@@ -17,8 +16,6 @@ from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["AuditReport", "AuditedCell", "audit_tables", "known_and_places"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

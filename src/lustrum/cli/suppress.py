@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lustrum.arrays import Mask
 from lustrum.audit import Bounds, best_bounds, from_release
 from lustrum.audit.certificate import certify
 from lustrum.cli.rule_words import rule_of
@@ -31,8 +32,6 @@ from lustrum.protect.suppression import Pattern, Suppression, level_counts
 from lustrum.sensitivity import GivenCells, Rule
 
 __all__ = ["SuppressFiles", "suppress_file"]
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

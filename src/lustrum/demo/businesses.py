@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtri
 
+from lustrum.arrays import Floats
 from lustrum.demo.activities import SECTIONS
 from lustrum.demo.columns import categorical
-from lustrum.demo.draws import Floats, Positions, distribution, generators, pick, pick_by_row
+from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_regions, area_shares
 from lustrum.demo.progress import Progress, silent
 from lustrum.demo.register import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from lustrum.arrays import Floats
+
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 

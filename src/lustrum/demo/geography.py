@@ -13,7 +13,8 @@ from functools import cache
 
 import numpy as np
 
-from lustrum.demo.draws import Floats, Positions
+from lustrum.arrays import Floats
+from lustrum.demo.draws import Positions
 from lustrum.demo.names import DISTRICTS, REGIONS, DistrictNames
 from lustrum.demo.vocabulary import Group, Hierarchy, Level, StructuralZero, Variable
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.demo.draws import Flags, Floats, Positions, distribution, pick, pick_by_row
+from lustrum.arrays import Floats
+from lustrum.demo.draws import Flags, Positions, distribution, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_shares
 
 ALONE, COUPLE, FAMILY, LONE_PARENT, SHARERS, THREE_GENERATIONS = range(6)

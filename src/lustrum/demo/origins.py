@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.demo.draws import Floats, Positions, distribution, pick_by_row
+from lustrum.arrays import Floats
+from lustrum.demo.draws import Positions, distribution, pick_by_row
 from lustrum.demo.households import Members
 
 _BANDS = 21

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.demo.draws import Floats, Positions, distribution, pick_by_row
+from lustrum.arrays import Floats
+from lustrum.demo.draws import Positions, distribution, pick_by_row
 from lustrum.demo.households import Members
 
 _BANDS, _SEXES, _CITIZENSHIPS, _KINDS, _LEVELS = 21, 2, 5, 4, 9

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import xlsxwriter
 
+from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import CellStatus, Release, TableAxis
-from lustrum.model.table import Ints
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Xlsx"]

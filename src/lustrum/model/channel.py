@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model.errors import InputError
 from lustrum.model.release import Channel, Transitions
 
@@ -27,8 +28,6 @@ __all__ = [
     "swapping_channel",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ROUNDING_ERROR = 1e-9
 _WIDE = 100_000

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Array, Ints, Words
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
 
 __all__ = ["FinestCells", "code_type"]
-
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 def code_type(codes: int) -> type[np.unsignedinteger[Any]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-__all__ = ["cell_words", "scramble"]
+from lustrum.arrays import Words
 
-Words = npt.NDArray[np.uint64]
+__all__ = ["cell_words", "scramble"]
 
 
 def scramble(key: bytes, words: Words) -> Words:

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Array, Ints
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
 
 __all__ = ["Records"]
-
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model.status import CellStatus
-from lustrum.model.table import Ints, Mask, TableAxis, _kept, inner_cells
+from lustrum.model.table import TableAxis, _kept, inner_cells
 
 __all__ = ["Channel", "Release", "Transitions"]
 
-Floats = npt.NDArray[np.float64]
 
 _OPEN = 2**62  # an end that nothing bounds
 

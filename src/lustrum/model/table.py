@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model.errors import InputError
 from lustrum.model.hierarchy import Category
 from lustrum.model.plugins import load
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contributions", "Table", "TableAxis"]
 
-Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.keys import cell_words
@@ -30,8 +31,6 @@ __all__ = [
     "whole_counts",
 ]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Stage = Literal["microdata", "hypercube", "table", "population"]
 
 TABULAR: tuple[Stage, ...] = ("hypercube", "table")

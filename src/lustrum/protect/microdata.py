@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
 from lustrum.model.records import Records
 from lustrum.model.variable import TOTAL_CODE
@@ -23,8 +24,6 @@ __all__ = [
     "variables_of",
 ]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _FITS = 2**62
 _DENSE = 8  # numbers up to so many times the records are counted off instead of sorted

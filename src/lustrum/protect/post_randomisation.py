@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
@@ -28,8 +29,6 @@ from lustrum.protect.perturbation.invariant import invariant
 
 __all__ = ["PostRandomisation", "PramEstimate", "estimate", "randomise"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SINGULAR = 1e12
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.loglinear import LogLinearFit, fit_generators
@@ -28,7 +28,6 @@ from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way", "fits"]
 
-Ints = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 TARGETS = ("hypergeometric", "uniform")
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released
 
 __all__ = ["IdentityChannel", "Unchanged"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
 from lustrum.model import InputError, Release, Table
@@ -27,8 +28,6 @@ from lustrum.model.plugins import load
 
 __all__ = ["Figures", "expected_figures", "possible_tables"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _REACH = 64
 """How far from the published number a belief is followed; further out no method for counts is likely."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
 from lustrum.model.table import inner_cells
 from lustrum.model.text import say, say_many
@@ -21,7 +21,6 @@ from lustrum.release.coarsen import advice
 
 __all__ = ["area_axis", "failing_areas", "inner_count", "number_rules", "question_rules"]
 
-Ints = npt.NDArray[np.int64]
 TOTAL = "_T"
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arrays import Floats, Ints
 from lustrum.compiled import compiled
-from lustrum.risk.counts import Floats, Ints
 from lustrum.risk.entropy import xlogx
 from lustrum.risk.r1 import WEIGHTS, r1_values
 from lustrum.risk.r2 import r2_values

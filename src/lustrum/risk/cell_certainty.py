@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CellCertainty", "CertainCells", "certainties"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Audit = Literal["cell", "propagate", "sharp"]
 
 _NEGLIGIBLE = 1e-12

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
 if TYPE_CHECKING:
     from lustrum.audit import Belief
 
 __all__ = ["cell_entropy", "expected_risk"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def cell_entropy(belief: Belief, base: float = 2.0) -> Floats:

@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
-from lustrum.risk.counts import Cells, CountsLike, Ints, cells_of, check_size
+from lustrum.risk.counts import Cells, CountsLike, cells_of, check_size
 from lustrum.risk.population import LogLinear, PopulationModel
 
 __all__ = ["ModelChoice", "choose_model"]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.risk.measure import RiskSpec
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from lustrum.sensitivity.rule import Rule
 
 __all__ = ["CloseEstimates"]
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table, TableAxis
 
 __all__ = [
@@ -23,10 +24,6 @@ __all__ = [
     "check_weights",
     "same_cells",
 ]
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class NotMeasurableError(InputError):

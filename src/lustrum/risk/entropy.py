@@ -24,9 +24,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["conditional_entropy", "entropy", "size_of", "xlogx"]
+from lustrum.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["conditional_entropy", "entropy", "size_of", "xlogx"]
 
 
 def xlogx(values: npt.ArrayLike) -> Floats:

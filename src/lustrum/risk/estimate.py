@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lustrum._version import __version__
+from lustrum.arrays import Floats
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
 from lustrum.risk.batch import risks_of_many
-from lustrum.risk.counts import (
-    Cells,
-    CountsLike,
-    Floats,
-    cells_of,
-    check_draws,
-    check_scale,
-    check_size,
-)
+from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_scale, check_size
 from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
 from lustrum.risk.r1 import R1
 from lustrum.risk.r2 import R2

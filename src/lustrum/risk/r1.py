@@ -15,16 +15,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import Table
 from lustrum.model.parameters import parameter
-from lustrum.risk.counts import (
-    CountsLike,
-    Floats,
-    Ints,
-    cells_of,
-    check_scale,
-    check_weights,
-)
+from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights
 from lustrum.risk.entropy import entropy, size_of
 from lustrum.risk.measure import RiskSpec
 

@@ -23,17 +23,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import Release, Table
 from lustrum.model.parameters import parameter
-from lustrum.risk.counts import (
-    CountsLike,
-    Floats,
-    Ints,
-    cells_of,
-    check_scale,
-    check_weights,
-    same_cells,
-)
+from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights, same_cells
 from lustrum.risk.entropy import conditional_entropy, entropy, size_of
 from lustrum.risk.measure import RiskSpec
 from lustrum.risk.r1 import WEIGHTS, r1

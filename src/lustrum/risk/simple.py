@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
 from lustrum.model.parameters import check_parameters, parameter
@@ -29,9 +30,6 @@ __all__ = [
     "share_of_zeros",
     "sparse_lines",
 ]
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

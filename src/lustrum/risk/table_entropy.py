@@ -46,6 +46,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
@@ -64,9 +65,6 @@ __all__ = [
     "zeros_term",
 ]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Shared = Literal["observed", "expected"]
 Parts = Literal["published", "true"]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, InputError, Release, Table, TableAxis, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.variable import TOTAL_CODE
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from lustrum.tabulate import KernelEngine
 
 __all__ = ["Cases", "Cube", "Records", "Tables", "View", "cases_of", "digest"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Cases(Protocol):

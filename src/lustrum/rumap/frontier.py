@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["dominated_area", "dominators", "frontier"]
+from lustrum.arrays import Mask
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+__all__ = ["dominated_area", "dominators", "frontier"]
 
 
 def frontier(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Mask:

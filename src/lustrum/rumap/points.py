@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 __all__ = ["CORNERS", "Draw", "MapLike", "Point", "corner", "point_of"]
 
-Floats = npt.NDArray[np.float64]
 
 ORIGINAL, NOTHING = "original data", "no data"
 CORNERS = (NOTHING, ORIGINAL)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import Dataset, Release, Table, Variable
 from lustrum.model.finest import FinestCells
@@ -18,8 +17,6 @@ from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["protects_populations", "released_population"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def protects_populations(method: Any) -> bool:

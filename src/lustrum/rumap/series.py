@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.audit import PublishedTable, from_tables
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Answering", "Question", "SeriesMap", "SeriesPoint", "series", "series_map"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 How = Literal["keyed", "redrawn", "once", "budget"]
 
 _HOW = ("keyed", "redrawn", "once", "budget")

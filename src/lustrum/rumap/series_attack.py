@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats
 from lustrum.audit.belief.posterior import likelihood
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.model import Channel, Release, Table, TableAxis
@@ -17,7 +18,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["base_certainty", "same_people", "with_someone_in"]
 
-Floats = npt.NDArray[np.float64]
 
 _PAIRS = 4_000_000
 """Pairs of cells that are compared at most for two tables."""

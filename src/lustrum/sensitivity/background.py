@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import InputError
 
 __all__ = ["NOTHING", "Background"]
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
@@ -39,7 +39,6 @@ from lustrum.sensitivity.result import Finding, Sensitivity
 
 __all__ = ["Dominance", "dominance_findings", "dominance_gap"]
 
-Mask = npt.NDArray[np.bool_]
 WAY_FORWARD = "Merge categories, so that more contributors share the cell."
 
 

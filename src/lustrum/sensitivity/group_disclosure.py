@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
@@ -27,9 +27,6 @@ from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Sensitivity
 
 __all__ = ["GroupDisclosure"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
@@ -32,9 +32,6 @@ from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Finding, Sensitivity
 
 __all__ = ["KDisclosure"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Indices, Ints, Mask
 from lustrum.model import CellStatus, InputError, Reason, Table, TableAxis
 from lustrum.sensitivity.result import Finding, Sensitivity
 
@@ -27,10 +27,6 @@ __all__ = [
     "spread",
 ]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Family:
@@ -42,12 +38,12 @@ class Family:
     child which of ``distinct`` it holds.
     """
 
-    total: Places
-    children: Places
-    inner: Places
-    distinct: Places
+    total: Indices
+    children: Indices
+    inner: Indices
+    distinct: Indices
     complete: bool
-    within: tuple[Places, ...]
+    within: tuple[Indices, ...]
 
 
 def families(axis: TableAxis) -> list[Family]:

@@ -28,13 +28,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import Contributions, InputError, Table
 from lustrum.sensitivity.background import Background
 
 __all__ = ["Ranked", "Weights"]
 
 Weights = Literal["expanded", "sample"]
-Mask = npt.NDArray[np.bool_]
 Exact = npt.NDArray[Any]
 """Whole numbers: 64 bits where all products fit, Python's own where they might not."""
 

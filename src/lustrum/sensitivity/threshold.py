@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
@@ -34,8 +35,6 @@ from lustrum.sensitivity.parameters import (
 from lustrum.sensitivity.result import Finding, Sensitivity
 
 __all__ = ["Threshold", "contributors_of", "margin_level"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,13 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Indices, Mask
 from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched", "stacked"]
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 # The caller has patterns of its own; searches within searches take most of the time otherwise.
 _NO_HEURISTICS: dict[str, object] = {

@@ -11,14 +11,13 @@ from typing import Any, TypeAlias
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats
 from lustrum.solve.highs_model import highs_model
 
 __all__ = ["DeviationProgram", "Furthest"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

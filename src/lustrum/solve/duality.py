@@ -11,13 +11,12 @@ ones make the right side equal to the minimum (Neumaier and Shcherbina 2004).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.solve.problem import LinearProblem, Sparse
 
 __all__ = ["Prover", "drawn_back", "lower_bound"]
 
-Floats = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _GRID = 64.0  # multiples of 1/64 add up without rounding error

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.compiled import compiled
 from lustrum.solve.cutting import Cut
 
 __all__ = ["zero_half_cuts"]
 
-Floats = npt.NDArray[np.float64]
 
 _ROWS = 1500
 _MOST = 150

@@ -14,15 +14,14 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.solve.duality import Prover, drawn_back
 from lustrum.solve.highs_model import highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
 __all__ = ["Highs"]
 
-Floats = npt.NDArray[np.float64]
 
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
 _LOOSE = 1e-6  # a proof that falls short of the point by more is tried again

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 __all__ = ["highs_model", "set_options"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

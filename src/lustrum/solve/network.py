@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.solve.network_kernels import network_simplex
 from lustrum.solve.problem import Outcome
 
 __all__ = ["Network", "NetworkFlow", "cheapest_flow"]
 
-Ints = npt.NDArray[np.int64]
 
 # The largest number that may turn up on the way: prices and flows are sums of a few such.
 _LARGEST = 2**60

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from lustrum.arrays import Floats
 
 __all__ = ["LinearProblem", "Loaded", "Optimum", "Outcome", "Solver"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

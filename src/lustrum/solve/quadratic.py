@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats
 from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Outcome
 from lustrum.solve.quadratic_system import System
@@ -24,7 +24,6 @@ from lustrum.solve.threads import one_thread
 
 __all__ = ["QuadraticOptimum", "QuadraticProblem", "minimise_quadratic"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

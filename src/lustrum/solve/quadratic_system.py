@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
+from lustrum.arrays import Floats
+
 __all__ = ["System"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Solve: TypeAlias = Callable[[Floats], Floats]

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from lustrum.arrays import Floats
 from lustrum.solve.duality import drawn_back, lower_bound
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
 __all__ = ["ScipyHighs"]
 
-Floats = npt.NDArray[np.float64]
 
 # What scipy's status numbers mean; 4 is a numerical difficulty, which proves nothing.
 _OUTCOMES = {

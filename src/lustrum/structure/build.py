@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer, pointers
 
 __all__ = ["entries", "full_matrix", "incidence_matrix", "kept_matrix", "published_values"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

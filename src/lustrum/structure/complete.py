@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.structure.families import Family
 from lustrum.structure.incidence import Structure
@@ -24,7 +25,6 @@ from lustrum.structure.relations import Relations, across_table, stacked, sums_a
 
 __all__ = ["complete_relations"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError, TableAxis, Variable
 from lustrum.structure.atoms import atom_of_codes
 from lustrum.structure.layout import TableLayout
 from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["CutVariable", "cut"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints, Mask
 from lustrum.structure.ragged import Lists
 
 __all__ = ["Family", "Forest"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 # Odd families of many crossing groups would need as many forests as there are groups.
 _MOST_FORESTS = 64

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import TableAxis
 from lustrum.structure.cube import CutVariable
 from lustrum.structure.families import Family
@@ -19,8 +19,6 @@ from lustrum.structure.layout import TableLayout
 from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["StructureFields"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

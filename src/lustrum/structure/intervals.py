@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.structure.ragged import Lists
 from lustrum.structure.relations import Relations
 
 __all__ = ["UNBOUNDED", "Intervals", "propagate"]
 
-Ints = npt.NDArray[np.int64]
 
 UNBOUNDED = 2**62
 """No upper bound; its negative is no lower bound. Any bound beyond 2**61 counts as none."""

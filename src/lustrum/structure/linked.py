@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lustrum.arrays import Ints, Mask
 from lustrum.structure.families import Family, Forest
 from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer
 
 __all__ = ["linked_relations"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
+
 __all__ = ["Lists", "outer", "pointers"]
 
-Ints = npt.NDArray[np.int64]
 
 # Entries handled at once: few enough for the processor's cache to hold the positions.
 _CHUNK = 1 << 18

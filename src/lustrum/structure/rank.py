@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.structure.build import entries, incidence_matrix
 from lustrum.structure.families import Family
@@ -21,7 +22,6 @@ from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["chain_rank", "elimination_rank", "family_rank", "matrix_rank", "rank_of"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

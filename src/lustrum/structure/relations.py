@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.structure.build import published_values
 from lustrum.structure.families import Family
@@ -26,7 +26,6 @@ from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["Additive", "Relations", "relations_of"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

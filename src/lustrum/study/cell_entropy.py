@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit import (
     Belief,
     Insider,
@@ -27,8 +27,6 @@ from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
 __all__ = ["cell_entropy"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # Table 1: economic activity by size class with totals; -1 stands for a suppressed cell. The total of
 # size 4 is printed as 1148 in both tables of the paper, which adds up neither down nor across.

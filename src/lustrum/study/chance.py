@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
+
+from lustrum.arrays import Floats, Ints
 
 __all__ = ["Figures"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _PAPER_SAMPLES = 1000
 _ALARM = 0.001

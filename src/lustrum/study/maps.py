@@ -20,8 +20,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.demo import people
 from lustrum.model import Channel, Release, Table
 from lustrum.model.channel import swapping_channel
@@ -36,7 +36,6 @@ from lustrum.utility import HellingerUtility
 
 __all__ = ["Assumed", "RegionSwapping", "map_of_2015", "map_with_totals", "maps", "study_cube"]
 
-Ints = npt.NDArray[np.int64]
 
 DRAWS = 10
 """Draws of every method, as in the study ``table-server``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit import (
     Belief,
@@ -23,7 +22,6 @@ from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
 __all__ = ["markov"]
 
-Ints = npt.NDArray[np.int64]
 
 CUBE = {"I": 4, "J": 4, "K": 3}
 IJ = ((3, 87, 68, 72), (5, 8, 80, 4), (3, 4, 7, 107), (64, 6, 56, 7))

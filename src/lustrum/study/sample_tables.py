@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.workers import workers as available
 from lustrum.risk.batch import risks_of_many
@@ -37,8 +37,6 @@ from lustrum.study.result import Line, Panel, Progress, Study
 
 __all__ = ["AREAS_BY_RELIGION", "sample_tables"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 AREAS_BY_RELIGION: Ints = np.array(
     [

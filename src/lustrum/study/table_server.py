@@ -30,8 +30,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.demo import people
 from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
@@ -48,8 +48,6 @@ __all__ = [
     "table_server",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ORIGINAL = (0.318, 0.248, 0.339, 0.298)
 """Table 5: the risk of the tables as they are."""

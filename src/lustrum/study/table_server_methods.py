@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Channel, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.protect import RoundingChannel, StochasticPerturbation
@@ -21,7 +21,6 @@ from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 
 __all__ = ["ASSUMED", "METHODS", "ServerMethods", "regions_swapped"]
 
-Ints = npt.NDArray[np.int64]
 
 METHODS = {
     "RS": "record swapping of the hypercube",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress
@@ -24,8 +24,6 @@ __all__ = [
     "server_outcomes",
 ]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VARIABLES = ("region", "sex", "age", "employment", "occupation", "education", "citizenship")
 

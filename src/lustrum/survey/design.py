@@ -14,12 +14,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
 __all__ = ["Design", "Lonely", "ReplicateWeights"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Lonely = Literal["refuse", "certainty", "centre"]
 
 _LONELY = ("refuse", "certainty", "centre")

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 
 __all__ = ["Estimates", "Reliability"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

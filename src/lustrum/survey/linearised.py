@@ -18,14 +18,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 
 __all__ = ["estimate_ratios", "estimate_totals"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Sample = Design | ReplicateWeights
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Chunk"]
+from lustrum.arrays import Array
 
-Array = npt.NDArray[Any]
+__all__ = ["Chunk"]
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Contributions
 from lustrum.tabulate.plan import Plan
 
 __all__ = ["rank_contributions"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def rank_contributions(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lustrum.arrays import Array
 from lustrum.model import (
     Dataset,
     DescriptionError,
@@ -30,8 +31,6 @@ from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
 __all__ = ["Chunk", "encode"]
-
-Array = npt.NDArray[Any]
 
 
 def encode(

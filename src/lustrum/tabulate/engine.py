@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Dataset, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
@@ -19,8 +20,6 @@ from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.plan import Plan
 
 __all__ = ["Engine", "KernelEngine"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Engine(Protocol):

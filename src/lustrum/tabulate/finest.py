@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Array, Words
 from lustrum.compiled import compiled
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells, code_type
@@ -21,8 +22,6 @@ from lustrum.tabulate.engine import KernelEngine
 
 __all__ = ["finest_cells"]
 
-Array = npt.NDArray[Any]
-Words = npt.NDArray[np.uint64]
 
 _BLOCK = 1 << 18
 _NOBODY = np.uint64(2**64 - 1)

@@ -7,11 +7,9 @@ add up privately, in integers, so that the result does not depend on how many th
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Array
 from lustrum.compiled import compiled
 
 __all__ = ["BLOCK", "OUTSIDE", "add_codes", "start_codes", "tally", "tally_counts", "tally_numbers"]
@@ -19,8 +17,6 @@ __all__ = ["BLOCK", "OUTSIDE", "add_codes", "start_codes", "tally", "tally_count
 BLOCK = 1 << 15
 OUTSIDE = -(1 << 58)
 """Far enough below zero that no sum of other entries brings a record back in."""
-
-Array = npt.NDArray[Any]
 
 
 @compiled

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import Category, Dataset, StructuralZero
 from lustrum.structure import Atoms
 
 __all__ = ["impossible"]
 
-Mask = npt.NDArray[np.bool_]
 Codes = frozenset[int]
 
 

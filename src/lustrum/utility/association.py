@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
@@ -19,8 +20,6 @@ from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["ChiSquareChange", "CramersVChange", "chi_square", "cramers_v"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["BetweenVarianceChange", "between_variance", "between_variance_ratio"]
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class BetweenVarianceChange(UtilitySpec):

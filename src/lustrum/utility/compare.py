@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import check_parameters, words_of
 from lustrum.utility.blocks import inner_grid
@@ -15,8 +16,6 @@ from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["Better", "Comparison", "UtilityMeasure", "UtilitySpec", "as_pair", "compare"]
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Better = Literal["higher", "lower"]
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
@@ -16,7 +17,6 @@ from lustrum.utility.impute import NO_RULE, Impute
 
 __all__ = ["ConditionalError", "conditional_errors"]
 
-Floats = npt.NDArray[np.float64]
 Summary = Literal["mean", "largest"]
 
 

@@ -12,16 +12,14 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, TableAxis
 from lustrum.model.errors import choices
 from lustrum.utility.blocks import inner_grid, margin_grid
 
 __all__ = ["NO_RULE", "Impute", "Rule", "spread"]
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Rule = Literal["none", "zero", "midpoint", "proportional"]
 
 _RULES = ("none", "zero", "midpoint", "proportional")

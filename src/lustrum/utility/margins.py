@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import margin_grid
@@ -26,8 +27,6 @@ __all__ = [
     "one_way_margins",
     "share_of_margins_kept",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

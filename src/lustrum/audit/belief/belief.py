@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
 __all__ = ["Belief"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 20  # values looked at together
 _MOST = 10**8  # values one expectation may run through

@@ -10,14 +10,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.priors import Prior, Uniform
 from lustrum.model import Channel, InputError
 
 __all__ = ["likelihood", "posterior", "weighted"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _MOST = 2 * 10**7  # values that are written out at once
 

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, gammaln
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
 __all__ = ["BetaBinomial", "Prior", "ReferenceFrequencies", "TablePrior", "Uniform"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Prior(Protocol):

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
 from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
@@ -29,8 +30,6 @@ from lustrum.solve import Solver
 
 __all__ = ["Bounds", "bounds"]
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Part: TypeAlias = tuple[Sweep, npt.NDArray[np.intp]]
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.independent import echelon, inverse
 from lustrum.compiled import compiled
@@ -28,8 +29,6 @@ from lustrum.structure.rank import EXCESSES, reduced
 
 __all__ = ["exactly_disclosed"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _MOST_WORK = 10**10  # of elimination written out in full
 _MOST_STEPS = 3 * 10**9  # of elimination that keeps to entries that are not 0

@@ -8,13 +8,12 @@ random combinations of any length reach every table from every other (Aoki, Hara
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Sparse
 
 __all__ = ["integer_kernel", "integer_solution", "reduced", "short_moves"]
 
-Ints = npt.NDArray[np.int64]
 Column = dict[int, int]
 
 _WORK = 2 * 10**8  # entries added up in search of short moves: about a second

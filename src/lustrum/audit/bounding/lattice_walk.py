@@ -19,13 +19,12 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 
 __all__ = ["LatticeWalker", "central_table", "stream"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 LEAST, MOST = 200, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""

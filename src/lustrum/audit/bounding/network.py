@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Indices, Ints, Mask
 from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.structure import UNBOUNDED
@@ -24,9 +25,6 @@ from lustrum.structure.ragged import pointers
 
 __all__ = ["Flows", "Network"]
 
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 _LARGEST = 2**60  # sums of all ends stay below, so that no flow can overflow
 _DROPS = 4096  # equations that may be left out to make a network

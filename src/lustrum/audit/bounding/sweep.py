@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Indices, Mask
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, stream
 from lustrum.audit.bounding.network import Flows, Network
 from lustrum.audit.knowledge.facts import Knowledge
@@ -27,9 +27,6 @@ from lustrum.solve import Highs, Loaded, Optimum, Outcome, Solver
 
 __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 _NEAR = 1e-6  # as far from a whole number as a solver may leave one
 _CLOSE = 5e-7  # as far from its bound as a real cell may stay and still count as there

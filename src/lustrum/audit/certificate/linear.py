@@ -7,15 +7,14 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats
 from lustrum.audit.certificate.exact import Boxes, Ends, System
 from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Found", "Linear", "elastic", "whole_table"]
 
-Floats = npt.NDArray[np.float64]
 _STATUS = highspy.HighsModelStatus
 _DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the ways of the simplex method
 _EXACT = 2.0**53  # beyond it floats skip whole numbers

@@ -7,15 +7,14 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.audit.certificate.basis import basic_multipliers, basic_point
 from lustrum.audit.certificate.exact import Boxes, Leaf, System, Table, as_leaf, table_of
 from lustrum.audit.certificate.linear import Found, elastic
 
 __all__ = ["bound_leaf", "empty_leaf", "tables_near"]
 
-Floats = npt.NDArray[np.float64]
 # Multipliers of tables are small fractions; each rung also takes in those of the rungs before.
 _LADDER = (1, 12, 1000, 10**6)
 _NEAR = 1e-6  # as far from the truth as a solver may be

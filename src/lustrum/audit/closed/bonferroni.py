@@ -6,16 +6,14 @@ from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.frechet import frechet_arrays
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Margins
 
 __all__ = ["bonferroni", "bonferroni_arrays"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def bonferroni(margins: Margins) -> Bounds:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import Step, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
 __all__ = ["decomposable", "decomposable_arrays", "is_decomposable"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def is_decomposable(margins: Margins) -> bool:

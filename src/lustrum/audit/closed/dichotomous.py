@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
@@ -13,8 +12,6 @@ from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 
 __all__ = ["dichotomous", "is_dichotomous"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def is_dichotomous(margins: Margins) -> bool:

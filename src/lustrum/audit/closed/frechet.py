@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins
 
 __all__ = ["frechet", "frechet_arrays"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def frechet(margins: Margins) -> Bounds:

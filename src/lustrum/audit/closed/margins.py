@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
@@ -17,8 +18,6 @@ from lustrum.model.errors import choices
 
 __all__ = ["Axes", "Margins"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 Axes: TypeAlias = frozenset[int]
 """Variables of the cube by their places; empty for the grand total."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
 from lustrum.audit.closed.graphs import Part, parts
@@ -16,8 +16,6 @@ from lustrum.model import InputError
 
 __all__ = ["PartSolver", "reducible"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 PartSolver: TypeAlias = Callable[[Margins], Bounds]
 """A function that bounds the cells of a part without a formula."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.decomposable import decomposable_arrays, sequence
 from lustrum.audit.closed.graphs import perfect_sequence
@@ -14,8 +15,6 @@ from lustrum.audit.closed.margins import Axes, Margins
 from lustrum.model import InputError
 
 __all__ = ["operator", "project"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:

@@ -12,12 +12,12 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.fibre.margins import Axes, Margins
 from lustrum.audit.fibre.two_way import TwoWay
 
 __all__ = ["MovesList", "cycle_moves", "free_sets", "tensor_moves"]
 
-Ints = npt.NDArray[np.int64]
 MovesList = tuple[Ints, Ints]
 """One move a row: the cells it touches, and by how much."""
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import InputError
 
 __all__ = ["effective_size", "split_rhat"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def split_rhat(chains: npt.ArrayLike) -> Floats:

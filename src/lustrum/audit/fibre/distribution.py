@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
@@ -24,8 +25,6 @@ from lustrum.model.errors import choices
 
 __all__ = ["METHODS", "CellDistributions", "distribution"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Pairs = tuple[Ints, Floats]
 
 METHODS = ("auto", "exact", "sample")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
 from lustrum.audit.knowledge.facts import Knowledge
@@ -16,8 +17,6 @@ from lustrum.model import InputError
 
 __all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Edge", "Margins", "junction_tree"]
 
-Ints = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Words
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
 from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
@@ -19,9 +20,6 @@ from lustrum.structure.ragged import pointers
 
 __all__ = ["Lines", "Moves", "Squares"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 Cells = npt.NDArray[np.intp]
 
 MIXED = 0.15

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.enumerate import log_factorials
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.moves import Lines, Moves, Squares
@@ -22,8 +23,6 @@ from lustrum.model.workers import workers as processors
 
 __all__ = ["TARGETS", "Chains", "Plan", "sample_blocks", "sample_fibre"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 TARGETS = ("uniform", "hypergeometric")
 

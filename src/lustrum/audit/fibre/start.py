@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds as Box
 from scipy.optimize import LinearConstraint, milp
 
+from lustrum.arrays import Ints
 from lustrum.audit.fibre.margins import Margins, junction_tree
 from lustrum.audit.fibre.system import Block
 from lustrum.audit.knowledge.facts import ContradictionError
@@ -15,7 +15,6 @@ from lustrum.model import InputError, InternalError
 
 __all__ = ["any_table", "joined_table"]
 
-Ints = npt.NDArray[np.int64]
 
 _INFEASIBLE = 2  # scipy's status for a program without a solution
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
@@ -20,8 +21,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["Block", "System"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Cells = npt.NDArray[np.intp]
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
 from lustrum.model import InputError
 
 __all__ = ["Marginals", "TwoWay", "count_tables"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 State = tuple[tuple[int, ...], int]
 
 STEPS = 2_000_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import Margins
@@ -15,8 +16,6 @@ from lustrum.model import InputError
 
 __all__ = ["Unimodal", "unimodal"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _MOST = 10**7
 

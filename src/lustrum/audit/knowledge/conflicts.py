@@ -13,15 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Indices
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats
 from lustrum.solve import Highs, LinearProblem, Outcome
 
 __all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
 
-Indices = npt.NDArray[np.intp]
 
 _MOST_CELLS = 200_000  # beyond this the search itself would take minutes
 _MOST_SUSPECTS = 5_000  # and where only whole numbers contradict each other, beyond this

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["CellRef", "ContradictionError", "Knowledge"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

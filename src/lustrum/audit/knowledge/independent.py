@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Indices
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 
 __all__ = ["echelon", "independent_rows", "inverse", "without_repeats"]
 
-Indices = npt.NDArray[np.intp]
 
 _PRIME = 2**31 - 1
 # Entries of combined equations, for each entry at first, after which no more are looked at.

@@ -15,14 +15,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
 __all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression", "from_tables"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

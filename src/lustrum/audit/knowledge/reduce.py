@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.solve import LinearProblem
 from lustrum.structure import UNBOUNDED, Relations, propagate
@@ -17,9 +18,6 @@ from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["Piece", "narrowed", "pieces"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 CONTRADICTION = "The published cells contradict each other: "
 

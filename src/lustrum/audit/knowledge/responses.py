@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.knowledge.facts import Knowledge
@@ -24,7 +23,6 @@ from lustrum.structure import UNBOUNDED, TableLayout
 
 __all__ = ["Related", "Relation", "RelationLike", "from_responses", "related"]
 
-Ints = npt.NDArray[np.int64]
 
 RelationLike: TypeAlias = (
     "Relation | str | tuple[str, Sequence[str]] | tuple[Mapping[str, int], int]"

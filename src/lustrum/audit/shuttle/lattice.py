@@ -13,6 +13,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.shuttle.kernels import drain
@@ -21,7 +22,6 @@ from lustrum.structure.ragged import Lists, pointers
 
 __all__ = ["Detail", "Lattice", "Sets", "collapses"]
 
-Ints = npt.NDArray[np.int64]
 
 _SMALL = 5  # a variable of more categories is never collapsed in all ways
 _ROOM = 400_000  # cells in all sums together that are still quick to go through

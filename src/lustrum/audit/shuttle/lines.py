@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 
 __all__ = ["shuttle"]
 
-Ints = npt.NDArray[np.int64]
 
 CONTRADICTION = "The margins contradict each other: no table of whole numbers has all of them."
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
@@ -22,9 +23,6 @@ from lustrum.solve import LinearProblem, Loaded, Optimum, Outcome, Solver
 
 __all__ = ["generalised", "sharp_bounds"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Box = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _SHAKES = 12  # vertices looked at where an end is reached

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
+
 __all__ = ["groups_by_numbers"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _BITS = 20.0  # evidence for a set that is one of few; chance alone gives it once in a million
 _BITS_BY_CODE = 6.0  # the code itself is most of the evidence

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.formats.table_files.hierarchy_files import Groups
 from lustrum.formats.table_files.numbers import groups_by_numbers
 from lustrum.formats.table_files.table_file import TableFile
@@ -16,8 +16,6 @@ from lustrum.model.errors import choices
 
 __all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "SaidTotals", "recognise"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 TOTAL_NAMES = frozenset(
     {

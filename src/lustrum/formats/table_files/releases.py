@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.formats.table_files.recognition import Recognition, recognise
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import CellStatus, Contributions, InputError, Release, Table, TableAxis
 from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["confidential_table", "releases_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def releases_of(

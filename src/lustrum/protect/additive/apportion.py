@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import InputError
 
 __all__ = ["apportioned", "spread_words", "systematic"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 
 _ALL = 1 << 64
 

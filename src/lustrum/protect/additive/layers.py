@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Indices
 from lustrum.model import InputError
 
 __all__ = ["Layer", "fit_layers", "layers_of"]
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
@@ -24,7 +22,7 @@ Sparse: TypeAlias = Any
 class Layer:
     """``labels[cell]`` is the total that a cell belongs to, or -1; ``name`` is for messages."""
 
-    labels: Places
+    labels: Indices
     totals: Floats
     name: str
 
@@ -54,7 +52,7 @@ def layers_of(matrix: Sparse, totals: Floats) -> list[Layer]:
     """Rows in as few layers as come about when each goes to the first in which it overlaps no other."""
     made = sparse.csr_array(matrix)
     made.eliminate_zeros()
-    layers: list[tuple[Places, list[int]]] = []
+    layers: list[tuple[Indices, list[int]]] = []
     for row in range(made.shape[0]):
         cells = made.indices[made.indptr[row] : made.indptr[row + 1]]
         home = next((one for one in layers if bool((one[0][cells] < 0).all())), None)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.protect.additive.layers import Layer, fit_layers, layers_of
 from lustrum.protect.adjustment.whole import nearest_whole
@@ -26,8 +27,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["Fitted", "Restored", "fit", "restore", "restore_sums"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Axes: TypeAlias = tuple[int, ...]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, InternalError
 from lustrum.model.errors import choices
 from lustrum.protect.adjustment.problem import reduce_problem
@@ -27,9 +28,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["Adjusted", "WeightWord", "adjust", "largest_moves"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 WeightWord = Literal["reciprocal", "unit"]

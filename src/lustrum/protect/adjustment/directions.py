@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
+from lustrum.arrays import Floats, Indices
 from lustrum.protect.adjustment.problem import Problem
 
 __all__ = ["alternating", "balanced", "imbalance", "neighbours", "settled"]
 
-Floats = npt.NDArray[np.float64]
 Signs = npt.NDArray[np.int64]
-Places = npt.NDArray[np.intp]
 
 _FIRMNESS = 10.0  # a sensitive cell is held at its level so much more firmly than it resists moving
 _DENSE_UP_TO = 3000
@@ -98,7 +97,7 @@ def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Si
     return list(seen.values())
 
 
-def neighbours(form: Floats, problem: Problem, size: int) -> list[Places]:
+def neighbours(form: Floats, problem: Problem, size: int) -> list[Indices]:
     """Blocks of directions that depend on each other most, until every direction is in one."""
     way = (problem.up + problem.down).astype(np.float64)
     strength = np.abs(form * np.outer(way, way))

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
+
 __all__ = ["Freedom", "eliminate"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Row = dict[int, int]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Indices
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
 from lustrum.protect.adjustment.work import Work
@@ -20,9 +21,7 @@ from lustrum.solve import Outcome
 
 __all__ = ["Directed", "Found", "Mixed", "improve"]
 
-Floats = npt.NDArray[np.float64]
 Signs = npt.NDArray[np.int64]
-Places = npt.NDArray[np.intp]
 
 _TOP = 1e3  # the largest weight inside a solver; it tells 1e-7 from nothing
 _PENALTY = 100.0 * _TOP
@@ -210,7 +209,7 @@ class Mixed:
         return np.where(np.abs(lean) < 1e-6, start.directions, np.sign(lean)).astype(np.int64)
 
     def solve(
-        self, start: Found, open_choices: Places, work: Work | None, nodes: int | None = None
+        self, start: Found, open_choices: Indices, work: Work | None, nodes: int | None = None
     ) -> tuple[Signs, float, Outcome]:
         """The best directions with the others as they are, and what no choice costs less than."""
         problem, count = self.problem, self.problem.low.size

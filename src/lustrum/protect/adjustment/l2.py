@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model.stop import check_stop
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.work import Work
@@ -18,7 +19,6 @@ from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
 
 __all__ = ["Squares", "improve_squares", "least_squares"]
 
-Floats = npt.NDArray[np.float64]
 Signs = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-8

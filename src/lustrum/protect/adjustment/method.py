@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -30,8 +30,6 @@ from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["ControlledAdjustment"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Kept = Literal["nothing", "grand-total", "totals"]
 
 

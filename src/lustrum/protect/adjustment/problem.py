@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Indices, Ints
 from lustrum.model import InputError
 from lustrum.protect.adjustment.eliminate import eliminate
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["NO_ADJUSTMENT", "Problem", "as_floats", "reduce_problem"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
 Signs = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -49,10 +47,10 @@ class Problem:
     low: Ints
     high: Ints
     weights: Floats
-    places: Places
+    places: Indices
     down: Ints
     up: Ints
-    group: Places
+    group: Indices
     sign: Signs
 
     def __repr__(self) -> str:
@@ -87,7 +85,7 @@ def reduce_problem(
     sizes: Ints,
     low: Ints,
     high: Ints,
-    sensitive: Places,
+    sensitive: Indices,
     lower: Ints,
     upper: Ints,
     weights: Floats,
@@ -145,7 +143,7 @@ def reduce_problem(
     )
 
 
-def _groups(span: Sparse) -> tuple[Places, Signs, Places]:
+def _groups(span: Sparse) -> tuple[Indices, Signs, Indices]:
     """Cells with the same or the opposite row move as one; cells with an empty row do not move."""
     cuts = span.indptr.tolist()
     empty = np.diff(span.indptr) == 0
@@ -174,7 +172,7 @@ def _groups(span: Sparse) -> tuple[Places, Signs, Places]:
     return group, sign, lead
 
 
-def _together(low: Ints, high: Ints, group: Places, sign: Signs, count: int) -> tuple[Ints, Ints]:
+def _together(low: Ints, high: Ints, group: Indices, sign: Signs, count: int) -> tuple[Ints, Ints]:
     least = np.full(count + 1, -UNBOUNDED, dtype=np.int64)
     most = np.full(count + 1, UNBOUNDED, dtype=np.int64)
     np.maximum.at(least, group, np.where(sign > 0, low, -high))
@@ -184,7 +182,7 @@ def _together(low: Ints, high: Ints, group: Places, sign: Signs, count: int) -> 
     return least[:count], most[:count]
 
 
-def _merged(matrix: Sparse, group: Places, sign: Signs, count: int) -> Sparse:
+def _merged(matrix: Sparse, group: Indices, sign: Signs, count: int) -> Sparse:
     moving = np.flatnonzero(group < count)
     fold = sparse.csr_array(
         (sign[moving], (moving, group[moving])), shape=(group.size, count), dtype=np.int64

@@ -13,6 +13,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model.stop import check_stop, stop_asked
 from lustrum.protect.adjustment.work import SEARCH_STEP, Work
 from lustrum.solve import Outcome
@@ -20,7 +21,6 @@ from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Answer", "Program"]
 
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

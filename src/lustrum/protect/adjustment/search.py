@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import InputError
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
 from lustrum.protect.adjustment.l1 import Directed, Found, Mixed, improve
@@ -22,7 +23,6 @@ from lustrum.solve import Outcome
 
 __all__ = ["DirectionWord", "Norm", "Solution", "search"]
 
-Floats = npt.NDArray[np.float64]
 Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
 DirectionWord = Literal["heuristic", "exact", "balanced", "relaxed", "random"]

@@ -12,16 +12,14 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.protect.adjustment.programs import Answer, Program
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 
 __all__ = ["nearest_whole"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Cost = Callable[[Ints], Floats]

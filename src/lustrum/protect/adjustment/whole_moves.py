@@ -8,18 +8,15 @@ search. Bounds are few and far between, so the searches stay small.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
 from lustrum.protect.adjustment.work import Work
 
 __all__ = ["whole_moves"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _REACH = 4  # so many steps may a free cell go away from its rounding
 _GAP = 0.05

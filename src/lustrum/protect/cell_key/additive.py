@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.stop import check_stop, stop_asked
@@ -38,9 +39,6 @@ from lustrum.structure import Relations, Structure, complete_relations
 
 __all__ = ["Restored", "restore", "widened"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _LARGE = 60_000  # published cells beyond which no program is set up
 _WHOLE = 1e-6

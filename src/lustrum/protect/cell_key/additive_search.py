@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.compiled import compiled
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
@@ -16,8 +16,6 @@ from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.structure import Structure
 
 __all__ = ["descend", "inner_places", "is_partition"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def is_partition(axes: Sequence[TableAxis]) -> bool:

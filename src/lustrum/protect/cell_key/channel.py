@@ -12,16 +12,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import MatrixChannel, row_entries
 
 __all__ = ["LookupChannel", "Support", "longest_step", "support_of", "zeros_stay"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import Dataset, InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
@@ -43,8 +43,6 @@ from lustrum.protect.totals.summed import Published
 
 __all__ = ["CellKey"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _PURPOSE = "cell-key"
 _PRESETS = {"shlomo-2015": SHLOMO_2015}

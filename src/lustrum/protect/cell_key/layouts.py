@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel, zeros_stay
@@ -34,8 +34,6 @@ __all__ = [
     "rows_right_on_average",
 ]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 LayoutName: TypeAlias = Literal["inverse-cdf", "abs", "ons"]
 AnyChannel: TypeAlias = MatrixChannel | LookupChannel
 

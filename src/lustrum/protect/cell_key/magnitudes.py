@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.keys import cell_words
@@ -38,9 +38,6 @@ from lustrum.sensitivity import PPercent
 
 __all__ = ["CellKeyMagnitude"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 
 _UNIT = 1 << 24  # noise coefficients are whole multiples of its inverse
 _ROOM = 2**36

@@ -12,15 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError
 
 __all__ = ["Noise", "flex", "noise_table"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel
 
 __all__ = ["PTable", "read_ptable"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _COLUMNS = ("pcv", "ckey", "pvalue")
 _ONS_ROWS, _ONS_CYCLE = 750, 250

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release
 
 __all__ = ["Ratios", "mean", "percentages", "ratio"]
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

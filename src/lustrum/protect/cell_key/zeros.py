@@ -13,14 +13,12 @@ import hmac
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError, Table, TableQuery
 from lustrum.model.keys import scramble
 
 __all__ = ["ZeroKeys"]
-
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, repr=False)

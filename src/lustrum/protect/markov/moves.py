@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.audit.fibre.basic import free_sets
 from lustrum.audit.fibre.margins import Margins, junction_tree
 from lustrum.model import InputError
 
 __all__ = ["Moves"]
 
-Ints = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 
 _MOST = 8  # groups of a box, so at most 256 corners

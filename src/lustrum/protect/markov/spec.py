@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -20,7 +20,6 @@ from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
 __all__ = ["ORDERS", "RULES", "MarkovPerturbation", "perturb_boxes"]
 
-Ints = npt.NDArray[np.int64]
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.audit import MarkovSquare
 from lustrum.model import InputError, Table
 from lustrum.model.channel import ObservedChannel
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from lustrum.protect.markov.spec import MarkovPerturbation
 
 __all__ = ["StationarySquare", "simulated_channel"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

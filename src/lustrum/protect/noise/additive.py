@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -25,8 +26,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["DISTRIBUTIONS", "AdditiveNoise", "NoiseChannel", "unit_noise"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 DISTRIBUTIONS = ("normal", "laplace", "uniform")
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
@@ -27,9 +28,6 @@ from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["MultiplicativeNoise", "balanced_directions", "shares_away"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 
 SHAPES = ("uniform", "triangular")
 LEVELS = ("holding", "cell")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 
 __all__ = ["NEGLIGIBLE", "StepChannel"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 NEGLIGIBLE = 1e-15
 """What may be left out at the two ends of an endless distribution; the rest is scaled to 1."""

@@ -13,13 +13,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.additive.apportion import apportioned, spread_words
 
 __all__ = ["controlled_words", "total_kept"]
-
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 def controlled_words(

@@ -15,16 +15,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.perturbation.entropy import least_and_most, maximum_entropy
 
 __all__ = ["PerturbationDesign", "design"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Monotone = Literal["no", "below", "both"]
 
 _TOLERANCE = 1e-9

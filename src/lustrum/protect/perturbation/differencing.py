@@ -16,16 +16,13 @@ from itertools import combinations_with_replacement
 from math import factorial, prod
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError
 
 __all__ = ["DifferencingReport", "RevealingPattern", "differencing_risk"]
 
 Counts = tuple[int, ...]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
+from lustrum.arrays import Floats
+
 __all__ = ["least_and_most", "maximum_entropy"]
 
-Floats = npt.NDArray[np.float64]
 
 _STEPS = 500
 _FORCED = 1e-11  # a probability that cannot be larger is forced to be 0

@@ -12,13 +12,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 
 __all__ = ["calibrated", "calibrated_for", "frequencies_of", "invariant", "invariant_reach"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def invariant(matrix: npt.ArrayLike, frequency: npt.ArrayLike) -> Floats:

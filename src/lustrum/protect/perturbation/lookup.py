@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.compiled import compiled
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 
 __all__ = ["Lookup", "lookup", "perturb_by_words"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _ALL = 1 << 64
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
@@ -39,8 +40,6 @@ from lustrum.protect.totals.summed import Published, added_totals
 
 __all__ = ["PRESETS", "StochasticPerturbation"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Matrix = str | tuple[tuple[float, ...], ...] | PerturbationDesign
 
 PRESETS: dict[str, MatrixChannel] = {"shlomo-2015": SHLOMO_2015}

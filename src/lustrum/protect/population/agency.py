@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.kernels import add_errors
 from lustrum.protect.population.layout import ControlledTable, Plan
@@ -28,9 +28,6 @@ __all__ = [
     "table_errors",
     "true_counts",
 ]
-
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

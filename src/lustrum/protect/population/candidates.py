@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.support import Support, possible_combinations
 
 __all__ = ["CandidateCounts", "candidates", "candidates_with_totals"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

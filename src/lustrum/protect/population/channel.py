@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
 
 __all__ = ["PopulationChannel"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _NO_BOUND = 2**62
 
 

@@ -14,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Array
 from lustrum.model import Dataset, InputError
 from lustrum.protect.population.levels import ControlledLevel, controlled_levels, find_level
 
 __all__ = ["ControlledTable", "Layout", "Plan", "plan_tables"]
 
-Array = npt.NDArray[Any]
 _MOST_CELLS = 2**31
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import true_counts
@@ -19,7 +18,6 @@ from lustrum.protect.population.support import Support
 
 __all__ = ["public_report", "squares_beyond"]
 
-Array = npt.NDArray[Any]
 _FEWEST = 50
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
 

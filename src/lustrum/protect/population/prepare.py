@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Array, Ints, Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
@@ -31,9 +31,6 @@ from lustrum.protect.population.start import (
 
 __all__ = ["Prepared", "prepare"]
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 CANDIDATES = 3
 """Candidates among the empty cells for each that must show somebody."""

@@ -10,18 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Array
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.kernels import add_errors, shuffle, sweep_blocks
 from lustrum.protect.population.layout import Plan
 
 __all__ = ["Cost", "Problem", "SearchCells", "SearchState", "Searched", "Stage", "search"]
 
-Array = npt.NDArray[Any]
 _BLOCK_CELLS = 1 << 14
 _QUANTILES = 4096
 _REACH = 4096

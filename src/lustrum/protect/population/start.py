@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
@@ -28,11 +27,6 @@ __all__ = [
     "options",
     "start_up",
 ]
-
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 
 def derived(key: bytes, purpose: str) -> bytes:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, InputError
 from lustrum.model.finest import FinestCells
 
 __all__ = ["Combinations", "Support", "possible_combinations"]
 
-Ints = npt.NDArray[np.int64]
 _MOST_COMBINATIONS = 1 << 25
 
 

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 
 __all__ = ["Together", "together"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["consistent_counts", "fitted", "rounded_down_the_tree"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _DENSE = 400  # inner cells up to which the fit is exact rather than iterated
 

@@ -12,16 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["DiscreteNoiseChannel", "Measured", "measure", "opendp", "rehearsed"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -30,8 +30,6 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["DifferentialPrivacy"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 MECHANISMS = ("laplace", "gaussian")
 POSTS = ("none", "nonnegative-integers", "consistent")

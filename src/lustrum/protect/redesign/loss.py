@@ -18,13 +18,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats
 from lustrum.model import Table
 from lustrum.protect.redesign.ways import State
 
 __all__ = ["Loss", "MeasureWord"]
 
 MeasureWord = Literal["entropy", "cells"]
-Floats = npt.NDArray[np.float64]
 
 
 class Loss:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
 from lustrum.protect.redesign.ways import Block, State, kept_categories
 
 __all__ = ["recoded", "recoded_axis"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def recoded(table: Table, states: Sequence[State]) -> Table:

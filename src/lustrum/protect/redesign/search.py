@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.errors import choices
 from lustrum.model.stop import check_stop
@@ -28,7 +28,6 @@ from lustrum.sensitivity import Rule
 
 __all__ = ["Redesign", "redesign", "ways_along"]
 
-Mask = npt.NDArray[np.bool_]
 States = tuple[State, ...]
 
 _WORK = 20_000

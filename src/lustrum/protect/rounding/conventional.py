@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
@@ -22,8 +22,6 @@ from lustrum.protect.method import TABULAR, Stage, checked_input, released, whol
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["ConventionalRounding", "NearestChannel", "round_to_nearest"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

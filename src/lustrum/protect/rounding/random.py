@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
@@ -29,8 +30,6 @@ from lustrum.protect.method import (
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 __all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

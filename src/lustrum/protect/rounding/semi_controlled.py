@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -40,9 +40,6 @@ from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.protect.totals.summed import added_totals
 
 __all__ = ["SemiControlledRounding", "round_by_slices"]
-
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Words
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
@@ -32,8 +32,6 @@ from lustrum.protect.totals.summed import added_totals
 
 __all__ = ["SmallCountChannel", "SmallCountRounding", "round_small_counts"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 How = Literal["nearest", "random"]
 
 

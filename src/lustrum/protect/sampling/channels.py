@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["BinomialThinning", "HypergeometricChannel"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _WIDE = 40.0  # standard deviations beyond which a double holds no probability
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
@@ -24,9 +24,6 @@ from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.inner_table import InnerTable
 
 __all__ = ["PoissonSampling", "proportional_to_size"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

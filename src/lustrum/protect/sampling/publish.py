@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.protect.method import RecordMethod, released
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["check_fraction", "sample_release"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def check_fraction(fraction: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.parameters import checks_parameters, parameter
@@ -24,7 +25,6 @@ from lustrum.protect.totals.axis_parts import AxisParts
 
 __all__ = ["StratifiedSampling", "allocate"]
 
-Ints = npt.NDArray[np.int64]
 Allocation = Literal["proportional", "equal", "root"]
 
 

@@ -12,14 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Contributions, InputError, Table
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.sensitivity import Rule
 
 __all__ = ["RuleOnUnions", "coalition", "holding_views", "singleton_views"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def singleton_views(

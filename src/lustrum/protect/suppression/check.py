@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
 from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
@@ -23,8 +24,6 @@ __all__ = [
     "revealing_lines",
 ]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _NEAR = 1e-6  # real bounds come from floating-point programs
 

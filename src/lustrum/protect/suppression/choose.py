@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pattern
@@ -25,9 +26,6 @@ from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 AlgorithmWord = Literal["auto", "exact", "heuristic", "boxes"]
 Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""

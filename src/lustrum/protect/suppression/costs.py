@@ -7,14 +7,12 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
 __all__ = ["CostWord", "cell_costs", "distance_costs"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 CostWord = Literal["value", "count", "frequency", "unity", "distance", "box-cox"]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Unprotectable
 from lustrum.protect.suppression.search.tasks import Tasks
@@ -12,7 +12,6 @@ from lustrum.solve.deviations import DeviationProgram
 
 __all__ = ["unprotectable_cells"]
 
-Ints = npt.NDArray[np.int64]
 _NAMED = 5  # cells that a message names
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -27,8 +27,6 @@ from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["Suppression", "problem_of"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Kept = Literal["nothing", "grand-total", "totals"]
 AttackerWord = Literal["outsider", "singletons", "holdings"]
 

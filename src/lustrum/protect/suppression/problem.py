@@ -18,14 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 from lustrum.structure import Relations
 
 __all__ = ["AxisSums", "CellNames", "ContributorView", "SuppressionProblem", "UnionRule"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 RelationsLike: TypeAlias = "Relations | Sparse | Iterable[tuple[int, Sequence[int]]]"

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Table, TableAxis
 from lustrum.protect.suppression.result import Pattern
 
 __all__ = ["LevelCounts", "axis_levels", "level_counts"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

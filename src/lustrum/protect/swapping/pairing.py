@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.microdata import numbered
 from lustrum.protect.swapping.kernels import pair_up
 
 __all__ = ["Search", "quotas"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

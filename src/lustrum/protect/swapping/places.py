@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.variable import Variable
 
 __all__ = ["Places", "groups_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def groups_of(variable: Variable, level: str | None) -> Ints:

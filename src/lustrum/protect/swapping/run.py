@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model.records import Records
 from lustrum.protect.microdata import combined
 from lustrum.protect.swapping.households import Households
@@ -15,9 +16,6 @@ from lustrum.protect.swapping.report import Swapped, SwapReport
 from lustrum.protect.swapping.unsafe import rarest
 
 __all__ = ["swap"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel, swapping_channel
@@ -28,8 +29,6 @@ from lustrum.protect.swapping.report import Swapped
 from lustrum.protect.swapping.run import swap
 
 __all__ = ["RecordSwapping"]
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
@@ -28,9 +28,6 @@ from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.stream import below
 
 __all__ = ["TableSwapping", "swap_table"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model.records import Records
 from lustrum.protect.microdata import combined, numbered
 
 __all__ = ["rarest", "sizes_of_groups"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def sizes_of_groups(groups: Ints, weights: Ints | None = None) -> Ints:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.model.table import TableAxis
 
 __all__ = ["AxisParts"]
 
-Mask = npt.NDArray[np.bool_]
 
 _NOBODY = frozenset({-1})  # a category without members is a part of itself and of nothing else
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints, Mask
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.errors import choices
@@ -26,8 +27,6 @@ from lustrum.protect.totals.axis_parts import AxisParts
 
 __all__ = ["InnerTable", "Keep", "kept_names"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Axes = tuple[int, ...]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

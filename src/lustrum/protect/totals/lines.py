@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.model import TableAxis
 
 __all__ = ["added_up", "line_totals", "narrow_lines", "narrow_relations", "pinned"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _ROUNDS = 1000
 

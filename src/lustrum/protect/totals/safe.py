@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.model.text import Message, say
@@ -33,8 +33,6 @@ from lustrum.structure import Relations, Structure
 
 __all__ = ["Supported", "TotalsGuard", "hidden_totals", "safe_totals"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _ROUNDS = 1000
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, TableAxis
 from lustrum.model.status import CellStatus
 from lustrum.model.table import inner_cells
 from lustrum.protect.totals.axis_parts import AxisParts
 
 __all__ = ["Published", "Totals", "added_totals"]
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Words
 from lustrum.compiled import compiled
-from lustrum.risk.counts import Floats, Ints
 
 __all__ = ["LARGEST", "AliasTables", "alias_table", "bits_of", "count_tables"]
 
-Words = npt.NDArray[np.uint64]
 
 LARGEST = 1 << 16
 """An entry keeps the other count of its pair in 16 bits, so a table has no more entries."""

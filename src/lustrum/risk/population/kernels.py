@@ -18,16 +18,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.compiled import compiled
-from lustrum.risk.counts import Floats, Ints
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
 from lustrum.stream import mixed, unit_of
 
 __all__ = ["draw_multinomials", "draw_urns"]
 
-Words = npt.NDArray[np.uint64]
 
 _U = np.uint64
 _LOW = _U(0xFFFF)

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.chance import Seed
-from lustrum.risk.counts import Cells, CountsLike, Floats, Ints
+from lustrum.risk.counts import Cells, CountsLike
 
 __all__ = ["PopulationModel", "fitting_mask", "grown"]
 

@@ -29,10 +29,11 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import digamma
 
+from lustrum.arrays import Floats, Ints
 from lustrum.loglinear import fit_generators
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, required_generator
-from lustrum.risk.counts import Cells, CountsLike, Floats, Ints, cells_of, check_draws, check_size
+from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_urns
 from lustrum.risk.population.model import fitting_mask, grown
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Mask
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
 from lustrum.model.errors import choices
-from lustrum.model.table import Mask
 from lustrum.model.text import say
 from lustrum.server.table_view.figures import NO_PERCENTAGE, Figures, figures, number
 from lustrum.server.urls.display import View, column_key, column_of

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Release, TableAxis
-from lustrum.model.table import Ints, Mask
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["NO_PERCENTAGE", "THIN_SPACE", "Figures", "figures", "number", "whole"]
 
-Floats = npt.NDArray[np.float64]
 
 THIN_SPACE = "\u202f"
 NO_PERCENTAGE = "\u2013"

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
@@ -25,8 +26,6 @@ from lustrum.structure import Relations, Structure, complete_relations
 
 __all__ = ["EXACT_CELLS", "Rounded", "round_published", "round_system"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 How = Literal["auto", "exact", "search"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

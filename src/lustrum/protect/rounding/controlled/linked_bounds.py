@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.local import Scope, sums_of, whole_base
 from lustrum.structure import Structure
 
 __all__ = ["inner_bounds", "multiple_bounds", "published_bounds"]
 
-Ints = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_start, polish, walk
 from lustrum.structure import Structure
 
 __all__ = ["InnerRounding", "Scope", "round_inner", "sums_of", "whole_base"]
 
-Ints = npt.NDArray[np.int64]
 Scope = Literal["all", "small"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.parameters import check_parameters, parameter
@@ -32,8 +32,6 @@ from lustrum.structure import Structure, complete_relations
 
 __all__ = ["ControlledRounding"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _NAME = "Controlled rounding"
 

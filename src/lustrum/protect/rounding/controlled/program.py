@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.solve import LinearProblem
 
 __all__ = ["Distance", "Program"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Distance = Literal["absolute", "squares"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

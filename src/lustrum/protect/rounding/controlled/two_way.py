@@ -21,12 +21,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.model.errors import InputError, InternalError
 from lustrum.solve.network import Network, cheapest_flow
 
 __all__ = ["Layout", "Nearest", "checked_counts", "nearest_rounding"]
 
-Ints = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
 
 _LARGEST = 2**61  # sums of published numbers stay below

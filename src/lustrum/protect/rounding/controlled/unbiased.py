@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints
 from lustrum.compiled import compiled
 from lustrum.protect.rounding.controlled.two_way import Layout, checked_counts, layout_of
 
 __all__ = ["decision_of_word", "round_by_decisions", "unbiased_rounding"]
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 Decide = Callable[[int, int], bool]
 """Up or not, told how many units up and how many down a cycle can move."""

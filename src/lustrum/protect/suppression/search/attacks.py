@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.bounding.network import Network
 from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
@@ -22,9 +22,6 @@ from lustrum.structure.ragged import pointers
 
 __all__ = ["Attacks", "FlowAttacks", "ProgramAttacks", "Reason", "attacks_on"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

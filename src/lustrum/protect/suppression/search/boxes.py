@@ -13,15 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
 __all__ = ["Boxed", "Deviations", "axis_moves", "protect_by_boxes", "simple_bound"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _MOVES = 40  # moves tried for each category
 _WIDEST = 4096  # cells of one box

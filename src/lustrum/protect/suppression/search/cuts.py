@@ -9,18 +9,14 @@ away exactly protects nothing: in each relation it needs a companion, ``sum of o
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks import Reason
 from lustrum.protect.suppression.search.tasks import Tasks
 from lustrum.solve.cutting import Cut
 
 __all__ = ["InfeasibleError", "companion_cuts", "outside_cut", "protection_cut"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 class InfeasibleError(Exception):

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Mask
 from lustrum.protect.suppression.search.attacks import Attacks
 from lustrum.protect.suppression.search.cuts import companion_cuts, outside_cut, protection_cut
 from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
@@ -22,9 +22,6 @@ from lustrum.solve.halves import zero_half_cuts
 
 __all__ = ["BranchAndCut", "Proven"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Tell = Callable[[str, float, float], None]
 
 _VIOLATED = 1e-3

@@ -8,16 +8,13 @@ witness needs is tried, the most expensive first.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks import Attacks
 from lustrum.protect.suppression.search.cuts import InfeasibleError
 
 __all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _ENOUGH = 1.0 - 1e-6
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
 __all__ = ["Part", "parts_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

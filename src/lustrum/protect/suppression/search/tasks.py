@@ -8,13 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.protect.suppression.problem import SuppressionProblem
 
 __all__ = ["OUTSIDER", "SLIDING", "Tasks"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 OUTSIDER = -1
 SLIDING = 0  # the sign of a task that asks for the width of an interval
