@@ -54,6 +54,28 @@ def test_some_cells_are_dominated_by_one_business(register: pa.Table) -> None:
     assert 5 <= dominated.sum() <= 0.6 * len(total)
 
 
+def test_a_few_giants_are_far_above_all_others(register: pa.Table) -> None:
+    turnover = np.sort(register.column("turnover").to_numpy())
+    assert turnover[-1] > 300 * turnover[-600]
+    assert turnover[-1] < 0.25 * turnover.sum()
+
+
+def test_a_year_before_is_close_in_sum_and_empty_for_new_businesses(register: pa.Table) -> None:
+    for name in ("employees", "turnover", "wages"):
+        now = register.column(name).to_numpy()
+        before = register.column(f"{name}_before").to_numpy()
+        assert 0.98 < now.sum() / before.sum() < 1.2
+        assert 0.02 < np.mean((now > 0) & (before == 0)) < 0.3
+        assert before.min() == 0
+
+
+def test_investment_is_lumpy_and_wages_need_employees(register: pa.Table) -> None:
+    investment = register.column("investment").to_numpy()
+    assert 0.4 < np.mean(investment == 0) < 0.8
+    wages, employees = (register.column(n).to_numpy() for n in ("wages", "employees"))
+    assert ((wages > 0) <= (employees > 0)).all()
+
+
 def test_size_classes_follow_the_employees(register: pa.Table) -> None:
     employees = register.column("employees").to_numpy()
     found = np.searchsorted(SIZE_FROM, employees, side="right") - 1

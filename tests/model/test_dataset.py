@@ -41,6 +41,39 @@ def test_a_structural_zero_may_name_groups(description: dict[str, Any]) -> None:
     assert zero.where["age"] == {0, 1, 2, 3, 5}
 
 
+def test_a_measure_names_its_parts_and_its_earlier_one(description: dict[str, Any]) -> None:
+    first = description["measures"][0]
+    same = {"decimals": 2, "holding": "firm"}
+    description["measures"] += [{"name": "wage", **same}, {"name": "rent", **same}]
+    description["measures"] += [{"name": "income_before", **same}]
+    first |= {"parts": ["wage", "rent"], "earlier": "income_before"}
+    read = Dataset.from_mapping(description).measure("income")
+    assert (read.parts, read.earlier) == (("wage", "rent"), "income_before")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"parts": ["wages"]}, "Measure 'income': it names 'wages', which is not another measure"),
+        ({"earlier": "income"}, "Measure 'income': it names 'income', which is not another"),
+        ({"parts": ["rent"]}, "'rent' needs the same decimals and the same holding"),
+        ({"parts": ["wage"]}, "a part of it has parts itself"),
+        ({"parts": "wage"}, "Measure 'income', parts must be a list of texts"),
+    ],
+)
+def test_a_related_measure_that_does_not_fit_is_one_sentence(
+    words: dict[str, Any], said: str, description: dict[str, Any]
+) -> None:
+    same = {"decimals": 2, "holding": "firm"}
+    description["measures"] += [
+        {"name": "wage", **same, "parts": ["pay"]},
+        {"name": "pay", **same},
+        {"name": "rent"},
+    ]
+    description["measures"][0] |= words
+    assert said in message(description)
+
+
 @pytest.mark.parametrize(
     ("path", "key", "place", "near"),
     [

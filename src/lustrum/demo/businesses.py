@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtri
 
-from lustrum.arrays import Floats
+from lustrum.arrays import Floats, Mask
 from lustrum.demo.activities import SECTIONS
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
@@ -19,6 +19,11 @@ _LARGEST = 6000
 
 #: Businesses per head by kind of area: city, town, country, coast.
 _PER_HEAD = np.array([1.2, 0.9, 1.0, 1.1])
+
+#: The share of giants among businesses of the largest size class.
+_GIANTS = 0.08
+#: The share of businesses that began within the last year, by size class.
+_BORN = np.array([0.09, 0.05, 0.02, 0.01, 0.005, 0.0])
 
 _IN_A_GROUP = np.array([0.02, 0.06, 0.15, 0.25, 0.4, 0.6])
 _LARGEST_GROUP = 60
@@ -76,6 +81,37 @@ def _draw_turnover(section: Positions, employees: Positions, rng: np.random.Gene
     return np.maximum(np.rint(np.exp(typical + spread)), 1).astype(np.int64)
 
 
+def _make_giants(size: Positions, turnover: Positions, rng: np.random.Generator) -> Positions:
+    """Some of the largest businesses are giants, each many times its peers, as in real registers."""
+    giant = (size == len(SIZE_FROM) - 1) & (rng.random(len(size)) < _GIANTS)
+    times = np.exp(0.7 + 1.6 * rng.random(len(size)))
+    return np.where(giant, np.rint(turnover * times), turnover).astype(np.int64)
+
+
+def _draw_wages(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
+    """The wage bill in thousand euro; none without employees."""
+    per_head = 18.0 + 0.12 * np.minimum(_per_section("turnover")[section], 250.0)
+    scale = np.exp(0.35 * _normal(rng, len(section)))
+    return np.rint(employees * per_head * scale).astype(np.int64)
+
+
+def _draw_investment(
+    section: Positions, size: Positions, turnover: Positions, rng: np.random.Generator
+) -> Positions:
+    """Lumpy investment in thousand euro: many small businesses have none in a year."""
+    invests = rng.random(len(size)) < np.array([0.25, 0.45, 0.7, 0.85, 0.95, 1.0])[size]
+    share = 0.04 * _per_section("large")[section] ** 0.5 * np.exp(1.1 * _normal(rng, len(size)))
+    return np.where(invests, np.rint(turnover * np.minimum(share, 1.5)), 0).astype(np.int64)
+
+
+def _a_year_before(
+    values: Positions, born: Mask, growth: float, spread: float, rng: np.random.Generator
+) -> Positions:
+    """The same number one year earlier; a business that is new had none."""
+    factor = np.exp(-growth + spread * _normal(rng, len(values)))
+    return np.where(born, 0, np.rint(values * factor)).astype(np.int64)
+
+
 def _draw_export(
     section: Positions, size: Positions, turnover: Positions, rng: np.random.Generator
 ) -> Positions:
@@ -121,13 +157,18 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
         raise ValueError(f"a register needs at least one business, not {count}")
     tell = progress or silent
     tell(0.0)
-    places, kinds, sizes, sales, exports, owners = generators(seed, 6)
+    places, kinds, sizes, sales, exports, owners, giants, pay, machines, births, earlier = (
+        generators(seed, 11)
+    )
     density = area_shares() * _PER_HEAD[area_kinds()]
     area = pick(places.random(count), distribution(density))
     activity, section = _draw_activities(count, kinds)
     size, employees = _draw_sizes(section, sizes)
     tell(0.5)
-    turnover = _draw_turnover(section, employees, sales)
+    turnover = _make_giants(size, _draw_turnover(section, employees, sales), giants)
+    wages = _draw_wages(section, employees, pay)
+    investment = _draw_investment(section, size, turnover, machines)
+    born = births.random(count) < _BORN[size]
     export = _draw_export(section, size, turnover, exports)
     table = pa.table(
         {
@@ -141,6 +182,11 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
             "turnover": pa.array(turnover),
             "turnover_domestic": pa.array(turnover - export),
             "turnover_export": pa.array(export),
+            "wages": pa.array(wages),
+            "investment": pa.array(investment),
+            "employees_before": pa.array(_a_year_before(employees, born, 0.01, 0.08, earlier)),
+            "turnover_before": pa.array(_a_year_before(turnover, born, 0.03, 0.15, earlier)),
+            "wages_before": pa.array(_a_year_before(wages, born, 0.025, 0.1, earlier)),
             "weight": pa.array(_weights(section, size, turnover)),
         }
     )

@@ -80,6 +80,9 @@ SIZE = Variable(
 REGION = region_variable("Region where the business has its seat (NUTS 2).")
 AREA = area_variable("Area where the business has its seat, within district and region.")
 
+_OWNER = "holding_id"
+_MONEY = "thousand euro"
+
 BUSINESSES = Description(
     name="businesses",
     title="Demo business register",
@@ -93,10 +96,23 @@ BUSINESSES = Description(
     identifiers=("holding_id",),
     variables=(ACTIVITY, SIZE, REGION, AREA),
     measures=(
-        Measure("employees", "Employees", "people", 0, "holding_id"),
-        Measure("turnover", "Turnover", "thousand euro", 0, "holding_id"),
-        Measure("turnover_domestic", "Turnover at home", "thousand euro", 0, "holding_id"),
-        Measure("turnover_export", "Turnover abroad", "thousand euro", 0, "holding_id"),
+        Measure("employees", "Employees", "people", 0, _OWNER, earlier="employees_before"),
+        Measure(
+            "turnover",
+            "Turnover",
+            _MONEY,
+            0,
+            _OWNER,
+            parts=("turnover_domestic", "turnover_export"),
+            earlier="turnover_before",
+        ),
+        Measure("turnover_domestic", "Turnover at home", _MONEY, 0, _OWNER),
+        Measure("turnover_export", "Turnover abroad", _MONEY, 0, _OWNER),
+        Measure("wages", "Wages", _MONEY, 0, _OWNER, earlier="wages_before"),
+        Measure("investment", "Investment", _MONEY, 0, _OWNER),
+        Measure("employees_before", "Employees a year before", "people", 0, _OWNER),
+        Measure("turnover_before", "Turnover a year before", _MONEY, 0, _OWNER),
+        Measure("wages_before", "Wages a year before", _MONEY, 0, _OWNER),
     ),
     weights=(Weight("weight", "Sampling weight", 2),),
     structural_zeros=nesting_zeros(),

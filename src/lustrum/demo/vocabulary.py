@@ -70,6 +70,8 @@ class Measure:
     unit: str
     decimals: int
     holding: str | None = None
+    parts: tuple[str, ...] = ()
+    earlier: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,10 @@ def _lines(dataset: Description) -> Iterator[str]:
         yield f"decimals = {measure.decimals}"
         if measure.holding is not None:
             yield f"holding = {_text(measure.holding)}"
+        if measure.parts:
+            yield f"parts = {_list(measure.parts)}"
+        if measure.earlier is not None:
+            yield f"earlier = {_text(measure.earlier)}"
     for weight in dataset.weights:
         yield from ("", "[[weights]]", f"name = {_text(weight.name)}")
         yield from (f"label = {_text(weight.label)}", f"decimals = {weight.decimals}")

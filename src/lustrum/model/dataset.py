@@ -66,6 +66,7 @@ class Dataset:
                     f"Measure {measure.name!r}: its holding {measure.holding!r} is not an identifier; "
                     "list it in 'identifiers'."
                 )
+        _check_related(self.measures)
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -155,6 +156,16 @@ class Dataset:
         )
 
 
+_MEASURE_KEYS = (
+    "name",
+    "label",
+    "unit",
+    "decimals",
+    "holding",
+    "missing",
+    "parts",
+    "earlier",
+)
 _HEAD_KEYS = ("name", "title", "unit", "units", "description", "record_id", "identifiers")
 
 
@@ -214,7 +225,7 @@ def _hierarchy(raw: Mapping[str, Any], finest: Sequence[Category], where: str) -
 def _measure(raw: Mapping[str, Any]) -> Measure:
     name = _text(raw, "name", "[[measures]]")
     where = f"Measure {name!r}"
-    _only(raw, ("name", "label", "unit", "decimals", "holding", "missing"), where)
+    _only(raw, _MEASURE_KEYS, where)
     return Measure(
         name=name,
         label=_text(raw, "label", where, name),
@@ -222,7 +233,32 @@ def _measure(raw: Mapping[str, Any]) -> Measure:
         decimals=_whole(raw, "decimals", where),
         holding=_optional_text(raw, "holding", where),
         missing=_optional_text(raw, "missing", where),
+        parts=tuple(_texts(raw.get("parts", ()), f"{where}, parts")),
+        earlier=_optional_text(raw, "earlier", where),
     )
+
+
+def _check_related(measures: Sequence[Measure]) -> None:
+    """Parts and earlier measures must exist, be of the same kind, and not run in circles."""
+    known = {m.name: m for m in measures}
+    for measure in measures:
+        earlier = () if measure.earlier is None else (measure.earlier,)
+        for name in (*measure.parts, *earlier):
+            other = known.get(name)
+            if other is None or other is measure:
+                raise DescriptionError(
+                    f"Measure {measure.name!r}: it names {name!r}, which is not another measure; "
+                    f"{choices(name, [m for m in known if m != measure.name])}."
+                )
+            if (other.decimals, other.holding) != (measure.decimals, measure.holding):
+                raise DescriptionError(
+                    f"Measure {measure.name!r}: its part or earlier measure {name!r} needs the same "
+                    "decimals and the same holding."
+                )
+        if any(known[name].parts for name in measure.parts):
+            raise DescriptionError(
+                f"Measure {measure.name!r}: a part of it has parts itself; list those instead."
+            )
 
 
 def _weight(raw: Mapping[str, Any]) -> Weight:

@@ -128,7 +128,8 @@ class Measure:
     """A numeric column, kept exactly as integers of ``10**-decimals``.
 
     Exact integers make sums independent of the order of addition, so that every engine gives the
-    same bytes.
+    same bytes. ``parts`` names the measures that add up to this one in every record, and ``earlier`` the
+    measure that holds the same number one period before.
     """
 
     name: str
@@ -137,6 +138,8 @@ class Measure:
     decimals: int = 0
     holding: str | None = None
     missing: str | None = None
+    parts: tuple[str, ...] = ()
+    earlier: str | None = None
 
     def __post_init__(self) -> None:
         _check_decimals(self.name, self.decimals)
