@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from faults.injector import ERRORS, Faults
+from faults.kills import in_child
 from faults.world import build
 from lustrum.model import DatasetError, LustrumError
-from lustrum.release.bundle import read_bundle
+from lustrum.release import TableService
+from lustrum.release.bundle import place as places
+from lustrum.release.bundle import read_bundle, write_bundle
 from lustrum.release.records.doctor import examine
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.tabulate import Store
@@ -92,3 +97,99 @@ def test_the_doctor_and_a_backup_know_bundles(house: Path, tmp_path: Path) -> No
     cells = root / "bundles" / "town" / "cells.arrow"
     cells.write_bytes(cells.read_bytes()[:-1])
     assert [f.about for f in examine(root) if f.grade == "bad"] == ["bundles/town"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False], ids=["exchange", "two renames"])
+def test_a_kill_at_any_call_leaves_a_whole_bundle_in_its_place(
+    house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    """Also between the two renames, on a system that cannot exchange two names at one moment."""
+    if not exchanges:
+        monkeypatch.setattr(places, "exchange", lambda _first, _second: False)
+    first = read_bundle(house / "bundles" / "town")
+    later = replace(first.cells, counts=first.cells.counts + 3)
+    policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
+
+    def written(path: Path) -> str:
+        return write_bundle(path, later, policy, first.report)
+
+    path = Path(shutil.copytree(house / "bundles", tmp_path / "counted")) / "town"
+    with Faults().active() as counted:
+        new = written(path)
+    assert new != first.digest
+    seen = set()
+    for at in range(1, len(counted.calls) + 1):
+        root = tmp_path / f"kill{at}"
+        path = Path(shutil.copytree(house / "bundles", root / "bundles")) / "town"
+        shutil.copytree(house / "policies", root / "policies")
+
+        def dies(at: int = at, path: Path = path) -> int:
+            with Faults(at, kill=True).active():
+                written(path)
+            return 0
+
+        assert in_child(dies) == -9
+        found = read_bundle(path).digest
+        assert found in (first.digest, new)
+        seen.add((found == new, path.exists()))
+        assert TableService(root, desk=NoDesk()).states()["town"] == "ready"
+        assert written(path) == new
+        assert read_bundle(path).digest == new
+        assert not list(path.parent.glob("*.old"))
+    assert {is_new for is_new, _ in seen} == {True, False}
+    assert ((False, False) in seen) is not exchanges
+
+
+class NoDesk:
+    """A machine without records."""
+
+    def names(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_bundle_of_another_layout_is_said_to_be_of_another_version(
+    house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes fit its digests, so that nothing is damaged."""
+    from lustrum.protect.population.public import PublicReport
+    from lustrum.release.bundle import files
+
+    right = read_bundle(house / "bundles" / "town")
+    policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "FORMAT", 1)
+        write_bundle(tmp_path / "older", right.cells, policy, right.report)
+    with monkeypatch.context() as patched:
+        patched.setattr(PublicReport, "to_mapping", lambda _self: {"other": "words"})
+        write_bundle(tmp_path / "other", right.cells, policy, right.report)
+    for name in ("older", "other"):
+        with pytest.raises(DatasetError, match="written by another version of Lustrum") as error:
+            read_bundle(tmp_path / name)
+        assert "damaged" not in str(error.value)
+    manifest = json.loads((tmp_path / "older" / "manifest.json").read_text())
+    manifest["format"] = 2
+    (tmp_path / "older" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DatasetError, match="damaged"):
+        read_bundle(tmp_path / "older")
+
+
+def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
+    house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copytree(house / "bundles" / "town", tmp_path / "town"))
+    first = read_bundle(path)
+    later = replace(first.cells, counts=first.cells.counts + 3)
+    policy = (path / "policy.toml").read_bytes()
+    real = Path.read_bytes
+
+    def replaced(self: Path) -> bytes:
+        if self.name == "cells.arrow":
+            monkeypatch.setattr(Path, "read_bytes", real)
+            write_bundle(path, later, policy, first.report)
+        return real(self)
+
+    monkeypatch.setattr(Path, "read_bytes", replaced)
+    assert (read_bundle(path).cells.counts == later.counts).all()

@@ -12,6 +12,7 @@ from lustrum.demo.descriptions import description_path
 from lustrum.demo.population import people
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
+from lustrum.release.bundle.files import is_readable
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
@@ -51,9 +52,9 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
 
 def _protect(name: str, store: Store, told: Progress) -> None:
-    """Make the bundle of a dataset if it is missing and the policy in the folder asks for one."""
+    """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one."""
     policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
-    if not place.exists() and read_policy(policy).population is not None:
+    if not is_readable(place) and read_policy(policy).population is not None:
         make_bundle(
             store, name, policy, place, progress=lambda step, done: told("Protecting people", done)
         )

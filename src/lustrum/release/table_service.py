@@ -35,8 +35,9 @@ from lustrum.model import (
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.release.apart import DeskApart
-from lustrum.release.bundle.files import MANIFEST, bundle_name, read_bundle
+from lustrum.release.bundle.files import bundle_name, read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
+from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.release.numbers import Desk, KeyedNumbers, ProtectedNumbers
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
@@ -217,7 +218,7 @@ class TableService:
         if self.root is None:
             return set()
         with outages(self.root):
-            return {path.parent.name for path in (self.root / "bundles").glob(f"*/{MANIFEST}")}
+            return bundles_in(self.root / "bundles")
 
     def _policy(self, name: str) -> Policy:
         path = self.policy_path(name)
@@ -236,7 +237,7 @@ class TableService:
 
     def _open(self, path: Path) -> BundleNumbers:
         """A bundle; read again when its manifest changed."""
-        stamp = _stamp(path / MANIFEST)
+        stamp = _stamp(standing(path) / MANIFEST)
         with self._lock:
             kept = self._opened.get(path)
             if stamp is None or kept is None or kept[0] != stamp:

@@ -13,7 +13,7 @@ from lustrum.model.table import Table, TableAxis
 from lustrum.protect.method import released
 from lustrum.protect.population.candidates import candidates, candidates_with_totals
 from lustrum.protect.population.cells import FinestCells, possible_cells
-from lustrum.protect.population.channel import PopulationChannel
+from lustrum.protect.population.channel import PopulationChannel, normal_rates
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
 from protect.population.worlds import cells_of, dense, town
@@ -125,7 +125,7 @@ def test_exact_totals_leave_what_enumeration_leaves(known: int) -> None:
 
 
 def test_a_belief_follows_bayes_within_the_bounds() -> None:
-    channel = PopulationChannel(3, 2.0)
+    channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.0))
     axis = TableAxis.plain("v", ["a", "b"])
     table = Table((axis,), np.array([3, 6]))
     low, high = np.array([0, 2]), np.array([8, 9])
@@ -148,13 +148,15 @@ def test_a_belief_follows_bayes_within_the_bounds() -> None:
 
 
 def test_rows_of_the_channel_add_up_and_show_only_multiples() -> None:
-    channel = PopulationChannel(3, 2.5)
+    channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.5))
     rows = channel.transitions(np.arange(40))
     assert np.allclose(np.bincount(rows.origin, rows.probability), 1.0)
     assert not (rows.published % 3).any()
     assert rows.published.min() == 0
     assert 0 < channel.stay(0, 9) < 1
     with pytest.raises(InputError):
-        PopulationChannel(0, 1.0)
+        PopulationChannel(3, 0, channel.rates)
     with pytest.raises(InputError):
-        PopulationChannel(3, 0.0)
+        PopulationChannel(3, 3, channel.rates[:2])
+    with pytest.raises(InputError):
+        normal_rates(3, 3, 0.0)

@@ -1,60 +1,114 @@
 """How counts made of many finest cells err, as a channel for a reader's belief.
 
-The error of a sum has no closed form: a search made it. The public report states its typical size for
-counts of one kind, and a reader who knows no more takes it for normal on the numbers that can be shown. The
-bounds of a release say what is certain; this channel says what is likely.
+The error of a sum has no closed form: a search made it. The public report states coarse rates that were
+measured once: how often counts of a size err by how much, for tables of one kind. The channel spreads each
+rate over the numbers that can be shown. The bounds of a release say what is certain; this channel says what is
+likely.
+
+Sizes and errors fall into classes whose ends are multiples of the base. A rate is two to the power of
+minus a half of a whole number, from 1 down to 1/256, and never 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
 
-__all__ = ["PopulationChannel"]
+__all__ = [
+    "ERROR_ENDS",
+    "HALVINGS",
+    "SIZE_ENDS",
+    "PopulationChannel",
+    "Rates",
+    "coarse_rates",
+    "error_class",
+    "normal_rates",
+    "size_class",
+]
 
+Rates = tuple[tuple[int, ...], ...]
+"""For each class of true counts, and each class of errors, how often a half is halved: ``2 ** (-r / 2)``."""
+
+SIZE_ENDS = (0, 1, 3, 10)
+"""True counts of 0, below the base, below three times the base, below ten times, and larger ones."""
+
+ERROR_ENDS = (0, 1, 2, 3, 5, 8, 13, 21)
+"""Errors of 0, and below these multiples of the base; larger errors count with the last class."""
+
+HALVINGS = 16
 _NO_BOUND = 2**62
+
+
+def size_class(true: npt.ArrayLike, base: int) -> Ints:
+    """The class of each true count."""
+    ends = base * np.array(SIZE_ENDS)
+    ends[0] = 1
+    return np.searchsorted(ends, np.asarray(true), side="right").astype(np.int64)
+
+
+def error_class(error: npt.ArrayLike, base: int) -> Ints:
+    """The class of each error, whatever its sign."""
+    ends = base * np.array(ERROR_ENDS)
+    ends[0] = 1
+    found = np.searchsorted(ends, np.abs(np.asarray(error)), side="right")
+    return np.asarray(np.minimum(found, len(ERROR_ENDS) - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class PopulationChannel:
-    """``P(published | true)`` of counts whose error is about ``error`` (root mean square), in steps.
+    """``P(published | true)`` of counts of one kind, from coarse rates; numbers are multiples of the step.
 
-    >>> channel = PopulationChannel(step=3, error=2.0)
+    >>> channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.0))
     >>> rows = channel.transitions(np.array([4]))
     >>> int(rows.published[rows.probability.argmax()])
     3
     """
 
+    base: int
     step: int
-    error: float
+    rates: Rates
 
     def __post_init__(self) -> None:
-        if type(self.step) is not int or self.step < 1:
-            raise InputError(f"The step of a channel must be a whole number, not {self.step!r}.")
-        if not self.error > 0:
-            raise InputError("The typical error of a channel must be above 0.")
+        for what, value in (("base", self.base), ("step", self.step)):
+            if type(value) is not int or value < 1:
+                raise InputError(f"The {what} of a channel must be a whole number, not {value!r}.")
+        shape = [len(row) for row in self.rates]
+        if shape != [len(ERROR_ENDS)] * (len(SIZE_ENDS) + 1) or not all(
+            type(rate) is int and 0 <= rate <= HALVINGS for row in self.rates for rate in row
+        ):
+            raise InputError(
+                f"The rates of a channel are {len(SIZE_ENDS) + 1} rows of {len(ERROR_ENDS)} whole numbers "
+                f"from 0 to {HALVINGS}."
+            )
 
     @property
     def reach(self) -> int:
         """How far from the true count a published one can be before its chance is taken for nothing."""
-        return int(np.ceil(7 * self.error)) + self.step
+        return self.base * ERROR_ENDS[-1] - 1
 
     def transitions(self, true: Ints) -> Transitions:
-        """A normal shape on the multiples of the step around each true count, none below 0."""
+        """The multiples of the step around each true count, none below 0, weighed by the rates."""
         true = np.asarray(true, dtype=np.int64)
-        first = np.maximum(-(-(true - self.reach) // self.step), 0)
-        last = (true + self.reach) // self.step
-        origin, multiple = row_entries(first, last - first + 1)
-        published = multiple * self.step
-        distance = (published - true[origin]) / self.error
-        chance = np.exp(-0.5 * distance * distance)
+        origin, published = _around(true, self.step, self.reach)
+        error = error_class(published - true[origin], self.base)
+        chance = self._weights[size_class(true, self.base)[origin], error]
         total = np.bincount(origin, weights=chance, minlength=true.size)
         return Transitions(origin, published, chance / total[origin])
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """The chance of each single number in a class of errors, for every class of true counts."""
+        rates = 2.0 ** (-np.array(self.rates) / 2)
+        numbers = _numbers(self.base, self.step)
+        return np.where(numbers > 0, rates / np.maximum(numbers, 1e-9), 0.0)
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
         """Nothing is certain from the number alone; the bounds of a release say more."""
@@ -68,3 +122,56 @@ class PopulationChannel:
         rows = self.transitions(true)
         stays = rows.published == true[rows.origin]
         return float(rows.probability[stays].sum() / true.size)
+
+
+def normal_rates(base: int, step: int, error: float) -> Rates:
+    """Rates of errors that are about normal with this root mean square: where too few cells were measured."""
+    if not error > 0:
+        raise InputError("The typical error of a channel must be above 0.")
+    rows = []
+    for true in _examples(base):
+        origin, published = _around(true, step, base * ERROR_ENDS[-1] - 1)
+        distance = published - true[origin]
+        chance = np.exp(-0.5 * (distance / error) ** 2)
+        chance /= np.bincount(origin, weights=chance, minlength=true.size)[origin]
+        shares = np.bincount(
+            error_class(distance, base), weights=chance / true.size, minlength=len(ERROR_ENDS)
+        )
+        rows.append(coarse_rates(shares, 0.5))
+    return tuple(rows)
+
+
+def coarse_rates(shares: npt.ArrayLike, shift: float) -> tuple[int, ...]:
+    """Shares as halvings, rounded down or up where ``shift``, from 0 to 1, decides; never 0.
+
+    >>> coarse_rates([1.0, 0.5, 0.0], 0.5)
+    (0, 2, 16)
+    """
+    halved = -2 * np.log2(np.maximum(np.asarray(shares, dtype=np.float64), 2.0**-20))
+    return tuple(np.clip(np.floor(halved + shift), 0, HALVINGS).astype(int).tolist())
+
+
+def _examples(base: int) -> list[Ints]:
+    """True counts of each class; of the last one a whole round of residues, far from 0."""
+    ends = [1, *(base * end for end in SIZE_ENDS[1:])]
+    starts = [0, *ends[:-1], 3 * ends[-1]]
+    stops = [*ends, 3 * ends[-1] + base]
+    return [np.arange(first, stop) for first, stop in zip(starts, stops, strict=True)]
+
+
+def _numbers(base: int, step: int) -> Floats:
+    """For each class of true counts, how many numbers of each class of errors can be shown, on average."""
+    rows = []
+    for true in _examples(base):
+        origin, published = _around(true, step, base * ERROR_ENDS[-1] - 1)
+        found = error_class(published - true[origin], base)
+        rows.append(np.bincount(found, minlength=len(ERROR_ENDS)) / max(true.size, 1))
+    return np.stack(rows)
+
+
+def _around(true: Ints, step: int, reach: int) -> tuple[Any, Ints]:
+    """For each true count, the multiples of the step that are at most ``reach`` away."""
+    first = np.maximum(-(-(true - reach) // step), 0)
+    last = (true + reach) // step
+    origin, multiple = row_entries(first, last - first + 1)
+    return origin, multiple * step

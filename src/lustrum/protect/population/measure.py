@@ -1,25 +1,54 @@
-"""Typical errors by kind of table, measured once for the public report."""
+"""Typical errors, and rates of errors, by kind of table: measured once for the public report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lustrum.arrays import Ints
+from lustrum.model import Category
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import true_counts
+from lustrum.protect.population.channel import (
+    ERROR_ENDS,
+    SIZE_ENDS,
+    Rates,
+    coarse_rates,
+    error_class,
+    normal_rates,
+    size_class,
+)
 from lustrum.protect.population.layout import Plan
 from lustrum.protect.population.levels import controlled_levels
-from lustrum.protect.population.public import PublicReport, coarse_error, coarse_share
+from lustrum.protect.population.public import PublicReport, coarse_error, coarse_share, keyed_shift
 from lustrum.protect.population.search import Searched
 from lustrum.protect.population.start import derived
-from lustrum.protect.population.support import Support
+from lustrum.protect.population.support import Combinations, Support
 
-__all__ = ["public_report", "squares_beyond"]
+__all__ = ["MeasuredTable", "public_report", "report_of", "tables_of_a_kind"]
 
-_FEWEST = 50
+FEWEST = 50
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
+
+_CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
+_DRAWN = 16
+_MOST_CELLS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredTable:
+    """The figures of one table: squared errors, cells that hold or show anybody, and cells by classes.
+
+    ``transitions`` counts the cells that can hold anybody by the class of the true count and that of the
+    error; None for a table with very many cells.
+    """
+
+    squares: float
+    seen: int
+    transitions: Ints | None
 
 
 def public_report(
@@ -32,34 +61,54 @@ def public_report(
     key: bytes,
 ) -> PublicReport:
     """Measure typical errors over the cells that hold or show anybody, and make them coarse."""
-    secret = derived(key, "public report")
     truth = true_counts(plan, every.codes, every.counts)
-    kinds: dict[int, list[tuple[float, float]]] = {}
+    kinds: dict[int, list[MeasuredTable]] = {}
     for table in plan.tables:
         places = table.places().ravel()
         error = found.errors[places].astype(np.float64)
-        seen = float(((truth[places] > 0) | (error != 0)).sum())
-        kinds.setdefault(max(len(table.levels), 1), []).append((float((error**2).sum()), seen))
+        seen = int(((truth[places] > 0) | (error != 0)).sum())
+        measured = MeasuredTable(float((error**2).sum()), seen, None)
+        kinds.setdefault(max(len(table.levels), 1), []).append(measured)
     controlled = max(kinds)
-    for variables in range(controlled + 1, len(plan.variables) + 1):
-        kinds[variables] = squares_beyond(plan, every, memory, variables)
-    grouped = {
-        variables: squares_beyond(plan, every, memory, variables, own_group=True)
-        for variables in kinds
-    }
+    drawn = _Drawn(plan, every, memory, support.base)
+    # Tables of more variables have smaller cells, and so smaller errors, than the first that are free.
+    for variables in range(1, min(controlled + 1, len(plan.variables)) + 1):
+        more = list(drawn.tables(variables))
+        if variables > controlled:
+            kinds[variables] = more
+        else:
+            kinds[variables] += [MeasuredTable(0.0, 0, m.transitions) for m in more]
+    grouped = {v: list(drawn.tables(v, own_group=True)) for v in kinds}
     occupied = every.counts > 0
     changed = float((memory.counts != every.counts)[occupied].mean()) if occupied.any() else 0.5
+    return report_of(method, support, changed, kinds, grouped, derived(key, "public report"))
+
+
+def report_of(
+    method: Mapping[str, Any],
+    support: Support,
+    changed: float,
+    kinds: Mapping[int, Sequence[MeasuredTable]],
+    grouped: Mapping[int, Sequence[MeasuredTable]],
+    secret: bytes,
+) -> PublicReport:
+    """The public report of measured figures: all that it takes from true counts is made coarse here."""
+    errors = _coarse_errors(kinds, secret, "error")
+    group_errors = _coarse_errors(grouped, secret, "group error")
+    step = 1 if support.small_only else support.base
     return PublicReport(
         method=dict(method),
         support=support,
         changed=coarse_share(changed, secret, "changed"),
-        errors=_coarse(kinds, secret, "error"),
-        group_errors=_coarse(grouped, secret, "group error"),
+        errors=errors,
+        group_errors=group_errors,
+        rates=_coarse_rates(kinds, errors, support.base, step, secret, "rates"),
+        group_rates=_coarse_rates(grouped, group_errors, support.base, step, secret, "group rates"),
     )
 
 
-def _coarse(
-    kinds: Mapping[int, list[tuple[float, float]]], secret: bytes, name: str
+def _coarse_errors(
+    kinds: Mapping[int, Sequence[MeasuredTable]], secret: bytes, name: str
 ) -> dict[int, float]:
     """A typical error of each kind of table, never smaller than that of tables of fewer variables.
 
@@ -68,12 +117,12 @@ def _coarse(
     """
     errors: dict[int, float] = {}
     most = 0.0
-    waiting: list[tuple[float, float]] = []
+    waiting: list[MeasuredTable] = []
     for variables in sorted(kinds):
-        waiting = [*waiting, *(one for one in kinds[variables] if one[1] > 0)]
-        if sum(seen for _, seen in waiting) < _FEWEST and variables < max(kinds):
+        waiting = [*waiting, *(one for one in kinds[variables] if one.seen > 0)]
+        if sum(one.seen for one in waiting) < FEWEST and variables < max(kinds):
             continue
-        squares = [total / seen for total, seen in waiting] or [0.0]
+        squares = [one.squares / one.seen for one in waiting] or [0.0]
         measured = (sum(squares) / len(squares)) ** 0.5
         most = max(most, coarse_error(measured, secret, f"{name} {variables}"))
         errors[variables] = most
@@ -81,39 +130,110 @@ def _coarse(
     return errors
 
 
-_DRAWN = 24
+def _coarse_rates(
+    kinds: Mapping[int, Sequence[MeasuredTable]],
+    errors: Mapping[int, float],
+    base: int,
+    step: int,
+    secret: bytes,
+    name: str,
+) -> dict[int, Rates]:
+    """How often counts of each class err by how much, for the kinds of tables that have a typical error.
 
-
-def squares_beyond(
-    plan: Plan,
-    every: FinestCells,
-    memory: FinestCells,
-    variables: int,
-    *,
-    own_group: bool = False,
-) -> list[tuple[float, float]]:
-    """Squared errors and occupied cells of tables that nobody controlled, at levels drawn for each variable.
-
-    With ``own_group`` one variable of each table has two groups of codes drawn at random. Which tables are
-    drawn is the same for all records and no secret.
+    A class with few cells is joined with that of other kinds, the next ones first; where all of them together
+    have few, errors are taken for normal with the typical error, which is coarse itself.
     """
-    rng = np.random.default_rng(variables + 100 * own_group)
-    rows = dict(zip(plan.variables, plan.rows(), strict=True))
-    levels = controlled_levels(plan.dataset)
-    difference = (memory.counts - every.counts).astype(np.float64)
-    people = (every.counts + memory.counts).astype(np.float64)
-    found = []
-    for _ in range(_DRAWN):
-        numbers = np.zeros(len(every), dtype=np.uint64)
-        chosen = rng.permutation(len(plan.variables))[:variables]
-        for place, variable in enumerate(plan.variables[c] for c in chosen):
-            group_of = levels[variable][int(rng.integers(len(levels[variable])))].group_of
-            if own_group and place == 0:
-                group_of = rng.integers(0, 2, group_of.size)
-            size = np.uint64(int(group_of.max()) + 1)
-            numbers = numbers * size + group_of[every.codes[rows[variable]]].astype(np.uint64)
-        _, inverse = np.unique(numbers, return_inverse=True)
-        error = np.bincount(inverse, weights=difference)
-        held = np.bincount(inverse, weights=people)
-        found.append((float((error**2).sum()), float((held > 0).sum())))
-    return found
+    counted = {kind: _added(kinds[kind]) for kind in sorted(kinds)}
+    out: dict[int, Rates] = {}
+    for kind in errors:
+        joined = counted[kind].copy()
+        others = sorted((k for k in counted if k != kind), key=lambda k: (k < kind, abs(k - kind)))
+        for other in others:
+            few = joined.sum(axis=1) < FEWEST
+            joined[few] += counted[other][few]
+        typical = normal_rates(base, step, errors[kind])
+        rows = []
+        for place, cells in enumerate(joined):
+            if cells.sum() < FEWEST:
+                rows.append(typical[place])
+                continue
+            shift = keyed_shift(secret, f"{name} {kind} {place}")
+            rows.append(coarse_rates(cells / cells.sum(), shift))
+        out[kind] = tuple(rows)
+    return out
+
+
+def _added(tables: Sequence[MeasuredTable]) -> Ints:
+    total = np.zeros(_CLASSES, dtype=np.int64)
+    for table in tables:
+        if table.transitions is not None:
+            total += table.transitions
+    return total
+
+
+def tables_of_a_kind(
+    plan: Plan, every: FinestCells, memory: FinestCells, base: int, variables: int
+) -> list[MeasuredTable]:
+    """Figures of tables at levels drawn for each variable, as the public report measures them."""
+    return list(_Drawn(plan, every, memory, base).tables(variables))
+
+
+class _Drawn:
+    """Tables that are drawn: which ones is the same for all records and no secret."""
+
+    def __init__(self, plan: Plan, every: FinestCells, memory: FinestCells, base: int) -> None:
+        self.plan, self.every, self.memory, self.base = plan, every, memory, base
+        self.rows = dict(zip(plan.variables, plan.rows(), strict=True))
+        self.levels = controlled_levels(plan.dataset)
+        self.combinations = Combinations.of(plan.dataset)
+
+    def tables(self, variables: int, *, own_group: bool = False) -> Iterator[MeasuredTable]:
+        """Figures of drawn tables; with ``own_group`` one variable has two groups of codes drawn at random."""
+        rng = np.random.default_rng(variables + 100 * own_group)
+        for _ in range(_DRAWN):
+            chosen = rng.permutation(len(self.plan.variables))[:variables]
+            groups: dict[str, Ints] = {}
+            for place, variable in enumerate(self.plan.variables[c] for c in chosen):
+                levels = self.levels[variable]
+                group_of = levels[int(rng.integers(len(levels)))].group_of
+                if own_group and place == 0:
+                    group_of = rng.integers(0, 2, group_of.size)
+                groups[variable] = group_of
+            yield self._measured(groups)
+
+    def _measured(self, groups: Mapping[str, Ints]) -> MeasuredTable:
+        numbers = np.zeros(len(self.every), dtype=np.uint64)
+        cells = 1
+        for variable, group_of in groups.items():
+            size = int(group_of.max()) + 1
+            cells *= size
+            codes = group_of.astype(np.uint64)[self.every.codes[self.rows[variable]]]
+            numbers = numbers * np.uint64(size) + codes
+        if cells > _MOST_CELLS:  # too many to lay out
+            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.uint64)
+        places = numbers.astype(np.int64)
+        true = np.bincount(places, weights=self.every.counts)
+        shown = np.bincount(places, weights=self.memory.counts)
+        seen = (true > 0) | (shown > 0)
+        true, error = true[seen], (shown - true)[seen]
+        transitions = None
+        if cells <= _MOST_CELLS:
+            classes = size_class(true, self.base) * _CLASSES[1] + error_class(error, self.base)
+            transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
+            transitions = transitions.reshape(_CLASSES).astype(np.int64)
+            # The other cells that can hold anybody are empty and show it.
+            transitions[0, 0] += self._possible(groups) - int(seen.sum())
+        return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions)
+
+    def _possible(self, groups: Mapping[str, Ints]) -> int:
+        axes = [
+            (
+                variable,
+                [
+                    Category(str(g), str(g), tuple(np.flatnonzero(group_of == g).tolist()))
+                    for g in range(int(group_of.max()) + 1)
+                ],
+            )
+            for variable, group_of in groups.items()
+        ]
+        return int((self.combinations.within(axes) > 0).sum())

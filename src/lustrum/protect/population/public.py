@@ -2,7 +2,8 @@
 
 Every figure is coarse. It is rounded up to a step from a beginning that the secret key draws, so that no
 reader can tell on which side of a step the measured figure lies, and no share is 0 or 1. Figures are
-measured over many cells: the error of the total number of records, a single cell, is never stated.
+measured over many cells: the error of the total number of records, a single cell, is never stated. The
+report is all that a bundle holds beside protected cells and public descriptions.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from math import ceil
 from typing import Any
 
 from lustrum.model import InputError
-from lustrum.protect.population.channel import PopulationChannel
+from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.support import Support
 
-__all__ = ["PublicReport", "coarse_error", "coarse_share"]
+__all__ = ["PublicReport", "coarse_error", "coarse_share", "keyed_shift"]
 
 _ERROR_STEP = 0.5
 _SHARE_STEP = 0.05
@@ -30,7 +31,7 @@ def coarse_error(measured: float, key: bytes, name: str) -> float:
     >>> 2.2 <= coarse_error(2.2, b"secret", "x") <= 3.0
     True
     """
-    return _ERROR_STEP * max(1, ceil(measured / _ERROR_STEP + _shift(key, name)))
+    return _ERROR_STEP * max(1, ceil(measured / _ERROR_STEP + keyed_shift(key, name)))
 
 
 def coarse_share(measured: float, key: bytes, name: str) -> float:
@@ -39,11 +40,12 @@ def coarse_share(measured: float, key: bytes, name: str) -> float:
     >>> coarse_share(0.0, b"secret", "x"), coarse_share(1.0, b"secret", "x")
     (0.05, 0.95)
     """
-    steps = int(measured / _SHARE_STEP + _shift(key, name))
+    steps = int(measured / _SHARE_STEP + keyed_shift(key, name))
     return round(_SHARE_STEP * min(max(steps, 1), round(1 / _SHARE_STEP) - 1), 2)
 
 
-def _shift(key: bytes, name: str) -> float:
+def keyed_shift(key: bytes, name: str) -> float:
+    """Where the steps of a figure begin, from 0 to 1: drawn by the key."""
     digest = hmac.digest(key, b"lustrum public report " + name.encode(), hashlib.sha256)
     return int.from_bytes(digest[:4], "big") / 2**32
 
@@ -53,7 +55,8 @@ class PublicReport:
     """What everybody may know; ``errors`` are typical errors by the number of variables crossed.
 
     ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
-    table adds up.
+    table adds up. ``rates`` and ``group_rates`` say how often counts of a size err by how much, see
+    :mod:`lustrum.protect.population.channel`.
     """
 
     method: Mapping[str, Any]
@@ -61,18 +64,19 @@ class PublicReport:
     changed: float
     errors: Mapping[int, float]
     group_errors: Mapping[int, float]
+    rates: Mapping[int, Rates]
+    group_rates: Mapping[int, Rates]
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by so many variables, filters counted; with own groups or without."""
         errors = self.group_errors if own_groups else self.errors
-        known = sorted(errors)
-        fitting = [k for k in known if k >= variables]
-        return errors[fitting[0] if fitting else known[-1]]
+        return errors[_fitting(errors, variables)]
 
     def channel(self, variables: int, *, own_groups: bool = False) -> PopulationChannel:
         """How counts of that kind err, for a reader's belief."""
+        rates = self.group_rates if own_groups else self.rates
         step = 1 if self.support.small_only else self.support.base
-        return PopulationChannel(step, self.error(variables, own_groups=own_groups))
+        return PopulationChannel(self.support.base, step, rates[_fitting(rates, variables)])
 
     def margin(self, variables: int, *, own_groups: bool = False) -> int:
         """A margin of error for counts of that kind: twice the typical error."""
@@ -90,6 +94,8 @@ class PublicReport:
             "changed": self.changed,
             "errors": {str(k): v for k, v in sorted(self.errors.items())},
             "group_errors": {str(k): v for k, v in sorted(self.group_errors.items())},
+            "rates": _rates_to_words(self.rates),
+            "group_rates": _rates_to_words(self.group_rates),
         }
 
     @classmethod
@@ -102,6 +108,23 @@ class PublicReport:
                 changed=float(words["changed"]),
                 errors={int(k): float(v) for k, v in words["errors"].items()},
                 group_errors={int(k): float(v) for k, v in words["group_errors"].items()},
+                rates=_rates_from_words(words["rates"]),
+                group_rates=_rates_from_words(words["group_rates"]),
             )
         except (KeyError, TypeError, ValueError):
-            raise InputError("The public report of the protected population is damaged.") from None
+            raise InputError(
+                "The public report of the protected population has other words than this version reads."
+            ) from None
+
+
+def _fitting(known: Mapping[int, Any], variables: int) -> int:
+    """The kind of table that figures are stated for: by so many variables, or the next more."""
+    return min((k for k in known if k >= variables), default=max(known))
+
+
+def _rates_to_words(rates: Mapping[int, Rates]) -> dict[str, list[list[int]]]:
+    return {str(kind): [list(row) for row in rows] for kind, rows in sorted(rates.items())}
+
+
+def _rates_from_words(words: Mapping[str, Any]) -> dict[int, Rates]:
+    return {int(kind): tuple(tuple(row) for row in rows) for kind, rows in words.items()}

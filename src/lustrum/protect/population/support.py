@@ -136,18 +136,22 @@ def _counted(
     passing: Mapping[str, frozenset[int]],
 ) -> Ints:
     """The possible cells of one component, laid along the axes of a table."""
+    # Variables that are added up come first: what is left is small.
     for place, name in enumerate(component):
-        codes = len(dataset.variable(name).codes)
-        passes = np.zeros(codes, dtype=np.int64)
-        passes[list(passing.get(name, range(codes)))] = 1
+        if name not in on_axis:
+            if name in passing:
+                counts = counts.take(sorted(passing[name]), axis=place)
+            counts = counts.sum(axis=place, keepdims=True)
+    for place, name in enumerate(component):
         if name in on_axis:
+            codes = len(dataset.variable(name).codes)
+            passes = np.zeros(codes, dtype=np.int64)
+            passes[list(passing.get(name, range(codes)))] = 1
             member = np.zeros((len(axes[on_axis[name]][1]), codes), dtype=np.int64)
             for row, category in enumerate(axes[on_axis[name]][1]):
                 member[row, list(category.members)] = 1
             matrix = member * passes
-        else:
-            matrix = passes[None, :]
-        counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, place)), 0, place)
+            counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, place)), 0, place)
     shape = [1] * len(axes)
     kept = [place for place, name in enumerate(component) if name in on_axis]
     counts = counts.reshape([counts.shape[place] for place in kept])

@@ -14,12 +14,11 @@ is written beside its place and put there as a whole; one whose bytes do not fit
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,13 @@ from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
+from lustrum.release.bundle.place import MANIFEST, put_in_place, standing
 
-__all__ = ["MANIFEST", "Bundle", "read_bundle", "write_bundle"]
+__all__ = ["Bundle", "bundle_name", "is_readable", "read_bundle", "write_bundle"]
 
-FORMAT = 1
+FORMAT = 2
+"""The layout of bundles and of the files in them; a change of any of them is another layout."""
 KIND = "lustrum public bundle"
-MANIFEST = "manifest.json"
 _DATASET = "dataset.json"
 _CELLS = "cells.arrow"
 _POLICY = "policy.toml"
@@ -86,7 +86,7 @@ def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicRe
         name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
         for name, data in files.items()
     }
-    digest = _overall(cells.dataset.name, digests)
+    digest = _overall(FORMAT, cells.dataset.name, digests)
     manifest = {
         "format": FORMAT,
         "kind": KIND,
@@ -102,9 +102,7 @@ def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicRe
             for name, data in (*files.items(), (MANIFEST, _json(manifest))):
                 (draft / name).write_bytes(data)
                 sync(draft / name)
-            with _moved_aside(path):
-                draft.rename(path)
-            sync(path.parent)
+            put_in_place(draft, path)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
@@ -114,9 +112,39 @@ def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicRe
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle and check every byte of it; one clear sentence where it is not whole."""
-    manifest = _manifest(path)
+    for _ in range(_ATTEMPTS):
+        there = standing(path)
+        before = _manifest_bytes(there)
+        try:
+            return _read(path, there)
+        except DatasetError:
+            # A bundle that is replaced while it is read is read again.
+            if standing(path) == there and _manifest_bytes(there) == before:
+                raise
+    return _read(path, standing(path))
+
+
+_ATTEMPTS = 3
+
+
+def bundle_name(path: Path) -> str:
+    """The dataset that a bundle is of, from its manifest."""
+    return str(_manifest(path, standing(path))["dataset"])
+
+
+def is_readable(path: Path) -> bool:
+    """Whether a bundle stands there in the layout of this version; its bytes are not checked."""
     try:
-        files = {name: (path / name).read_bytes() for name in _FILES}
+        _manifest(path, standing(path))
+    except DatasetError:
+        return False
+    return True
+
+
+def _read(path: Path, there: Path) -> Bundle:
+    manifest = _manifest(path, there)
+    try:
+        files = {name: (there / name).read_bytes() for name in _FILES}
     except OSError as error:
         missing = Path(str(error.filename)).name
         raise _damaged(path, f"{missing} cannot be read") from None
@@ -131,45 +159,53 @@ def read_bundle(path: Path) -> Bundle:
         cells = _cells(files[_CELLS], dataset)
         report.support.bounds(cells.counts)
     except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
+        # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
-        raise _damaged(path, said.rstrip(".")) from None
+        raise _other_version(path, f" ({said.rstrip('.')})") from None
     return Bundle(cells, policy, report, manifest["digest"])
 
 
-def bundle_name(path: Path) -> str:
-    """The dataset that a bundle is of, from its manifest."""
-    return str(_manifest(path)["dataset"])
-
-
-def _manifest(path: Path) -> Mapping[str, Any]:
+def _manifest_bytes(there: Path) -> bytes | None:
     try:
-        raw = json.loads((path / MANIFEST).read_bytes())
+        return (there / MANIFEST).read_bytes()
     except OSError:
+        return None
+
+
+def _manifest(path: Path, there: Path) -> Mapping[str, Any]:
+    written = _manifest_bytes(there)
+    if written is None:
         raise DatasetError(
             f"{path} is not a bundle: there is no {MANIFEST} to be read; 'lustrum protect' makes one."
-        ) from None
+        )
+    try:
+        raw = json.loads(written)
     except ValueError:
         raise _damaged(path, f"{MANIFEST} is not valid JSON") from None
     if not isinstance(raw, dict) or raw.get("kind") != KIND:
         raise _damaged(path, f"{MANIFEST} is not that of a bundle")
-    if raw.get("format") != FORMAT:
-        raise DatasetError(
-            f"The bundle {path} was written by another version of Lustrum; make it again."
-        )
-    files, name = raw.get("files"), raw.get("dataset")
+    files, name, layout = raw.get("files"), raw.get("dataset"), raw.get("format")
     if (
         not isinstance(name, str)
         or not isinstance(files, dict)
-        or sorted(files) != sorted(_FILES)
-        or raw.get("digest") != _overall(name, files)
+        or raw.get("digest") != _overall(layout, name, files)
     ):
         raise _damaged(path, f"{MANIFEST} does not have its own digest")
+    if layout != FORMAT or sorted(files) != sorted(_FILES):
+        raise _other_version(path, f" (layout {layout}; this version reads {FORMAT})")
     return raw
 
 
-def _overall(name: str, digests: Mapping[str, Any]) -> str:
-    words = json.dumps([FORMAT, KIND, name, digests], sort_keys=True, ensure_ascii=True)
+def _overall(layout: Any, name: str, digests: Mapping[str, Any]) -> str:
+    words = json.dumps([layout, KIND, name, digests], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(words.encode()).hexdigest()
+
+
+def _other_version(path: Path, how: str) -> DatasetError:
+    return DatasetError(
+        f"The bundle {path} was written by another version of Lustrum{how}; make it again with "
+        "'lustrum protect', or serve it with the version that wrote it."
+    )
 
 
 def _damaged(path: Path, why: str) -> DatasetError:
@@ -201,23 +237,3 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
-
-
-@contextlib.contextmanager
-def _moved_aside(path: Path) -> Iterator[None]:
-    """Whatever stands at the place is put back if nothing else comes there."""
-    if not path.exists():
-        yield
-        return
-    if not (path / MANIFEST).is_file() and any(path.iterdir()):
-        raise DatasetError(
-            f"{path} is there and is not a bundle; name another place for the bundle."
-        )
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    path.rename(aside)
-    try:
-        yield
-    except BaseException:
-        aside.rename(path)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""The public rates of errors: measured over the cells of a kind, coarse, never zero, and close to the truth."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from lustrum.audit.belief.posterior import weighted
+from lustrum.audit.belief.priors import Uniform
+from lustrum.protect.population.cells import FinestCells
+from lustrum.protect.population.channel import (
+    ERROR_ENDS,
+    HALVINGS,
+    PopulationChannel,
+    coarse_rates,
+    error_class,
+    normal_rates,
+    size_class,
+)
+from lustrum.protect.population.layout import plan_tables
+from lustrum.protect.population.measure import FEWEST, MeasuredTable, report_of, tables_of_a_kind
+from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
+from lustrum.protect.population.support import Support
+from protect.population.worlds import KEY, cells_of, dense, town
+
+SIZES = (12, 8, 6, 4)
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[np.ndarray, PopulationResult]:
+    """Some cells empty, some with a few, some with many people."""
+    rng = np.random.default_rng(11)
+    means = rng.gamma(0.3, 3.0, SIZES)
+    counts = rng.poisson(means)
+    method = ProtectedPopulation(sweeps=6, empty_share=0.2)
+    return counts, method.protect(cells_of(town(SIZES, zeros=False), counts), KEY)
+
+
+def tables(true: np.ndarray, shown: np.ndarray, ways: int) -> tuple[np.ndarray, np.ndarray]:
+    """All cells of all tables of so many variables, at finest levels."""
+    kept = [tuple(set(range(4)) - set(c)) for c in combinations(range(4), ways)]
+    return tuple(np.concatenate([a.sum(axis=k).ravel() for k in kept]) for a in (true, shown))  # type: ignore[return-value]
+
+
+def test_classes_have_the_ends_that_are_stated() -> None:
+    assert size_class([0, 1, 2, 3, 8, 9, 29, 30, 10**6], 3).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
+    errors = [0, -1, 2, 3, -5, 6, 9, 14, 15, 24, 39, 62, 63, 10**6]
+    assert error_class(errors, 3).tolist() == [0, 1, 1, 2, 2, 3, 4, 4, 5, 6, 7, 7, 7, 7]
+
+
+def test_what_is_measured_is_what_the_tables_say() -> None:
+    """One variable of three codes beside one that cannot vary: every drawn table can be worked out by hand."""
+    dataset = town((2, 3), zeros=False)
+    true = np.array([[0, 1, 40], [0, 3, 2]])
+    shown = np.array([[3, 0, 45], [0, 3, 6]])
+    grid = np.indices(true.shape).reshape(2, -1)
+    every, memory = (FinestCells(dataset, grid, a.ravel()) for a in (true, shown))
+    wanted = np.zeros((5, len(ERROR_ENDS)), dtype=np.int64)
+    for n, s in zip(true.ravel(), shown.ravel(), strict=True):
+        wanted[size_class(n, 3), error_class(s - n, 3)] += 1
+    for found in tables_of_a_kind(plan_tables(dataset), every, memory, 3, 2):
+        assert found.squares == ((true - shown) ** 2).sum()
+        assert found.seen == 5
+        assert found.transitions is not None
+        assert found.transitions.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("base", "step", "close"), [(3, 1, 1e-9), (3, 3, 0.04), (5, 5, 0.04)])
+def test_the_channel_gives_each_class_of_errors_its_rate(
+    base: int, step: int, close: float
+) -> None:
+    """To the last digit where every number can be shown; rows without an error of 0 are raised otherwise."""
+    rates = ((8, 2, 3, 4, 5, 6, 7, 8),) * 5
+    channel = PopulationChannel(base, step, rates)
+    true = np.arange(40 * base, 52 * base)
+    rows = channel.transitions(true)
+    classes = error_class(rows.published - true[rows.origin], base)
+    shares = np.bincount(classes, rows.probability) / true.size
+    wanted = 2.0 ** (-np.array(rates[4]) / 2)
+    assert np.abs(shares - wanted / wanted.sum()).max() < close
+    assert (shares > 0).all()
+
+
+def test_beliefs_from_coarse_rates_are_close_to_those_from_all_cells(
+    world: tuple[np.ndarray, PopulationResult],
+) -> None:
+    """Bayes with the true frequencies of every cell of every table, against Bayes with the public rates."""
+    counts, result = world
+    ways = 3
+    true, shown = tables(counts, dense(result.cells), ways)
+    channel = result.public.channel(ways)
+    normal = PopulationChannel(3, 3, normal_rates(3, 3, result.public.error(ways)))
+    gaps, normal_gaps = [], []
+    for number in (0, 3, 6):
+        values = np.arange(number + 16)
+        chance = np.array(
+            [np.mean(shown[true == v] == number) if (true == v).any() else 0 for v in values]
+        )
+        exact = chance / chance.sum()
+        for found, out in ((channel, gaps), (normal, normal_gaps)):
+            belief = weighted(
+                np.array([0]), np.array([values[-1]]), Uniform(), np.array([number]), found
+            )
+            held = np.zeros(values.size)
+            held[belief.values.astype(int)] = belief.probabilities
+            out.append(float(np.abs(held - exact).sum() / 2))
+    assert max(gaps) < 0.3
+    assert np.mean(gaps) < np.mean(normal_gaps)
+
+
+def test_no_rate_is_zero_and_few_cells_are_not_told_apart() -> None:
+    secret = b"s" * 16
+    few = np.zeros((5, len(ERROR_ENDS)), dtype=np.int64)
+    few[:, 0] = FEWEST - 1
+    alone = {1: [MeasuredTable(9.0, FEWEST, few)]}
+    other = {1: [MeasuredTable(9.0, FEWEST, few[:, ::-1])]}
+    one, two = (report_of({}, Support(3), 0.5, kinds, kinds, secret) for kinds in (alone, other))
+    assert one == two  # too few: taken for normal
+    many = {1: [MeasuredTable(9.0, FEWEST, few * 100)]}
+    three = report_of({}, Support(3), 0.5, many, many, secret)
+    assert three.rates != one.rates
+    assert all(0 <= rate <= HALVINGS for row in three.rates[1] for rate in row)
+    rows = three.channel(1).transitions(np.arange(100))
+    assert (rows.probability > 0).all()
+
+
+def test_the_key_decides_where_the_steps_of_a_rate_begin() -> None:
+    found = {coarse_rates([0.3], shift)[0] for shift in np.linspace(0, 0.999, 50)}
+    assert found == {3, 4}
