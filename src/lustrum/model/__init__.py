@@ -3,6 +3,7 @@
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.model.dataset import Dataset, StructuralZero
 from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
+from lustrum.model.described_statistic import describe_statistics
 from lustrum.model.errors import (
     DatasetError,
     DescriptionError,
@@ -16,7 +17,8 @@ from lustrum.model.errors import (
 from lustrum.model.hierarchy import Category, Hierarchy, Level
 from lustrum.model.query import Axis, Filter, Group, TableQuery
 from lustrum.model.records import Records
-from lustrum.model.release import Channel, Release, Transitions
+from lustrum.model.release import Channel, DescribedStatistic, Release, Transitions
+from lustrum.model.statistic import Quantity, Statistic
 from lustrum.model.status import CellStatus
 from lustrum.model.table import Contributions, Table, TableAxis
 from lustrum.model.variable import Measure, Variable, Weight
@@ -31,6 +33,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "Decision",
+    "DescribedStatistic",
     "DescriptionError",
     "Filter",
     "Group",
@@ -43,10 +46,12 @@ __all__ = [
     "MatrixChannel",
     "Measure",
     "PolicyError",
+    "Quantity",
     "QueryError",
     "Reason",
     "Records",
     "Release",
+    "Statistic",
     "StructuralZero",
     "Table",
     "TableAxis",
@@ -56,5 +61,6 @@ __all__ = [
     "Variable",
     "Verdict",
     "Weight",
+    "describe_statistics",
     "swapping_channel",
 ]

@@ -97,6 +97,14 @@ class Dataset:
         for measure in self.measures:
             if measure.name == name:
                 return measure
+        if any(weight.name == name for weight in self.weights):
+            raise QueryError(
+                say(
+                    "{name!r} is a weight, not a measure; name it as 'weight'; {choices}.",
+                    name=name,
+                    choices=choices(name, [m.name for m in self.measures]),
+                )
+            )
         raise QueryError(
             say(
                 "Dataset {dataset!r} has no measure {name!r}; {choices}.",

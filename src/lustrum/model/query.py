@@ -6,6 +6,9 @@ One form serves the page, the API, the command line, saved links and logs::
      "by": ["sex", {"variable": "age", "level": "ten-year", "total": true},
             {"variable": "citizenship", "groups": [{"label": "EU", "members": ["1", "2"]}]}],
      "where": {"region": ["1"]}}
+
+Without more it asks for counts. ``measure`` asks for the sum of a measure, ``statistics`` for several numbers
+in one table (see :mod:`lustrum.model.statistic`), and ``weight`` weights all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +20,13 @@ from typing import Any
 
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.hierarchy import Category
+from lustrum.model.statistic import TOTAL_SHARE, Quantity, Statistic
 from lustrum.model.text import say
 from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable
 
 __all__ = ["Axis", "Filter", "Group", "TableQuery"]
+
+MOST_STATISTICS = 12
 
 
 @dataclass(frozen=True)
@@ -191,8 +197,10 @@ class TableQuery:
     where: tuple[Filter, ...] = ()
     measure: str | None = None
     weight: str | None = None
+    statistics: tuple[Statistic, ...] = ()
 
     def __post_init__(self) -> None:
+        self._settle_statistics()
         for name, times in Counter(axis.variable for axis in self.by).items():
             if times > 1:
                 raise QueryError(
@@ -209,6 +217,68 @@ class TableQuery:
                     )
                 )
 
+    def _settle_statistics(self) -> None:
+        """One question has one form: a count alone names nothing, and a sum alone its measure."""
+        if self.statistics and self.measure is not None:
+            raise QueryError(
+                say("'measure' asks for a sum alone; name the measure in each of the statistics.")
+            )
+        if len(self.statistics) > MOST_STATISTICS:
+            raise QueryError(
+                say("A table shows at most {most} statistics; name fewer.", most=MOST_STATISTICS)
+            )
+        settled = tuple(self._settled(statistic) for statistic in self.statistics)
+        if len(set(settled)) < len(settled):
+            twice = next(s for s, times in Counter(settled).items() if times > 1)
+            raise QueryError(
+                say("The statistic {text!r} is asked for twice; once is right.", text=twice.text)
+            )
+        if len(settled) == 1 and not settled[0].derived:
+            object.__setattr__(self, "measure", settled[0].measure)
+            settled = ()
+        object.__setattr__(self, "statistics", settled)
+
+    def _settled(self, statistic: Statistic) -> Statistic:
+        """A share of rows or columns by the name of their variable."""
+        names = [axis.variable for axis in self.by]
+        place = {"row": 0, "column": -1}.get(statistic.of or "")
+        if place is not None and statistic.of not in names and len(names) > 1:
+            return replace(statistic, of=names[place])
+        if statistic.of not in (None, TOTAL_SHARE, *names):
+            raise QueryError(
+                say(
+                    "A share is of 'total' or within a variable of the table, not of {name!r}; {choices}.",
+                    name=statistic.of,
+                    choices=choices(statistic.of or "", [TOTAL_SHARE, *names]),
+                )
+            )
+        return statistic
+
+    @property
+    def asked(self) -> tuple[Statistic, ...]:
+        """All that the cells show, also where the question does not say so: a count, or a sum."""
+        if self.statistics:
+            return self.statistics
+        return (Statistic() if self.measure is None else Statistic("sum", self.measure),)
+
+    def part(self, quantity: Quantity, totals: Sequence[str] = ()) -> TableQuery:
+        """The question for one protected number of this table, with a total along some more variables."""
+        where = self.where
+        if quantity.period is not None:
+            where = tuple(
+                replace(f, codes=(quantity.period.code,))
+                if f.variable == quantity.period.variable
+                else f
+                for f in where
+            )
+        return TableQuery(
+            self.dataset,
+            tuple(replace(axis, total=axis.total or axis.variable in totals) for axis in self.by),
+            where,
+            quantity.measure,
+            quantity.weight,
+        )
+
     @property
     def with_totals(self) -> TableQuery:
         """The same question with a total along every axis."""
@@ -221,7 +291,7 @@ class TableQuery:
             raise QueryError(
                 'A table query is an object, such as {"dataset": "demo", "by": ["sex"]}.'
             )
-        known = ("dataset", "by", "where", "measure", "weight", "totals")
+        known = ("dataset", "by", "where", "measure", "weight", "statistics", "totals")
         for key in raw:
             if key not in known:
                 raise QueryError(f"A table query has no key {key!r}; {choices(key, known)}.")
@@ -244,8 +314,8 @@ class TableQuery:
             where=tuple(
                 Filter(str(v), _codes(c, f"The filter on {v!r}")) for v, c in where.items()
             ),
-            measure=_name(raw, "measure"),
             weight=_name(raw, "weight"),
+            **_statistics(raw),
         )
         return query.with_totals if totals else query
 
@@ -258,7 +328,21 @@ class TableQuery:
             out["measure"] = self.measure
         if self.weight is not None:
             out["weight"] = self.weight
+        if self.statistics:
+            out["statistics"] = [statistic.to_mapping() for statistic in self.statistics]
         return out
+
+
+def _statistics(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """``measure`` alone is a sum; beside statistics it is the measure of those that name none."""
+    measure, said = _name(raw, "measure"), raw.get("statistics")
+    if said is None:
+        return {"measure": measure}
+    if not isinstance(said, Sequence) or isinstance(said, str) or not said:
+        raise QueryError(
+            '\'statistics\' must be a list that is not empty, such as ["count", "mean:turnover"].'
+        )
+    return {"statistics": tuple(Statistic.from_mapping(entry, measure) for entry in said)}
 
 
 def _axis(raw: object) -> Axis:

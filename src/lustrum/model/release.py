@@ -14,7 +14,7 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.table import TableAxis, _kept, inner_cells
 
-__all__ = ["Channel", "Release", "Transitions"]
+__all__ = ["Channel", "DescribedStatistic", "Release", "Transitions"]
 
 
 _OPEN = 2**62  # an end that nothing bounds
@@ -49,12 +49,26 @@ class Channel(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class DescribedStatistic:
+    """A statistic as a reader sees it: its code, its name, its unit and how many decimals it has."""
+
+    code: str
+    label: str
+    unit: str
+    decimals: int
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """Published values with their status, the channel that made them and the method's own words.
 
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
+    ``undefined`` marks numbers that do not exist, such as a mean over nobody: they are not hidden, and not 0.
+
+    A table of several statistics has them along its last axis, and ``statistics`` says what each of them is.
+    All values are in units of ``10**-decimals``; a statistic is written with its own decimals.
     """
 
     axes: tuple[TableAxis, ...]
@@ -69,9 +83,11 @@ class Release:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     structural: Mask | None = None
+    undefined: Mask | None = None
+    statistics: tuple[DescribedStatistic, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("published", "status", "low", "high", "structural"):
+        for name in ("published", "status", "low", "high", "structural", "undefined"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _kept(array))
@@ -96,6 +112,19 @@ class Release:
         return np.asarray(self.status == CellStatus.FREE.value)
 
     @cached_property
+    def known(self) -> Mask:
+        """Which cells have a value that can be written: those shown, except numbers that do not exist."""
+        return self.shown if self.undefined is None else np.asarray(self.shown & ~self.undefined)
+
+    def unit_at(self, place: int) -> str:
+        """The unit of the cells at a place along the last axis."""
+        return self.statistics[place].unit if self.statistics else self.unit
+
+    def decimals_at(self, place: int) -> int:
+        """With how many decimals the cells at a place along the last axis are written."""
+        return self.statistics[place].decimals if self.statistics else self.decimals
+
+    @cached_property
     def stated(self) -> Mask:
         """Which suppressed cells have an interval stated instead of a value: partial suppression."""
         if self.low is None or self.high is None:
@@ -117,4 +146,6 @@ class Release:
             low=None if self.low is None else self.low[grid],
             high=None if self.high is None else self.high[grid],
             structural=None if self.structural is None else self.structural[grid],
+            undefined=None if self.undefined is None else self.undefined[grid],
+            statistics=tuple(self.statistics[i] for i in indices[-1]) if self.statistics else (),
         )

@@ -210,6 +210,10 @@ class Policy(_Part):
         default_factory=list, description="Protection of the input, in this order."
     )
     protect: Method = Field(default_factory=lambda: Method.model_validate({}))
+    sums: Method | None = Field(
+        None,
+        description="How sums of measures are protected where tables are counted from records.",
+    )
     fallback: list[Fallback] = Field(
         default_factory=list, description="What is tried next where a table fails, in this order."
     )
@@ -229,9 +233,11 @@ class Policy(_Part):
         """The method that a reader should know of: the protected population, or that of the tables."""
         return self.population or self.protect.spec()
 
-    @field_validator("protect", "risk")
+    @field_validator("protect", "sums", "risk")
     @classmethod
-    def _can_be_made(cls, value: Method | Risk) -> Method | Risk:
+    def _can_be_made(cls, value: Method | Risk | None) -> Method | Risk | None:
+        if value is None:
+            return value
         value.spec()
         if isinstance(value, Method):
             value.check_for_tables()
@@ -244,6 +250,28 @@ class Policy(_Part):
             raise ValueError(
                 f"the method {self.population.name!r} stands alone under [[before]], with method = 'none' "
                 "under [protect]: every table is a plain count of its result"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _protects_sums_apart(self) -> Policy:
+        """Counts and sums take different methods, and rules always look at counts."""
+        if abilities_of(self.protect.spec()).sums_only:
+            raise ValueError(
+                f"the method {self.protect.method!r} protects sums, not counts; put it under [sums], and a "
+                "method for counts such as 'cell-key' under [protect]"
+            )
+        if self.sums is None:
+            return self
+        promised = abilities_of(self.sums.spec())
+        if not (promised.sums_only and promised.one_number and promised.keyed_per_cell):
+            raise ValueError(
+                f"the method {self.sums.method!r} under [sums] does not protect sums by record keys; use "
+                "'cell-key-magnitude'"
+            )
+        if self.before:
+            raise ValueError(
+                "[sums] is for tables that are counted from records as they are; leave it or [[before]] out"
             )
         return self
 

@@ -39,11 +39,13 @@ class Abilities:
     - ``one_number``: with record keys a population shows one number in every table that shows it, as an inner
       cell and as a total, after every guard, or none at all. A policy for tables that people make themselves
       asks for it.
+    - ``sums_only``: the method protects sums of a measure, and no counts.
     """
 
     repeatable: bool = False
     keyed_per_cell: bool = False
     one_number: bool = False
+    sums_only: bool = False
 
 
 NOTHING_PROMISED = Abilities()
@@ -106,7 +108,7 @@ def abilities_of(method: object) -> Abilities:
 
     >>> from lustrum.protect import RandomRounding
     >>> abilities_of(RandomRounding())
-    Abilities(repeatable=True, keyed_per_cell=True, one_number=True)
+    Abilities(repeatable=True, keyed_per_cell=True, one_number=True, sums_only=False)
     >>> abilities_of(object()) == NOTHING_PROMISED
     True
     """

@@ -27,6 +27,7 @@ class Views:
 
     ``everybody`` is the table without filters and with every choice of codes undone. ``selected`` is that of
     the selected population, absent where nobody is left out. ``shown`` is the table that was asked for.
+    The rules judge counts only: of a sum nothing but ``shown`` is looked at, and the others may repeat it.
     """
 
     everybody: Release
@@ -47,8 +48,22 @@ class ProtectedNumbers(Protocol):
         """Names the numbers: while it is the same, a question gets the same ones."""
         ...
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures whose sums are protected, and can therefore be asked for."""
+        ...
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The weights with which weighted numbers are protected."""
+        ...
+
     def views(self, query: TableQuery) -> Views:
-        """The protected numbers of a question; the same people show the same number in every table."""
+        """The protected counts of a question, or the sums of its measure.
+
+        The same people show the same number in every table. Statistics are worked out from such numbers, and
+        a question that names any is not for here.
+        """
         ...
 
 
@@ -101,6 +116,16 @@ class KeyedNumbers:
     def mark(self) -> str:
         """The version of the records, which is a random word."""
         return self.described.version
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All measures, where the policy says how sums are protected."""
+        return () if self.policy.sums is None else tuple(m.name for m in self.dataset.measures)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """None: record keys do not protect weighted numbers."""
+        return ()
 
     def views(self, query: TableQuery) -> Views:
         """The protected numbers of a question."""

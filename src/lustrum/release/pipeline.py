@@ -17,7 +17,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.model import Decision, QueryError, Reason, Release, TableQuery
+from lustrum.model import (
+    Decision,
+    Quantity,
+    QueryError,
+    Reason,
+    Release,
+    TableQuery,
+    describe_statistics,
+)
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.model.text import Message, say
 from lustrum.policy import Fallback, Policy
@@ -27,6 +35,7 @@ from lustrum.release.figures import expected_figures
 from lustrum.release.numbers import CannotProtectError, ProtectedNumbers
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.question_state import QuestionState
+from lustrum.release.statistics import compose, quantities, share_totals
 
 log = logging.getLogger("lustrum.release")
 
@@ -100,29 +109,42 @@ def _merged(case: QuestionState, fallback: Fallback) -> QuestionState:
 def question(case: QuestionState) -> QuestionState:
     """Step 1: may such a table be asked for? By the question alone."""
     dataset, rules, query = case.numbers.dataset, case.policy.rules, case.query
-    if query.measure is not None or query.weight is not None:
-        name = case.policy.method.name
-        reason = Reason(
-            "method",
-            say(
-                "The policy protects by {method}, which is for counts of {units}, not for sums or "
-                "weighted numbers.",
-                method=name,
-                units=dataset.units,
-            ),
-            say("Ask for counts."),
-        )
-        return case.refused("question", reason)
+    unprotected = _unprotected(query, case.numbers)
+    if unprotected is not None:
+        return case.refused("question", unprotected)
+    describe_statistics(query, dataset)
     reasons = tuple(question_rules(query, dataset, rules))
     if reasons:
         return case.refused("question", *reasons)
     return case.noted("question", "passed", say("The question may be asked."))
 
 
+def _unprotected(query: TableQuery, numbers: ProtectedNumbers) -> Reason | None:
+    """What a question names that there are no protected numbers of."""
+    wanted = [q for statistic in query.asked for q in statistic.quantities(query.weight)]
+    measures = [q.measure for q in wanted if q.measure is not None]
+    lacking = next((name for name in measures if name not in numbers.measures), None)
+    if lacking is not None:
+        offered = numbers.measures
+        text = say("There are no protected sums of {name!r}.", name=lacking)
+    elif query.weight is not None and query.weight not in numbers.weights:
+        lacking, offered = query.weight, numbers.weights
+        text = say("There are no protected numbers weighted by {name!r}.", name=lacking)
+    else:
+        return None
+    way = (
+        say("Ask for one of: {names}.", names=", ".join(offered))
+        if offered
+        else say("Ask for counts.")
+    )
+    return Reason("method", text, way)
+
+
 def numbers(case: QuestionState) -> QuestionState:
     """Step 2: the protected numbers of everybody, of the selected population and of the table."""
+    totals = share_totals(case.query)
     try:
-        views = case.numbers.views(case.query)
+        found = {q: case.numbers.views(case.query.part(q, totals)) for q in quantities(case.query)}
     except CannotProtectError as error:
         log.warning("cannot protect: %s", type(error).__name__)
         reason = Reason(
@@ -131,6 +153,7 @@ def numbers(case: QuestionState) -> QuestionState:
             say("Ask for another one."),
         )
         return case.refused("numbers", reason)
+    views = found[Quantity()]
     words = dict(views.shown.method)
     name = words.pop("method")
     said = ", ".join(f"{key} {value}" for key, value in words.items())
@@ -139,7 +162,15 @@ def numbers(case: QuestionState) -> QuestionState:
         if said
         else say("Protected by {method}.", method=name)
     )
-    return case.noted("numbers", "protected", text, views=views, release=views.shown)
+    return case.noted(
+        "numbers",
+        "protected",
+        text,
+        views=views,
+        earlier=tuple(v for q, v in found.items() if q == Quantity(period=q.period) and q.period),
+        parts={quantity: views.shown for quantity, views in found.items()},
+        release=views.shown,
+    )
 
 
 def judge(case: QuestionState) -> QuestionState:
@@ -153,6 +184,8 @@ def judge(case: QuestionState) -> QuestionState:
         (SELECTED, case.views.selected),
         (SHOWN, case.views.shown),
     ]
+    for earlier in case.earlier:
+        seen += [(SELECTED, earlier.selected), (SHOWN, earlier.shown)]
     for population, release in seen:
         if release is None:
             continue  # without a filter these are the people of the first view again
@@ -257,7 +290,24 @@ def measure(case: QuestionState) -> QuestionState:
 
 def finish(case: QuestionState) -> QuestionState:
     """Step 5: the answer, with what it is still worth to a reader."""
-    return case.noted("answer", "released", say("Released with its utility."))
+    return case.noted(
+        "answer", "released", say("Released with its utility."), release=_composed(case)
+    )
+
+
+def _composed(case: QuestionState) -> Release:
+    """The table with all that it shows, in the areas that are left."""
+    assert case.release is not None
+    parts = {
+        quantity: part.take(
+            [
+                np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
+                for axis, kept in zip(part.axes, case.release.axes, strict=True)
+            ]
+        )
+        for quantity, part in case.parts.items()
+    }
+    return compose(case.query, parts, describe_statistics(case.query, case.numbers.dataset))
 
 
 STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)

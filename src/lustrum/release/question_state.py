@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lustrum.model import Decision, Reason, Release, TableQuery, TraceStep, Verdict
+from lustrum.model import Decision, Quantity, Reason, Release, TableQuery, TraceStep, Verdict
 from lustrum.model.text import say
 from lustrum.policy import Policy
 from lustrum.release.numbers import ProtectedNumbers, Views
@@ -18,13 +19,17 @@ class QuestionState:
     """Frozen; every step returns a new one.
 
     ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
-    is made all the same. Whatever a case knows of the people are protected numbers.
+    is made all the same. ``views`` are the counts that the rules judge, ``earlier`` those of earlier
+    periods, and ``parts`` the protected numbers that statistics are worked out from. Whatever a case knows of
+    the people are protected numbers.
     """
 
     query: TableQuery
     numbers: ProtectedNumbers
     policy: Policy
     views: Views | None = field(default=None, repr=False)
+    earlier: tuple[Views, ...] = field(default=(), repr=False)
+    parts: Mapping[Quantity, Release] = field(default_factory=dict, repr=False)
     release: Release | None = None
     risk_before: float | None = field(default=None, repr=False)
     risk_after: float | None = field(default=None, repr=False)

@@ -67,7 +67,7 @@ class CellKeyMagnitude:
     name: ClassVar[str] = "cell-key-magnitude"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(
-        repeatable=True, keyed_per_cell=True, one_number=True
+        repeatable=True, keyed_per_cell=True, one_number=True, sums_only=True
     )
     largest_change: int = parameter(
         3, "Noise coefficients lie between minus and plus this.", least=1

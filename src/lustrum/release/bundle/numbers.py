@@ -45,6 +45,16 @@ class BundleNumbers:
         """The digest of the bundle."""
         return self.bundle.digest
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that the bundle holds protected sums of."""
+        return tuple(measure.name for measure in self.dataset.measures)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The weights that the bundle holds protected sums of."""
+        return tuple(weight.name for weight in self.dataset.weights)
+
     def views(self, query: TableQuery) -> Views:
         """Count the protected cells."""
         cube = self._engine.cube(query, unfiltered=True)

@@ -41,7 +41,7 @@ class RecordsDesk:
     def views(self, query: TableQuery, policy: Policy) -> Views:
         """Count and protect what a question needs."""
         engine = self.engine(query.dataset)
-        views = counted_views(query, self.source(engine, policy), policy.protect)
+        views = counted_views(query, self.source(engine, policy), policy)
         # Files that were cut or changed meanwhile may have been read so; such numbers never leave.
         engine.require_unchanged()
         return views

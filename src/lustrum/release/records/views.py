@@ -34,13 +34,29 @@ class EngineNumbers:
         """Names nothing: whoever holds an engine knows what is in it."""
         return "engine"
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All measures, where the policy says how sums are protected."""
+        return () if self.policy.sums is None else tuple(m.name for m in self.dataset.measures)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """None: record keys do not protect weighted numbers."""
+        return ()
+
     def views(self, query: TableQuery) -> Views:
         """Count and protect."""
-        return counted_views(query, self.source or ProtectedInput(self.engine), self.policy.protect)
+        return counted_views(query, self.source or ProtectedInput(self.engine), self.policy)
 
 
-def counted_views(query: TableQuery, source: ProtectedInput, method: Method) -> Views:
+def counted_views(query: TableQuery, source: ProtectedInput, policy: Policy) -> Views:
     """The three views of a question, each protected; nothing else of what was counted is kept."""
+    if query.statistics or query.weight is not None:
+        raise CannotProtectError("Record keys protect counts, and sums without weights.")
+    if query.measure is not None:
+        shown = _summed(query, source, policy)
+        return Views(shown, None, shown)
+    method = policy.protect
     cube = source.engine.cube(query, unfiltered=True)
     try:
         return Views(
@@ -52,9 +68,24 @@ def counted_views(query: TableQuery, source: ProtectedInput, method: Method) -> 
         raise CannotProtectError("The method cannot protect such a table.") from None
 
 
+def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Release:
+    """The sums of a measure; each cell is perturbed by its own records alone."""
+    if policy.sums is None:
+        raise CannotProtectError("The policy does not say how sums are protected.")
+    ranks = max(2, getattr(policy.sums.spec(), "ranks", 2))
+    try:
+        release = source.protect(source.engine.tabulate(query, ranks=ranks), policy.sums)
+    except InputError:
+        raise CannotProtectError("The method cannot protect such sums.") from None
+    return _public(release)
+
+
 def _protected(cube: Cube, view: View, source: ProtectedInput, method: Method) -> Release:
     # All parts of a total are protected with it, also those that were not asked for.
     completed, asked = cube.completed(view)
-    release = source.protect(completed, method).take(asked)
+    return _public(source.protect(completed, method).take(asked))
+
+
+def _public(release: Release) -> Release:
     # A number that is not shown does not leave this room either.
     return replace(release, published=np.where(release.shown, release.published, 0), provenance={})

@@ -1,0 +1,141 @@
+"""Statistics in the words of a dataset: what each is called, its unit and its decimals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lustrum.model.dataset import Dataset
+from lustrum.model.errors import QueryError
+from lustrum.model.query import TableQuery
+from lustrum.model.release import DescribedStatistic
+from lustrum.model.statistic import TOTAL_SHARE, Period, Statistic
+from lustrum.model.text import say
+from lustrum.model.variable import Measure
+
+__all__ = ["describe_statistics"]
+
+PERCENT = "%"
+_RATIO_DECIMALS = 2
+
+
+def describe_statistics(query: TableQuery, dataset: Dataset) -> tuple[DescribedStatistic, ...]:
+    """All statistics of a question; one that the dataset does not have is one clear sentence.
+
+    >>> from lustrum.model.variable import Variable
+    >>> sex = Variable("sex", "Sex", ("1", "2"), ("Male", "Female"))
+    >>> firms = Dataset("firms", "Firms", (sex,), (Measure("turnover", "Turnover", "euro"),), units="firms")
+    >>> described = describe_statistics(TableQuery("firms", (), measure="turnover"), firms)
+    >>> described[0].label, described[0].unit
+    ('Turnover', 'euro')
+    """
+    weight = 0 if query.weight is None else dataset.weight(query.weight).decimals
+    words = _Words(query, dataset, weight)
+    return tuple(words.described(statistic) for statistic in query.asked)
+
+
+@dataclass(frozen=True)
+class _Words:
+    query: TableQuery
+    dataset: Dataset
+    weight_decimals: int
+
+    def described(self, statistic: Statistic) -> DescribedStatistic:
+        """One statistic."""
+        measure = None if statistic.measure is None else self.dataset.measure(statistic.measure)
+        what = self._what(measure)
+        label, unit, decimals = what, self._unit(measure), self._decimals(measure)
+        if statistic.kind == "mean":
+            assert measure is not None
+            label = say("{what}, mean per {unit}", what=measure.label, unit=self.dataset.unit)
+            decimals = measure.decimals + 1
+        elif statistic.kind == "ratio":
+            label, unit, decimals = self._ratio(statistic, measure)
+        elif statistic.kind == "share":
+            unit, decimals = PERCENT, 1
+            label = say("{what}, share of the total", what=what)
+            if statistic.of not in (None, TOTAL_SHARE):
+                within = self.dataset.variable(statistic.of or "").label
+                label = say("{what}, share within {variable}", what=what, variable=within)
+        elif statistic.kind == "growth":
+            unit, decimals = PERCENT, 1
+            earlier = self._earlier(statistic, measure)
+            label = say("{what}, growth since {earlier}", what=what, earlier=earlier)
+        if statistic.decimals is not None:
+            decimals = statistic.decimals
+        return DescribedStatistic(statistic.text, label, unit, decimals)
+
+    def _what(self, measure: Measure | None) -> str:
+        if measure is None and self.query.weight is None:
+            return say("Number of {units}", units=self.dataset.units)
+        if measure is None:
+            return say("Weighted number of {units}", units=self.dataset.units)
+        if self.query.weight is None:
+            return measure.label
+        return say("{measure}, weighted", measure=measure.label)
+
+    def _unit(self, measure: Measure | None) -> str:
+        return self.dataset.units if measure is None else measure.unit
+
+    def _decimals(self, measure: Measure | None) -> int:
+        return (0 if measure is None else measure.decimals) + self.weight_decimals
+
+    def _ratio(self, statistic: Statistic, over: Measure | None) -> tuple[str, str, int]:
+        assert over is not None
+        under = self.dataset.measure(statistic.per or "")
+        if under == over:
+            raise QueryError(
+                say(
+                    "The ratio of {name!r} to itself is 1; name another measure as 'per'.",
+                    name=over.name,
+                )
+            )
+        label = say("{what} per {other}", what=over.label, other=under.label)
+        if over.unit == under.unit:
+            return label, PERCENT, 1
+        return label, f"{over.unit} / {under.unit}", _RATIO_DECIMALS
+
+    def _earlier(self, statistic: Statistic, later: Measure | None) -> str:
+        """What a number has grown since; the two must be comparable."""
+        since = statistic.since
+        if isinstance(since, Period):
+            return self._period(since)
+        earlier = self.dataset.measure(since or "")
+        if later is None:
+            raise QueryError(
+                say(
+                    "A count cannot have grown since the measure {name!r}; name an earlier period of a "
+                    "variable, such as growth:count:year=2023.",
+                    name=earlier.name,
+                )
+            )
+        if earlier == later or earlier.unit != later.unit:
+            raise QueryError(
+                say(
+                    "The growth of {name!r} since {earlier!r} has no meaning: name the same measure of an "
+                    "earlier period, in the same unit.",
+                    name=later.name,
+                    earlier=earlier.name,
+                )
+            )
+        return earlier.label
+
+    def _period(self, since: Period) -> str:
+        variable = self.dataset.variable(since.variable)
+        category = variable.category(since.code)
+        later = next((f for f in self.query.where if f.variable == since.variable), None)
+        if later is None:
+            raise QueryError(
+                say(
+                    "To compare with {code!r}, select the later period by a filter on {variable!r}.",
+                    code=since.code,
+                    variable=since.variable,
+                )
+            )
+        if later.members(variable) & category.member_set:
+            raise QueryError(
+                say(
+                    "The earlier period {code!r} is part of the selected one; name another one.",
+                    code=since.code,
+                )
+            )
+        return category.label
