@@ -72,3 +72,9 @@ def test_one_way_that_fails_does_not_keep_the_others(monkeypatch: pytest.MonkeyP
     assert done == ["second"]
     assert said[0] == "first: OSError"
     assert set(WAYS) == {"answers", "audits", "rounding"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WAYS)
+def test_every_way_runs(name: str) -> None:
+    WAYS[name]()

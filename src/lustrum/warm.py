@@ -17,10 +17,11 @@ __all__ = ["WAYS", "warm"]
 
 
 def _answer() -> None:
-    """Ingest, count, protect and judge, as a server does."""
+    """Ingest, protect, count and judge, as a server does that shows a public bundle."""
     from lustrum.demo import description_path, people
     from lustrum.model import Axis, TableQuery
     from lustrum.release.records import local_service
+    from lustrum.release.records.make_bundle import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
     with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:
@@ -31,8 +32,9 @@ def _answer() -> None:
             FrameSource(people(2000, 1)), read_description(description), Store(root), secret=secret
         )
         (root / "policies").mkdir()
-        policy = description.parent / "demo-policy.toml"
-        (root / "policies" / "demo.toml").write_bytes(policy.read_bytes())
+        policy = root / "policies" / "demo.toml"
+        policy.write_bytes((description.parent / "demo-policy.toml").read_bytes())
+        make_bundle(Store(root), "demo", policy, root / "bundles" / "demo")
         service = local_service(root)
         for axes in ((Axis("sex"),), (Axis("age", "ten-year"), Axis("sex"))):
             for total in (False, True):

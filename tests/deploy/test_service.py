@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
@@ -82,3 +83,47 @@ def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M):
         for name in copied.split():
             assert (DEPLOY.parent / name).exists(), name
+
+
+KNOWN = {
+    *("FROM", "RUN", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"),
+    "WORKDIR",
+}
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """The instructions of a container file, lines that go on joined and comments left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\s*\n", " ", "\n".join(lines))
+    return [
+        (word.upper(), rest.strip())
+        for word, _, rest in (line.strip().partition(" ") for line in joined.splitlines())
+        if word
+    ]
+
+
+def test_the_container_file_is_well_formed() -> None:
+    found = instructions(CONTAINER.read_text())
+    assert found[0][0] == "FROM"
+    assert {word for word, _ in found} <= KNOWN
+    stages = [rest.split(" AS ")[1] for word, rest in found if word == "FROM" and " AS " in rest]
+    for word, rest in found:
+        assert rest, word
+        if word in ("ENTRYPOINT", "CMD", "VOLUME"):
+            assert all(isinstance(part, str) for part in json.loads(rest))
+        if word == "HEALTHCHECK":
+            checked = json.loads(rest.partition("CMD ")[2])
+            compile(checked[2], "health", "exec")
+        if word == "RUN":
+            done = subprocess.run(["/bin/sh", "-n", "-c", rest], capture_output=True, check=False)
+            assert done.returncode == 0, rest
+        for stage in re.findall(r"--from=(\S+)", rest):
+            assert stage in stages
+    # All that comes after the user is set runs without rights, and nothing is installed there.
+    last = [word for word, _ in found][::-1]
+    assert "RUN" not in last[: last.index("USER")]
+    assert "COPY" not in last[: last.index("USER")]
+
+
+def test_a_malformed_container_file_would_be_found() -> None:
+    assert instructions("FROM a \\\n AS b\n# no\nRUN x\n") == [("FROM", "a   AS b"), ("RUN", "x")]

@@ -7,6 +7,7 @@ prints one line of JSON for each kind of work: calls to the system, kills, and w
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 import sys
@@ -14,9 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from faults.injector import Faults
-from faults.world import WORK, Seen, Work, observe, verdict
+from faults.world import WORK, Seen, Work, change, observe, verdict
+from lustrum.model import LustrumError
 
-__all__ = ["calls_of", "in_child", "killed_at", "main"]
+__all__ = ["REFUSED", "calls_of", "in_child", "killed_apart", "killed_at", "main"]
+
+REFUSED = 7
+"""The exit code of work that was refused with a sentence."""
 
 Both = tuple[dict[str, Seen], dict[str, Seen]]
 """What is seen before the work and after it."""
@@ -32,6 +37,29 @@ def in_child(task: Callable[[], int]) -> int:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             os._exit(99)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _dies(work: str, root: str, value: int, at: int) -> None:
+    try:
+        with Faults(at, kill=True).active():
+            change(work, root, value)
+    except LustrumError:
+        os._exit(REFUSED)
+    os._exit(0)
+
+
+def killed_apart(work: str, root: str, value: int, at: int) -> int:
+    """Kill a process that changes something, at one of its calls; its exit code, or minus the signal.
+
+    The children come from a process of its own that has no threads: tests that run beside others do.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["faults.world"])
+    child = context.Process(target=_dies, args=(work, root, value, at))
+    child.start()
+    child.join()
+    assert child.exitcode is not None
+    return child.exitcode
 
 
 def calls_of(work: Work, first: Path, where: Path) -> int:

@@ -1,4 +1,4 @@
-"""Ingest, policy change, rotation, questions, faults and restarts in any order, beside a model of the agency.
+"""Ingest, policy change, rotation, questions, faults, kills and restarts in any order, beside a model.
 
 The model knows which records and which policy are in force. After every step the real answers must be those of
 the model: the same bytes as a fresh agency with the same records, policy and secret would give. Where a step
@@ -8,6 +8,7 @@ was hit by a fault, the state before or the state after it may be in force, and 
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -23,16 +24,25 @@ from hypothesis.stateful import (
 )
 
 from faults.injector import ERRORS, Faults
-from faults.world import ASKED, POLICY, SECRET, Seen, asked, build, described, observe, people
-from lustrum.durable import write_whole
+from faults.kills import REFUSED, killed_apart
+from faults.world import (
+    ASKED,
+    POLICY,
+    RECORDS,
+    SECRET,
+    Seen,
+    asked,
+    build,
+    change,
+    described,
+    observe,
+    people,
+)
 from lustrum.model import LustrumError
 from lustrum.release import TableService
 from lustrum.release.records import local_service
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.rotate import rotate
-
-RECORDS = {0: (120, 1), 1: (150, 9), 2: (90, 5)}
-"""Which records a town may hold: how many, and their seed."""
 
 BASES = (3, 4, 5)
 State = tuple[int, int]
@@ -93,29 +103,45 @@ class Agency(RuleBasedStateMachine):
     @rule(records=st.sampled_from(sorted(RECORDS)), fault=FAULT)
     def ingest(self, records: int, fault: tuple[int, int, bool] | None) -> None:
         """Replace the records of the town."""
-        count, seed = RECORDS[records]
-        source = FrameSource(people(count, seed))
         after = {(records, base) for _, base in self.possible}
-        self._do(lambda: ingest(source, described("town"), Store(self.root)), after, fault)
+        self._do(lambda: change("ingest", str(self.root), records), after, fault)
 
     @rule(base=st.sampled_from(BASES), fault=FAULT)
     def change_policy(self, base: int, fault: tuple[int, int, bool] | None) -> None:
         """Put another policy in place."""
-        raw = POLICY.format(name="town", base=base).encode()
-
-        def write() -> None:
-            try:
-                write_whole(self.root / "policies" / "town.toml", raw)
-            except OSError as error:
-                raise LustrumError(f"The policy could not be written: {error.strerror}.") from None
-
-        self._do(write, {(records, base) for records, _ in self.possible}, fault)
+        after = {(records, base) for records, _ in self.possible}
+        self._do(lambda: change("policy", str(self.root), base), after, fault)
 
     @rule(fault=FAULT)
     def rotate(self, fault: tuple[int, int, bool] | None) -> None:
         """Give all datasets a new secret; a stopped rotation may be finished later."""
-        done = self._do(lambda: rotate(Store(self.root)), set(self.possible), fault)
-        self.rotating = not done and (self.root / "record-keys.secret.next").exists()
+        self._do(lambda: change("rotate", str(self.root), 0), set(self.possible), fault)
+        self.rotating = (self.root / "record-keys.secret.next").exists()
+
+    @rule(
+        what=st.one_of(
+            st.tuples(st.just("ingest"), st.sampled_from(sorted(RECORDS))),
+            st.tuples(st.just("policy"), st.sampled_from(BASES)),
+            st.tuples(st.just("rotate"), st.just(0)),
+        ),
+        at=st.integers(1, 120),
+    )
+    def kill(self, what: tuple[str, int], at: int) -> None:
+        """Another process does some work and is killed at one of its calls, or ends before it comes to that."""
+        work, value = what
+        code = killed_apart(work, str(self.root), value, at)
+        after = set(self.possible)
+        if work == "ingest":
+            after = {(value, base) for _, base in self.possible}
+        elif work == "policy":
+            after = {(records, value) for records, _ in self.possible}
+        if code == -signal.SIGKILL:
+            self.possible |= after
+        else:
+            # A stopped rotation has to be finished before records are replaced; then the work is refused.
+            assert code == 0 or (code == REFUSED and self.rotating)
+            self.possible = after if code == 0 else self.possible
+        self.rotating = (self.root / "record-keys.secret.next").exists()
 
     @rule(length=st.integers(0, 200))
     def cut_policy(self, length: int) -> None:

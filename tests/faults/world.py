@@ -24,7 +24,19 @@ from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.rotate import rotate
 from lustrum.tabulate.store.upgrade import upgrade
 
-__all__ = ["ASKED", "WORK", "Seen", "Work", "asked", "build", "described", "observe", "verdict"]
+__all__ = [
+    "ASKED",
+    "RECORDS",
+    "WORK",
+    "Seen",
+    "Work",
+    "asked",
+    "build",
+    "change",
+    "described",
+    "observe",
+    "verdict",
+]
 
 OLD, NEW = 120, 150
 SECRET = Secret(bytes(range(1, 33)))
@@ -77,6 +89,9 @@ def build(root: Path) -> Path:
         write_whole(root / "policies" / f"{name}.toml", POLICY.format(name=name, base=3).encode())
     return root
 
+
+RECORDS = {0: (120, 1), 1: (150, 9), 2: (90, 5)}
+"""Which records a town may hold: how many, and their seed."""
 
 ASKED = {
     name: TableQuery(name, (Axis("area", total=True), Axis("size", total=True)))
@@ -189,6 +204,21 @@ WORK = {
     "rotate": Work(lambda root: rotate(Store(root)), "all"),
     "upgrade": Work(lambda root: upgrade(Store(root)), "upgrade", _first_version),
 }
+
+
+def change(work: str, root: str, value: int) -> None:
+    """Replace the records of the town, put another policy in place, or give all datasets a new secret."""
+    if work == "ingest":
+        source = FrameSource(people(*RECORDS[value]))
+        ingest(source, described("town"), Store(Path(root)))
+    elif work == "rotate":
+        rotate(Store(Path(root)))
+    else:
+        try:
+            raw = POLICY.format(name="town", base=value).encode()
+            write_whole(Path(root) / "policies" / "town.toml", raw)
+        except OSError as error:
+            raise LustrumError(f"The policy could not be written: {error.strerror}.") from None
 
 
 def rotated_right(root: Path, name: str) -> bool:

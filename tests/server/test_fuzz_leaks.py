@@ -26,11 +26,11 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from lustrum.arrays import Ints
+from lustrum.log_lines import JsonLines
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.release import TableService
 from lustrum.release.records import RecordsDesk
 from lustrum.server import Settings, create_app
-from lustrum.server.operation.logs import JsonLines
 from lustrum.server.urls import forms
 from lustrum.server.urls.display import PARAMETERS as VIEWS
 from lustrum.tabulate import FrameSource, Secret, Store, ingest

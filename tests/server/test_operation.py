@@ -17,6 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
+from lustrum.log_lines import JsonLines
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, check_stop
 from lustrum.release.records import local_service
@@ -24,7 +25,6 @@ from lustrum.server import Settings, create_app
 from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.gate import Gate
-from lustrum.server.operation.logs import JsonLines
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import fill
 

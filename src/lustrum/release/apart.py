@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from lustrum.log_lines import level_in_force
 from lustrum.model import DatasetError, LustrumError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.model.stop import Stopped, stop_asked
@@ -106,8 +107,10 @@ class _Line:
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", MODULE, str(theirs.fileno()), str(root)]
+            command += [] if workers is None else ["--workers", str(workers)]
+            logs = level_in_force()
             self._process = subprocess.Popen(
-                command + ([] if workers is None else [str(workers)]),
+                command + ([] if logs is None else ["--logs", logs]),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt at the terminal is for the server, which ends this one

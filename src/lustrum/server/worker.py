@@ -11,9 +11,9 @@ from pathlib import Path
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
+from lustrum.log_lines import set_up
 from lustrum.release import TableService
 from lustrum.server.app import create_app
-from lustrum.server.operation.logs import set_up
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.operation.signals import leave_with_parent, reloading_at_hangup
 from lustrum.server.settings import Settings

@@ -1,16 +1,17 @@
 """The process that holds the records: answers over a pipe with protected numbers, and with nothing else.
 
-Run as ``python -m lustrum.release.records.process FD ROOT [WORKERS]`` by :mod:`lustrum.release.apart`. It
-ends when the pipe is closed. A failure goes back as one of a few fixed kinds: no text of an exception leaves.
+Run as ``python -m lustrum.release.records.process FD ROOT [--workers N] [--logs LEVEL]`` by
+:mod:`lustrum.release.apart`. It ends when the pipe is closed. A failure goes back as one of a few fixed
+kinds: no text of an exception leaves. Its log lines are those of the server, and go to the same place.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import pickle
 import signal
-import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from lustrum.log_lines import log_strays, set_up, where_it_happened
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
 from lustrum.model.stop import Stopped, stopping
@@ -49,18 +51,18 @@ class Clerk:
             return "protect", None
         except QueryError:
             return "size", None
-        except PolicyError as error:
-            log.error("unavailable: %s", error)
+        except PolicyError:
+            # The reason may tell how many records there are of a kind, so it stays out of the log.
+            log.error("unavailable: the policy cannot protect the input; 'lustrum table' says why")
             return "policy", None
         except NotReadyError:
             return "checking", None
         except DatasetError as error:
-            log.error(
-                "unavailable: %s", error
-            )  # such a sentence names files, never anything of the data
+            # Such a sentence names files, never anything of the data.
+            log.error("unavailable: %s", error)
             return "data", None
         except Exception as error:  # its text may hold data
-            log.error("cannot answer: %s", type(error).__name__)
+            log.error("cannot answer: %s", where_it_happened(error))
             return "broken", None
 
     def _answer(self, what: str, *words: Any) -> list[str] | Described | Views | None:
@@ -117,5 +119,14 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("handle", type=int)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--logs")
+    told = parser.parse_args()
+    log_strays()
+    if told.logs is not None:
+        set_up(told.logs)
+    main(told.handle, told.root, told.workers)
     os._exit(0)  # nothing is kept here that would have to be written down

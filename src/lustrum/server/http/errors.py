@@ -14,13 +14,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from lustrum.log_lines import where_it_happened
 from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
 from lustrum.model.errors import NotReadyError
 from lustrum.model.text import say
 from lustrum.server.http.problems import MEDIA_TYPE, Problem, ProblemError
 from lustrum.server.http.templating import Pages
 
-__all__ = ["incident", "install", "is_machine", "where_it_happened"]
+__all__ = ["incident", "install", "is_machine"]
 
 log = logging.getLogger("lustrum.server")
 
@@ -112,22 +113,6 @@ def incident(error: BaseException) -> Problem:
         ),
         {"incident": number},
     )
-
-
-def where_it_happened(error: BaseException) -> str:
-    """The kind of an exception and the lines it came through, without its text or any value."""
-    parts = []
-    seen: BaseException | None = error
-    while seen is not None:
-        lines = []
-        trace = seen.__traceback__
-        while trace is not None:
-            code = trace.tb_frame.f_code
-            lines.append(f"{code.co_filename}:{trace.tb_lineno}")
-            trace = trace.tb_next
-        parts.append(f"{type(seen).__name__} at {' > '.join(lines) or 'an unknown line'}")
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-    return "; after ".join(parts)
 
 
 def _mistake(error: RequestValidationError) -> str:

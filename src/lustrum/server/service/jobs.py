@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from lustrum.log_lines import where_it_happened
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.model.text import say
 from lustrum.release.archive import read_decision, write_decision
 from lustrum.server.http.askers import current_asker
-from lustrum.server.http.errors import UNAVAILABLE, where_it_happened
+from lustrum.server.http.errors import UNAVAILABLE
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service.job_store import ENDED, Job, JobStore, StoreError, key_of

@@ -1,0 +1,88 @@
+"""Log lines for machines: one JSON object a line, without the text of any exception that may hold data.
+
+The server and the process that holds the records write the same lines.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+__all__ = ["FIELDS", "JsonLines", "level_in_force", "log_strays", "set_up", "where_it_happened"]
+
+FIELDS = "lustrum_fields"
+"""Where a log record carries fields of its own."""
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, event, and the fields that came with it; an exception's text stays out."""
+        made = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, Any] = {
+            "time": f"{made}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line.update(getattr(record, FIELDS, {}))
+        if record.exc_info and record.exc_info[0] is not None:
+            line["exception"] = record.exc_info[0].__name__
+        return json.dumps(line, ensure_ascii=False)
+
+
+def set_up(level: str = "info") -> None:
+    """Write what Lustrum and its web server log to standard error as lines of JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name in ("lustrum", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper())
+
+
+def level_in_force() -> str | None:
+    """The level from which on this process writes lines of JSON; None where it does not."""
+    logger = logging.getLogger("lustrum")
+    if any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers):
+        return logging.getLevelName(logger.getEffectiveLevel()).lower()
+    return None
+
+
+def log_strays() -> None:
+    """Let an exception that nobody caught leave its kind and its place in the log, and never its text."""
+    log = logging.getLogger("lustrum")
+
+    def of_the_process(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        log.error("not caught: %s", where_it_happened(error))
+
+    def of_a_thread(stray: threading.ExceptHookArgs) -> None:
+        if stray.exc_value is not None:
+            log.error("not caught: %s", where_it_happened(stray.exc_value))
+
+    sys.excepthook = of_the_process
+    threading.excepthook = of_a_thread
+
+
+def where_it_happened(error: BaseException) -> str:
+    """The kind of an exception and the lines it came through, without its text or any value."""
+    parts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        lines = []
+        trace = seen.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            lines.append(f"{code.co_filename}:{trace.tb_lineno}")
+            trace = trace.tb_next
+        parts.append(f"{type(seen).__name__} at {' > '.join(lines) or 'an unknown line'}")
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return "; after ".join(parts)
