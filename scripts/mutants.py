@@ -4,8 +4,9 @@
     python scripts/mutants.py lines table-entropy  # some groups
 
 Each group names modules and the tests that must hold them. mutmut makes the mutants and runs, for each, the
-tests that reach it. It leaves decorated functions alone, so the copy of the package that is mutated has its
-compiled loops without their decorator: plain Python, which is what numba runs with its compiler turned off.
+tests that reach it; ``mutmut_figures.py`` says which kinds of mutants are left out. mutmut skips decorated
+functions, so the copy of the package that is mutated has its compiled loops without their decorator: plain
+Python, which is what numba runs with its compiler turned off.
 
 The figures go to ``build/mutants/<group>.json``; ``docs/reference/mutants.md`` tells what survived and why.
 """
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -25,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "mutants"
-_PYTEST = ["-m", "not slow", "-k", "not compiled", "-p", "no:cacheprovider", "-W", "ignore"]
+_PYTEST = ["-m", "not slow and not deep", "-p", "no:cacheprovider", "-W", "ignore"]
 # mutmut 3 reads a private attribute that pytest 9.2 no longer has.
 _SHIM = """
 
@@ -40,11 +42,13 @@ class Group:
     """Modules that are mutated together and the tests that must notice.
 
     With ``loops`` the modules hold compiled loops, which are mutated as plain Python, without the compiler.
+    ``only`` chooses among the tests, as ``pytest -k`` does.
     """
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     loops: bool = False
+    only: str = ""
 
 
 _TOTALS = ("tests/protect/test_reader_of_totals.py", "tests/protect/test_safe_totals.py")
@@ -55,20 +59,68 @@ _CELL_KEY = (
     "tests/protect/test_conformance.py",
 )
 _NETWORK = ("tests/audit/test_network.py",)
+_CERTIFICATES = (
+    "tests/audit/test_certificate.py",
+    "tests/audit/test_certificate_hostile.py",
+    "tests/audit/test_certificate_tampering.py",
+)
+_RELEASE = (
+    "tests/release/test_table_service.py",
+    "tests/release/test_pipeline.py",
+    "tests/release/test_rules.py",
+    "tests/release/test_one_number.py",
+    "tests/release/test_replay.py",
+)
+_POPULATION = ("tests/protect/population",)
+_SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
+
+
+def _in(room: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{room}/{name}.py" for name in names)
+
+
 GROUPS = {
     "table-entropy": Group(("risk/table_entropy.py",), ("tests/risk/test_table_entropy.py",)),
-    "safe-totals": Group(("protect/totals/safe.py", "protect/totals/summed.py"), _TOTALS),
+    "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "lines": Group(("protect/totals/lines.py",), _TOTALS, loops=True),
-    "cell-key": Group(("protect/cell_key/counts.py",), _CELL_KEY),
+    "cell-key": Group(
+        ("protect/cell_key/counts.py",), _CELL_KEY, only="not keeps_the_contracts or cell-key"
+    ),
     "network": Group(("audit/bounding/network.py",), _NETWORK),
     "network-loops": Group(("audit/bounding/network_kernels.py",), _NETWORK, loops=True),
-    "rounding": Group(
+    "bounds": Group(
+        _in("audit/bounding", "compute", "sweep", "lattice"),
         (
-            "protect/rounding/random.py",
-            "protect/rounding/conventional.py",
-            "protect/rounding/small_counts.py",
-            "protect/rounding/semi_controlled.py",
+            "tests/audit/test_bounds.py",
+            "tests/audit/test_bounds_sweep.py",
+            "tests/audit/test_bounds_infeasible.py",
         ),
+    ),
+    "elimination": Group(
+        ("audit/bounding/elimination.py",), ("tests/audit/test_bounds_elimination.py",)
+    ),
+    "certificates": Group(_in("audit/certificate", "verify", "exact", "linear"), _CERTIFICATES),
+    "release": Group(_in("release", "figures", "numbers", "pipeline", "precheck"), _RELEASE),
+    "structure": Group(
+        _in("structure", "intervals", "relations", "incidence", "build"),
+        (
+            "tests/structure/test_intervals.py",
+            "tests/structure/test_relations.py",
+            "tests/structure/test_incidence.py",
+        ),
+    ),
+    "population": Group(
+        _in("protect/population", "support", "channel", "start", "candidates"), _POPULATION
+    ),
+    "suppression": Group(_in("protect/suppression", "check", "attackers"), _SUPPRESSION),
+    "sensitivity": Group(
+        _in(
+            "sensitivity", "threshold", "dominance", "p_percent", "prior_posterior", "k_disclosure"
+        ),
+        ("tests/sensitivity",),
+    ),
+    "rounding": Group(
+        _in("protect/rounding", "random", "conventional", "small_counts", "semi_controlled"),
         (
             "tests/protect/test_random_rounding.py",
             "tests/protect/test_conventional_rounding.py",
@@ -78,23 +130,11 @@ GROUPS = {
         ),
     ),
     "perturbation": Group(
-        ("protect/perturbation/spec.py", "protect/perturbation/lookup.py"),
+        _in("protect/perturbation", "spec", "lookup"),
         ("tests/protect/test_perturbation.py", "tests/protect/test_perturbation_design.py"),
     ),
-    "certificates": Group(
-        (
-            "audit/certificate/verify.py",
-            "audit/certificate/exact.py",
-            "audit/certificate/linear.py",
-        ),
-        (
-            "tests/audit/test_certificate.py",
-            "tests/audit/test_certificate_hostile.py",
-            "tests/audit/test_certificate_tampering.py",
-        ),
-    ),
     "risk": Group(
-        ("risk/r1.py", "risk/r2.py", "risk/simple.py", "risk/entropy.py", "risk/cell_entropy.py"),
+        _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy"),
         (
             "tests/risk/test_r1.py",
             "tests/risk/test_r2.py",
@@ -111,6 +151,9 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", metavar="group", help=", ".join(GROUPS))
     parser.add_argument("--again", action="store_true", help="forget the mutants already tried")
     parser.add_argument("--children", type=int, default=2, help="processes at a time")
+    parser.add_argument(
+        "--minutes", type=float, help="stop a group after so long; run again to go on"
+    )
     given = parser.parse_args()
     wrong = [name for name in given.groups if name not in GROUPS]
     if wrong:
@@ -118,11 +161,11 @@ def main() -> None:
     for name in given.groups or GROUPS:
         if given.again:
             shutil.rmtree(BUILD / name, ignore_errors=True)
-        counts = run(name, GROUPS[name], given.children)
+        counts = run(name, GROUPS[name], given.children, given.minutes)
         print(name, json.dumps(counts), flush=True)
 
 
-def run(name: str, group: Group, children: int) -> dict[str, int]:
+def run(name: str, group: Group, children: int, minutes: float | None) -> dict[str, int]:
     """Mutate the modules of a group in a copy of the project, and count what became of the mutants.
 
     A run that was stopped goes on where it was: mutmut keeps what it has tried beside the copy.
@@ -138,20 +181,26 @@ def run(name: str, group: Group, children: int) -> dict[str, int]:
     with (copy / "tests" / "conftest.py").open("a") as conftest:
         conftest.write(_SHIM)
 
-    def mutmut(*words: str) -> str:
-        command = [sys.executable, "-m", "mutmut", *words]
-        done = subprocess.run(
-            command,
+    def mutmut(*words: str, seconds: float | None = None) -> str:
+        with subprocess.Popen(
+            [sys.executable, str(ROOT / "scripts" / "mutmut_figures.py"), *words],
             cwd=copy,
             env={**os.environ, "NUMBA_DISABLE_JIT": "1" if group.loops else "0"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        )
-        return done.stdout
+            start_new_session=True,
+        ) as running:
+            try:
+                return running.communicate(timeout=seconds)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                return running.communicate()[0]
 
-    (BUILD / f"{name}.log").write_text(mutmut("run", "--max-children", str(children)))
+    seconds = None if minutes is None else 60 * minutes
+    log = mutmut("run", "--max-children", str(children), seconds=seconds)
+    (BUILD / f"{name}.log").write_text(log)
     outcome = {}
     for line in mutmut("results", "--all", "true").splitlines():
         mutant, _, said = line.strip().rpartition(": ")
@@ -174,19 +223,21 @@ def run(name: str, group: Group, children: int) -> dict[str, int]:
 
 def _configuration(group: Group) -> str:
     """The project's settings for tests, with those of mutmut in place of all others."""
+    chosen = f"not compiled and ({group.only})" if group.only else "not compiled"
     return "\n".join(
         (
             "[tool.mutmut]",
             'source_paths = ["src"]',
             f"only_mutate = {json.dumps([f'src/lustrum/{m}' for m in group.modules])}",
             f"pytest_add_cli_args_test_selection = {json.dumps(list(group.tests))}",
-            f"pytest_add_cli_args = {json.dumps(_PYTEST)}",
+            f"pytest_add_cli_args = {json.dumps([*_PYTEST, '-k', chosen])}",
+            "timeout_multiplier = 5.0",
             "use_git_change_detection = false",
             "track_dependencies = false",
             "[tool.pytest.ini_options]",
             'pythonpath = ["tests"]',
             'addopts = ["--import-mode=importlib"]',
-            'markers = ["slow: takes long", "browser: drives a browser"]',
+            'markers = ["slow: takes long", "deep: takes minutes", "browser: drives a browser"]',
             "",
         )
     )

@@ -25,17 +25,15 @@ import pyarrow as pa
 
 from lustrum.model import Axis, TableQuery
 from lustrum.protect.cell_key import CellKey, PTable
-from lustrum.protect.perturbation.design import design
+from lustrum.protect.perturbation.design import PerturbationDesign, design
 from lustrum.tabulate import Engine, Store
 
 VARIABLES = ("region", "sex", "age", "employment", "occupation", "education", "citizenship")
 INNER = TableQuery("demo", tuple(Axis(name) for name in VARIABLES))
 WHOLE = INNER.with_totals
 METHODS = {
-    "designed, totals guarded": CellKey(ptable="designed", largest_change=3, variance=1.0),
-    "designed, totals on their own": CellKey(
-        ptable="designed", largest_change=3, variance=1.0, totals="own"
-    ),
+    "designed, totals guarded": CellKey(ptable=PerturbationDesign(3, 1.0)),
+    "designed, totals on their own": CellKey(ptable=PerturbationDesign(3, 1.0), totals="own"),
     "preset of Shlomo et al. (2015), guarded": CellKey(),
 }
 

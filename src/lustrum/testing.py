@@ -11,12 +11,13 @@ Every promise that is broken is an ``AssertionError`` with one sentence.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model.parameters import parameter_names, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.protect.abilities import abilities_of
 from lustrum.structure import Structure
@@ -150,14 +151,12 @@ def _is_a_spec(method: Any) -> None:
     assert vars(kind)["__dataclass_params__"].frozen, "a method must be frozen"
     words = method.to_mapping()
     assert words.get("method") == method.name, "the words of a method begin with its name"
-    known = {field.name for field in fields(kind)}
-    extra = set(words) - known - {"method"}
+    extra = set(words) - set(parameter_names(kind)) - {"method"}
     assert not extra, f"the method's words name {sorted(extra)}, which are no parameters"
     if method.name in names("lustrum.methods"):
-        given = {k: _tuples(v) for k, v in words.items() if k != "method"}
-        assert load("lustrum.methods", method.name)(**given).to_mapping() == words, (
-            "the method's words do not make it again"
-        )
+        given = {k: v for k, v in words.items() if k != "method"}
+        again = spec_from_words(load("lustrum.methods", method.name), given, "The method")
+        assert again.to_mapping() == words, "the method's words do not make it again"
 
 
 def _is_a_release(release: Release, table: Table, method: Any) -> None:
@@ -212,7 +211,3 @@ def _says_nothing(text: str, table: Table) -> None:
         assert value not in text, "a true count got out in words"
     if table.keys is not None:
         assert not any(str(key) in text for key in table.keys.ravel() if key), "a key got out"
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

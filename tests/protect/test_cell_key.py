@@ -16,10 +16,11 @@ from scipy import stats
 
 from lustrum.model import Category, Dataset, InputError, Table, TableAxis, TableQuery
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.table import inner_cells
-from lustrum.protect.cell_key import CellKey, LookupChannel, PTable, ZeroKeys, read_ptable
+from lustrum.protect.cell_key import CellKey, Lookup, LookupChannel, PTable, ZeroKeys, read_ptable
 from lustrum.protect.cell_key.channel import support_of, zeros_stay
-from lustrum.protect.perturbation.design import design
+from lustrum.protect.perturbation.design import PerturbationDesign, design
 from lustrum.protect.totals.lines import line_totals, narrow_lines
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.structure import Structure, propagate
@@ -60,10 +61,8 @@ def methods() -> dict[str, CellKey]:
     designed = design(largest_change=3, variance=1.5, blocked=(1,))
     return {
         "preset": CellKey(totals="own"),
-        "designed": CellKey(
-            ptable="designed", largest_change=3, variance=1.5, blocked=(1,), totals="own"
-        ),
-        "abs": CellKey(ptable=designed, layout="abs", totals="own"),
+        "designed": CellKey(ptable=PerturbationDesign(3, 1.5, blocked=(1,)), totals="own"),
+        "abs": CellKey(ptable=designed, lookup=Lookup("abs"), totals="own"),
         "ons": CellKey(ptable=ons_table(), totals="own"),
         "lively": CellKey(ptable=LIVELY, totals="own"),
     }
@@ -187,7 +186,7 @@ def test_a_new_ingest_in_another_order_gives_the_same_table(tmp_path: Path) -> N
         }
     )
     query = TableQuery.from_mapping({"dataset": "people", "by": ["area", "sex"], "totals": True})
-    method = CellKey(ptable="designed", largest_change=5, variance=4.0)
+    method = CellKey(ptable=PerturbationDesign(5, 4.0))
     shown = set()
     for number in range(3):
         store = Store(tmp_path / str(number))
@@ -199,7 +198,7 @@ def test_a_new_ingest_in_another_order_gives_the_same_table(tmp_path: Path) -> N
 
 def test_asking_ten_thousand_times_tells_no_more_than_asking_once() -> None:
     table = of([[1, 4], [2, 9]], np.random.default_rng(1))
-    method = CellKey(ptable="designed", largest_change=4, variance=3.0, totals="own")
+    method = CellKey(ptable=PerturbationDesign(4, 3.0), totals="own")
     assert len({method.apply(table).published.tobytes() for _ in range(10_000)}) == 1
 
 
@@ -208,8 +207,7 @@ def test_another_ptable_uses_the_same_words() -> None:
     rng = np.random.default_rng(2)
     table = of(np.full((100, 200), 9), rng)
     near, far = (
-        CellKey(ptable="designed", largest_change=3, variance=v).apply(table).published - 9
-        for v in (1.0, 1.2)
+        CellKey(ptable=PerturbationDesign(3, v)).apply(table).published - 9 for v in (1.0, 1.2)
     )
     assert np.corrcoef(near.ravel(), far.ravel())[0, 1] > 0.9
 
@@ -279,7 +277,7 @@ def test_a_table_of_few_keys_made_from_a_matrix_without_bias_has_none(
 
 def test_right_on_average_is_said_only_where_it_is_so() -> None:
     table = of([5, 6], np.random.default_rng(0))
-    designed = CellKey(ptable="designed", largest_change=2, variance=1.0).apply(table)
+    designed = CellKey(ptable=PerturbationDesign(2, 1.0)).apply(table)
     told = " ".join(designed.notes)
     assert "right on average" in told
     assert "more than 2" in told
@@ -504,9 +502,9 @@ def test_neither_secret_nor_key_is_ever_shown() -> None:
 @pytest.mark.parametrize("name", ["preset", "designed", "lively"])
 def test_the_words_of_a_policy_make_the_same_method(name: str) -> None:
     method = methods()[name]
-    words = {k: tuple(v) if isinstance(v, list) else v for k, v in method.to_mapping().items()}
+    words = method.to_mapping()
     assert words.pop("method") == "cell-key"
-    again = CellKey(**words)
+    again = spec_from_words(CellKey, words, "The method")
     assert again.to_mapping() == method.to_mapping()
     table = of(np.arange(500) % 9, np.random.default_rng(4))
     assert again.apply(table).published.tolist() == method.apply(table).published.tolist()
@@ -526,14 +524,14 @@ def test_the_words_of_a_policy_make_the_same_method(name: str) -> None:
         ({"additive": "yes"}, "true or false"),
         ({"max_shift": -1}, "whole number of 0 or more"),
         ({"steps": 0}, "whole number of 1 or more"),
-        ({"zero_keys": "secret"}, "cannot set keys for empty cells"),
+        ({"zero_keys": "secret"}, "no parameter 'zero_keys'"),
         ({"key_version": "1"}, "whole number"),
         ({"ptable": "designed", "variance": 99.0}, "largest variance"),
     ],
 )
 def test_a_wrong_parameter_is_one_clear_sentence(words: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        CellKey(**words)
+        spec_from_words(CellKey, words, "The method")
 
 
 def test_a_table_without_keys_needs_a_generator_and_one_of_sums_is_refused() -> None:
@@ -635,7 +633,7 @@ def test_guarded_totals_never_pin_an_inner_cell_even_beside_known_zeros(
     whole[:3, 3], whole[3, :3] = impossible.all(axis=1), impossible.all(axis=0)
     whole[3, 3] = impossible.all()
     table = Table(axes=axes, values=table.values, keys=table.keys, structural=whole)
-    method = CellKey(ptable="designed", largest_change=2, variance=1.0)
+    method = CellKey(ptable=PerturbationDesign(2, 1.0))
     release = method.apply(table)
     assert release.low is not None
     assert release.high is not None
@@ -656,7 +654,7 @@ def test_own_totals_can_tell_what_guarded_ones_do_not() -> None:
         rng = np.random.default_rng(seed)
         table = summed(rng.integers(1, 4, 2), axes, rng)
         for totals in ("own", "guarded"):
-            method = CellKey(ptable="designed", largest_change=2, variance=1.0, totals=totals)
+            method = CellKey(ptable=PerturbationDesign(2, 1.0), totals=totals)
             release = method.apply(table)
             assert release.low is not None
             assert release.high is not None
@@ -711,7 +709,7 @@ def test_tables_with_subtotals_go_the_general_way_with_the_same_promise() -> Non
             values=np.array([inner[list(s)].sum() for s in sets], dtype=np.int64),
             keys=np.array([keys[list(s)].sum() for s in sets], dtype=np.uint64),
         )
-        release = CellKey(ptable="designed", largest_change=2, variance=1.0).apply(table)
+        release = CellKey(ptable=PerturbationDesign(2, 1.0)).apply(table)
         assert release.low is not None
         assert release.high is not None
         assert ((release.low <= table.values) & (table.values <= release.high)).all()

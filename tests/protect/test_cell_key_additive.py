@@ -14,7 +14,7 @@ from scipy import optimize, sparse
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
-from lustrum.protect.cell_key import CellKey, restore
+from lustrum.protect.cell_key import Additive, CellKey, restore
 from lustrum.protect.cell_key.additive import _Problem, widened
 from lustrum.protect.cell_key.additive_search import descend, inner_places
 from lustrum.protect.perturbation.design import design
@@ -224,7 +224,7 @@ def test_bounds_of_an_additive_release_hold_whatever_way_it_took(
     keys = np.where(inner > 0, rng.integers(0, 2**64, (3, 3), dtype=np.uint64), 0)
     table = Table(axes=axes, values=summed(inner, axes), keys=summed(keys, axes))
     ptable: Any = LIVELY if zeros else design(3, 1.5, (1,))
-    method = CellKey(ptable=ptable, additive=True, max_shift=shift)
+    method = CellKey(ptable=ptable, totals=Additive(max_shift=shift))
     release = method.apply(table, rng if zeros else None)
     assert adds_up(axes, release.published)
     assert release.channel is None

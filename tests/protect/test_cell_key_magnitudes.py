@@ -27,6 +27,7 @@ from lustrum.model import (
 from lustrum.model.status import CellStatus
 from lustrum.protect.cell_key import CellKey, CellKeyMagnitude, mean, percentages, ratio
 from lustrum.protect.cell_key.noise import flex, noise_table
+from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.tabulate import FrameEngine, SqlEngine
 from tabulate.worlds import SECRET, quick
 
@@ -426,7 +427,7 @@ def test_a_mean_is_a_published_sum_over_a_published_count() -> None:
     table = sums([[1500, 300], [700], []], rng, decimals=2)
     counts = Table.from_counts([2, 1, 0], ["a"], [["0", "1", "2"]], keys=table.keys)
     total = CellKeyMagnitude().apply(table)
-    number = CellKey(ptable="designed", largest_change=1, variance=0.5).apply(counts)
+    number = CellKey(ptable=PerturbationDesign(1, 0.5)).apply(counts)
     found = mean(total, number)
     assert np.isnan(found.value[2])
     for i, truth in enumerate([9.0, 7.0]):

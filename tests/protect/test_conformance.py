@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from lustrum.model import InputError, Release, Table, TableQuery, Verdict
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.policy import Before, Method, Policy
 from lustrum.protect.abilities import Abilities, abilities_of
@@ -65,7 +66,7 @@ def test_every_registered_method_is_checked_here_or_elsewhere() -> None:
     ("name", "words", "keyed"), [(n, w, k) for n, entries in SPECS.items() for w, k in entries]
 )
 def test_a_method_keeps_the_contracts(name: str, words: dict[str, Any], keyed: bool) -> None:
-    check_method(load("lustrum.methods", name)(**words), keyed=keyed)
+    check_method(spec_from_words(load("lustrum.methods", name), words, name), keyed=keyed)
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,9 @@ def test_a_method_that_promises_nothing_is_not_let_into_a_policy(
 def test_what_a_method_promises_depends_on_its_parameters() -> None:
     """Promises are compared with what the parameters mean; the checks above try whether they hold."""
     promised = {
-        (name, str(words)): abilities_of(load("lustrum.methods", name)(**words))
+        (name, str(words)): abilities_of(
+            spec_from_words(load("lustrum.methods", name), words, name)
+        )
         for name, entries in SPECS.items()
         for words, _ in entries
     }
@@ -191,7 +194,7 @@ def test_a_method_takes_a_question_through_the_five_steps(
     engine: EmbeddedEngine, name: str, words: dict[str, Any]
 ) -> None:
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in words.items()}
-    spec = load("lustrum.methods", name)(**words)
+    spec = spec_from_words(load("lustrum.methods", name), words, name)
     raw = {"protect": {"method": name, **listed}}
     if name == "none" or not abilities_of(spec).one_number:
         with pytest.raises(ValidationError, match=r"two numbers for the same|shows true counts"):

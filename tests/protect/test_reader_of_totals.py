@@ -19,8 +19,10 @@ from lustrum.arrays import Ints
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect import CellKey, RandomRounding, RoundingChannel
+from lustrum.protect.cell_key import Additive
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.noise.additive import AdditiveNoise
+from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.totals.safe import safe_totals
 
 Members = tuple[tuple[int, ...], ...]
@@ -218,8 +220,8 @@ def releases(
     [
         RandomRounding(base=3),
         CellKey(),
-        CellKey(ptable="designed", largest_change=2, variance=1.0),
-        CellKey(ptable="designed", largest_change=3, variance=2.0, blocked=(1, 2)),
+        CellKey(ptable=PerturbationDesign(2, 1.0)),
+        CellKey(ptable=PerturbationDesign(3, 2.0, blocked=(1, 2))),
         AdditiveNoise(sd=0.4, distribution="uniform", relative=True),
     ],
     ids=["random-rounding", "preset", "designed", "blocked", "relative-noise"],
@@ -268,7 +270,7 @@ def test_a_cell_that_cannot_exist_stays_0_when_a_table_is_made_additive() -> Non
     assert found.values[0] == 0
     assert found.values[3] == found.values[:3].sum()
     assert (out.low[0], out.high[0]) == (0, 0)
-    method = CellKey(ptable=RESTLESS, additive=True, max_shift=4)
+    method = CellKey(ptable=RESTLESS, totals=Additive(max_shift=4))
     rng, moved = np.random.default_rng(1), 0
     for _ in range(40):
         table = keyed_table(LINE, (0, 3, 1), rng)

@@ -17,6 +17,7 @@ from babel.messages.catalog import Catalog
 from fastapi.testclient import TestClient
 
 from lustrum.model import CellStatus
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
 from lustrum.release.records import local_service
@@ -368,7 +369,7 @@ def test_what_a_method_tells_its_readers_can_be_said_in_french(
     name: str, words: dict[str, Any], keyed: bool, sentences: Catalog
 ) -> None:
     known = {m.id[0] if isinstance(m.id, tuple) else m.id for m in sentences}
-    method = load("lustrum.methods", name)(**words)
+    method = spec_from_words(load("lustrum.methods", name), words, name)
     table = list(example_tables(2, 3))[1]
     notes = method.apply(table, None if keyed else np.random.default_rng(3)).notes
     for note in notes:

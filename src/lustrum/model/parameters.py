@@ -28,7 +28,7 @@ from functools import cache, wraps
 from math import isfinite
 from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, runtime_checkable
 
-from lustrum.model.errors import InputError
+from lustrum.model.errors import InputError, choices
 
 __all__ = [
     "Parameter",
@@ -36,7 +36,9 @@ __all__ = [
     "check_parameters",
     "checks_parameters",
     "parameter",
+    "parameter_names",
     "parameters_of",
+    "spec_from_words",
     "words_of",
 ]
 
@@ -144,12 +146,36 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
 
 
 def parameters_of(kind: type) -> tuple[Parameter, ...]:
-    """What the documentation says of the parameters of a spec, in their order."""
+    """What the documentation says of the parameters of a spec, in their order, as a policy file names them."""
     return tuple(
         Parameter(one.name, _kind(hint, declared), _shown(one), declared.text, declared.group)
-        for one, declared, hint in _declared(kind)
+        for one, declared, hint in _declared(_written_form(kind))
         if not declared.secret
     )
+
+
+def parameter_names(kind: Any) -> list[str]:
+    """The words that a policy file may use for a spec."""
+    return [one.name for one in fields(_written_form(kind)) if not _is_secret(one)]
+
+
+def spec_from_words(kind: Any, words: Mapping[str, Any], what: str) -> Any:
+    """A spec from the words of a policy file, where lists stand for tuples.
+
+    A spec that holds its parameters in groups names the flat class of its words, ``written_as``, and makes
+    itself from an object of that class (``from_words``).
+    """
+    known = parameter_names(kind)
+    for key in words:
+        if key not in known:
+            raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
+    given = {key: _tuples(value) for key, value in words.items()}
+    written = _written_form(kind)
+    return kind(**given) if written is kind else kind.from_words(written(**given))
+
+
+def _written_form(kind: Any) -> Any:
+    return getattr(kind, "written_as", kind)
 
 
 @cache

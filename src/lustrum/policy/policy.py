@@ -5,13 +5,12 @@ Every key stands in ``docs/reference/policy.md``; a test holds the two together.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lustrum.model import InputError
-from lustrum.model.errors import choices
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.protect.abilities import abilities_of
 from lustrum.risk.measure import RiskSpec
@@ -111,7 +110,7 @@ class Risk(_Part):
                 f"The risk measure {self.measure!r} is for unprotected tables only; a policy needs one "
                 "that also measures what was protected."
             )
-        return _made(kind, self.model_extra or {}, f"The risk measure {self.measure!r}")
+        return spec_from_words(kind, self.model_extra or {}, f"The risk measure {self.measure!r}")
 
 
 class Method(_Part):
@@ -124,7 +123,7 @@ class Method(_Part):
     def spec(self) -> Any:
         """The method object that these words describe."""
         kind = load("lustrum.methods", self.method)
-        return _made(kind, self.model_extra or {}, f"The method {self.method!r}")
+        return spec_from_words(kind, self.model_extra or {}, f"The method {self.method!r}")
 
     def check_for_tables(self) -> None:
         """Refuse a method that cannot stand behind a server's tables."""
@@ -292,12 +291,3 @@ class Policy(_Part):
             "people in two tables; use one that follows record keys alone, such as 'random-rounding' or "
             "'cell-key', or protect the input under [[before]]"
         )
-
-
-def _made(kind: Any, parameters: dict[str, Any], what: str) -> Any:
-    """A spec from the words of a file, where lists stand for tuples."""
-    known = [field.name for field in fields(kind)]
-    for key in parameters:
-        if key not in known:
-            raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lustrum.protect.method import Method, RecordMethod, Stage
     from lustrum.protect.noise.additive import AdditiveNoise
     from lustrum.protect.noise.multiplicative import MultiplicativeNoise
+    from lustrum.protect.perturbation.design import PerturbationDesign
     from lustrum.protect.perturbation.spec import StochasticPerturbation
     from lustrum.protect.population.method import ProtectedPopulation
     from lustrum.protect.post_randomisation import PostRandomisation
@@ -64,6 +65,7 @@ __all__ = [
     "Method",
     "MultiplicativeNoise",
     "PTable",
+    "PerturbationDesign",
     "PoissonSampling",
     "PostRandomisation",
     "ProtectedPopulation",
@@ -99,6 +101,7 @@ _PLACES = {
     "Method": "method",
     "MultiplicativeNoise": "noise.multiplicative",
     "PTable": "cell_key",
+    "PerturbationDesign": "perturbation.design",
     "PoissonSampling": "sampling",
     "PostRandomisation": "post_randomisation",
     "ProtectedPopulation": "population.method",

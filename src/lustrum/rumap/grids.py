@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
 from lustrum.model import InputError, Table
-from lustrum.model.errors import choices
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 
 __all__ = ["BeforeCounting", "MapMethod", "default_methods", "grid", "labels", "words"]
@@ -47,14 +47,11 @@ def grid(method: str, **parameters: Any) -> list[Any]:
     [3, 5, 10]
     """
     kind = load("lustrum.methods", method)
-    known = [field.name for field in fields(kind)]
-    for name in parameters:
-        if name not in known:
-            raise InputError(
-                f"The method {method!r} has no parameter {name!r}; {choices(name, known)}."
-            )
     lists = [v if isinstance(v, list) else [v] for v in parameters.values()]
-    return [kind(**dict(zip(parameters, values, strict=True))) for values in product(*lists)]
+    return [
+        spec_from_words(kind, dict(zip(parameters, values, strict=True)), f"The method {method!r}")
+        for values in product(*lists)
+    ]
 
 
 def default_methods(table: Table) -> list[Any]:

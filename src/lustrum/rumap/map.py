@@ -188,17 +188,41 @@ class RUMap:
         sweep = replace(self.sweep, methods=(*self.sweep.methods, *other.sweep.methods))
         return RUMap(sweep, (*self.draws, *moved), self.provenance)
 
-    def chart(self, table: str | None = None, **options: Any) -> altair.LayerChart:
-        """The map of one table as a Vega-Lite chart; see :mod:`lustrum.rumap.charts`."""
+    def chart(
+        self,
+        table: str | None = None,
+        *,
+        limit: float | None = None,
+        labels: Literal["frontier", "all", "none"] = "frontier",
+        regions: bool = True,
+        corners: bool = False,
+        width: int = 560,
+        height: int = 400,
+    ) -> altair.LayerChart:
+        """The map of one table as a Vega-Lite chart; see :func:`lustrum.rumap.charts.map_chart`."""
         from lustrum.rumap.charts import map_chart
 
-        return map_chart(self, table, **options)
+        return map_chart(
+            self,
+            table,
+            limit=limit,
+            labels=labels,
+            regions=regions,
+            corners=corners,
+            width=width,
+            height=height,
+        )
 
-    def save(self, path: Path | str, **options: Any) -> Path:
-        """Write the map as a picture (PNG, SVG), a page (HTML) or a specification (JSON)."""
+    def save(self, path: Path | str, *, limit: float | None = None) -> Path:
+        """Write the map as a picture (PNG, SVG), a page (HTML) or a specification (JSON).
+
+        Several tables become small multiples. For other options make a chart with :meth:`chart` or
+        :func:`lustrum.rumap.charts.tables_chart` and write it with :func:`lustrum.rumap.charts.save_chart`.
+        """
         from lustrum.rumap.charts import save_chart, tables_chart
 
-        chart = self.chart(**options) if len(self.tables) == 1 else tables_chart(self, **options)
+        several = len(self.tables) > 1
+        chart = tables_chart(self, limit=limit) if several else self.chart(limit=limit)
         return save_chart(chart, path)
 
     def _table(self, table: str | None) -> str:

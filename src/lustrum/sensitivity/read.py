@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
+from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
 from lustrum.sensitivity.rule import Rule
@@ -31,9 +31,8 @@ coalition=1, weights='expanded')))
     given = {key: value for key, value in words.items() if key != "rule"}
     if name in names(_RULES):
         kind = load(_RULES, name)
-        _only(name, given, [f.name for f in fields(kind)])
         try:
-            plain: Rule = kind(**given)
+            plain: Rule = spec_from_words(kind, given, f"The rule {name!r}")
         except TypeError:
             raise InputError(f"The rule {name!r} lacks a parameter that has no default.") from None
         return plain

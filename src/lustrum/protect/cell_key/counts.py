@@ -9,7 +9,7 @@ Asking ten thousand times tells no more than asking once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -28,16 +28,23 @@ from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
 from lustrum.protect.cell_key.layouts import (
     Layout,
-    LayoutName,
     layout_of,
     moves_zeros,
     public_channel,
     rows_right_on_average,
 )
 from lustrum.protect.cell_key.ptable import PTable, read_ptable
+from lustrum.protect.cell_key.words import (
+    Additive,
+    CellKeyWords,
+    Lookup,
+    Source,
+    Versions,
+    source_words,
+)
 from lustrum.protect.cell_key.zeros import ZeroKeys
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
-from lustrum.protect.perturbation.design import Monotone, design
+from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import Published
 
@@ -53,14 +60,13 @@ _OWN = ("designed", "matrix")
 class CellKey:
     """Every cell, totals included, is changed by what the ptable says for its count and its cell key.
 
-    ``ptable`` is the name of a preset, ``designed`` with the parameters of
-    :class:`~lustrum.protect.perturbation.design.PerturbationDesign`,
-    ``matrix`` with ``matrix`` and ``residue_base``, the path of a CSV file with the columns ``pcv``, ``ckey``
-    and ``pvalue``, or a :class:`~lustrum.protect.cell_key.PTable` or transition matrix itself.
+    ``ptable`` is the name of a preset, the path of a CSV file with the columns ``pcv``, ``ckey`` and
+    ``pvalue``, or what the table is made from: a :class:`~lustrum.protect.cell_key.PTable`, a transition
+    matrix or a :class:`~lustrum.protect.perturbation.design.PerturbationDesign`.
 
     Where the ptable moves zeros, empty cells need :meth:`with_zeros`; without it they stay 0, and the
-    notes say so. ``totals="guarded"`` keeps totals from pinning inner cells; ``"own"`` keeps every total as
-    its own key perturbs it, and lets it tell what it tells. ``additive`` makes the table add up.
+    notes say so. ``totals="guarded"`` hides totals that would pin an inner cell; ``"own"`` shows every total
+    as its own key perturbs it, even where it pins one; :class:`Additive` makes the table add up.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]], keys=[[11, 12], [13, 0]])
     >>> release = CellKey().apply(table)
@@ -72,74 +78,31 @@ class CellKey:
 
     name: ClassVar[str] = "cell-key"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    # The lookup table
-    ptable: str | PTable | MatrixChannel = parameter(
-        "shlomo-2015",
-        "A preset, 'designed', 'matrix', the path of a CSV file, or the table itself.",
-        group="lookup table",
-    )
-    layout: LayoutName | None = parameter(
-        None, "How a key is looked up; by default as the table is made.", group="lookup table"
-    )
-    bits: int = parameter(
-        8, "A table made from a matrix has 2 to the power of this many keys.",
-        least=1, most=16, group="lookup table",
-    )  # fmt: skip
-    version: str = parameter("1", "The version of the table, published.", group="lookup table")
-    key_version: int = parameter(
-        1, "The version of the record keys, published.", group="lookup table"
-    )
-    # A matrix of one's own: ptable "matrix"
-    matrix: tuple[tuple[float, ...], ...] = parameter(
-        (), "The rows of a transition matrix.", least=0, most=1, group="ptable 'matrix'"
-    )
-    residue_base: int = parameter(
-        1, "How counts above the last row move.", least=1, group="ptable 'matrix'"
-    )
-    # A design: ptable "designed"
-    largest_change: int = parameter(
-        3, "No count changes by more than this.", least=1, group="ptable 'designed'"
-    )
-    variance: float = parameter(
-        1.0, "The variance of the change of a large count.", above=0, group="ptable 'designed'"
-    )
-    blocked: tuple[int, ...] = parameter(
-        (), "Counts that are never published.", least=1, group="ptable 'designed'"
-    )
-    stay: float | None = parameter(
-        None, "The probability that a count stays; any without it.",
-        least=0, most=1, group="ptable 'designed'",
-    )  # fmt: skip
-    monotone: Monotone = parameter(
-        "no",
-        "Whether smaller changes are more probable than larger ones.",
-        group="ptable 'designed'",
-    )
-    # Totals
-    totals: Literal["guarded", "own"] = parameter(
-        "guarded",
-        "Whether totals that pin an inner cell are hidden, or left alone.",
-        group="totals",
-    )
-    additive: bool = parameter(
-        False, "Whether the table is made to add up, with the least change.", group="totals"
-    )
-    max_shift: int = parameter(
-        5, "The largest change that makes a table add up.", least=0, group="totals"
-    )
-    steps: int = parameter(500, "How much work that may be, in steps.", least=1, group="totals")
+    written_as: ClassVar[type] = CellKeyWords
+    ptable: Source = parameter("shlomo-2015", "What the lookup table is made from.")
+    lookup: Lookup = parameter(Lookup(), "How a cell key is looked up.")
+    totals: Literal["guarded", "own"] | Additive = parameter("guarded", "What becomes of totals.")
+    versions: Versions = parameter(Versions(), "The versions that a release states.")
     zero_keys: ZeroKeys | None = parameter(None, "Keys for empty cells.", secret=True)
 
     def __post_init__(self) -> None:
-        if self.zero_keys is not None and not isinstance(self.zero_keys, ZeroKeys):
-            raise InputError("A policy cannot set keys for empty cells; use 'with_zeros'.")
         check_parameters(self, "The cell key method")
         _ = self._layout
+
+    @classmethod
+    def from_words(cls, words: CellKeyWords) -> CellKey:
+        """The method from the words of a policy file."""
+        return cls(
+            ptable=words.source(),
+            lookup=Lookup(words.layout, words.bits),
+            totals=Additive(words.max_shift, words.steps) if words.additive else words.totals,
+            versions=Versions(words.version, words.key_version),
+        )
 
     @property
     def abilities(self) -> Abilities:
         """A table that is made to add up moves a cell for the sake of others; a guard only hides totals."""
-        alone = not self.additive
+        alone = not isinstance(self.totals, Additive)
         return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
@@ -156,14 +119,14 @@ class CellKey:
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         perturbed = self._perturbed(table, counts, zeros, rng)
         channel = public_channel(self._layout, zeros)
-        if self.additive:
+        if isinstance(self.totals, Additive):
             _, published = additive_release(
                 table.axes,
                 perturbed,
                 channel,
-                max_shift=self.max_shift,
+                max_shift=self.totals.max_shift,
                 structural=table.structural,
-                steps=self.steps,
+                steps=self.totals.steps,
             )
         elif self.totals == "guarded":
             published = safe_totals(
@@ -187,7 +150,7 @@ class CellKey:
             low=published.low,
             high=published.high,
             status=published.status,
-            channel=None if self.additive else channel,
+            channel=None if isinstance(self.totals, Additive) else channel,
             notes=self._notes(zeros, keyed=rng is None),
         )
 
@@ -200,56 +163,31 @@ class CellKey:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file; no key and no secret is among them."""
-        given = self.ptable
-        out: dict[str, Any] = {"method": self.name}
-        if isinstance(given, str):
-            out["ptable"] = given
+        words: dict[str, Any] = {"method": self.name}
+        source, lookup = source_words(self.ptable), self.lookup
+        words["ptable"] = source.pop("ptable")
+        words |= {} if lookup.layout is None else {"layout": lookup.layout}
+        words |= {"bits": lookup.bits} if lookup.layout in ("abs", "ons") else {}
+        words |= source
+        if isinstance(self.totals, Additive):
+            words |= {"totals": "guarded", "additive": True}
+            words |= {"max_shift": self.totals.max_shift, "steps": self.totals.steps}
         else:
-            out["ptable"] = given.name if isinstance(given, PTable) else "matrix"
-        if self.layout is not None:
-            out["layout"] = self.layout
-        if self.layout in ("abs", "ons"):
-            out["bits"] = self.bits
-        if out["ptable"] == "matrix":
-            rows = given.matrix.tolist() if isinstance(given, MatrixChannel) else self.matrix
-            out["matrix"] = [list(row) for row in rows]
-            base = given.residue_base if isinstance(given, MatrixChannel) else self.residue_base
-            out |= {} if base is None else {"residue_base": base}
-        if given == "designed":
-            out |= {"largest_change": self.largest_change, "variance": self.variance}
-            out |= {"blocked": list(self.blocked)} if self.blocked else {}
-            out |= {} if self.stay is None else {"stay": self.stay}
-            out["monotone"] = self.monotone
-        out["totals"] = self.totals
-        if self.additive:
-            out |= {"additive": True, "max_shift": self.max_shift, "steps": self.steps}
-        return out | {"version": self.version, "key_version": self.key_version}
+            words["totals"] = self.totals
+        return words | {"version": self.versions.ptable, "key_version": self.versions.keys}
 
     @cached_property
     def _layout(self) -> Layout:
-        return layout_of(self._source(), self.layout, self.bits)
+        return layout_of(self._source(), self.lookup.layout, self.lookup.bits)
 
     def _source(self) -> PTable | MatrixChannel:
         given = self.ptable
+        if isinstance(given, PerturbationDesign):
+            return given.channel()
         if isinstance(given, (PTable, MatrixChannel)):
             return given
-        if not isinstance(given, str):
-            raise InputError(
-                "A ptable is a name, the path of a CSV file, a PTable or a transition matrix, not "
-                f"{type(given).__name__}."
-            )
         if given in _PRESETS:
             return _PRESETS[given]
-        if given == "matrix":
-            return _explicit(self.matrix, self.residue_base)
-        if given == "designed":
-            return _designed(
-                self.largest_change,
-                self.variance,
-                tuple(self.blocked),
-                self.stay,
-                self.monotone,
-            )
         if given.endswith(".csv"):
             return read_ptable(Path(given))
         raise InputError(
@@ -292,24 +230,24 @@ class CellKey:
                 "Every number is perturbed by the cell key method (ptable {ptable}, version {version}; "
                 "record keys version {keys}): the same people always make the same number.",
                 ptable=given,
-                version=f"{self.version}{mark}",
-                keys=self.key_version,
+                version=f"{self.versions.ptable}{mark}",
+                keys=self.versions.keys,
             )
         ]
-        if not self.additive:
+        if not isinstance(self.totals, Additive):
             notes.append(
                 say("No number is changed by more than {most}.", most=longest_step(channel))
             )
             if rows_right_on_average(channel):
                 notes.append(say("The numbers are right on average."))
         notes.append(_zero_note(zeros, self._zeros_move))
-        if self.additive:
+        if isinstance(self.totals, Additive):
             notes.append(
                 say(
                     "The perturbed numbers were changed once more, as little as possible and by at most "
                     "{most}, so that they add up; where that was not possible totals are sums. A cell "
                     "may therefore differ between tables.",
-                    most=self.max_shift,
+                    most=self.totals.max_shift,
                 )
             )
         elif self.totals == "guarded" and keyed:
@@ -336,16 +274,3 @@ def _zero_note(zeros: bool, wanted: bool) -> str:
             "Empty cells stay 0: the ptable would change them, but there are no keys for them."
         )
     return say("Empty cells stay 0.")
-
-
-def _explicit(rows: tuple[tuple[float, ...], ...], base: int) -> MatrixChannel:
-    if not rows or len({len(row) for row in rows}) != 1:
-        raise InputError("The ptable 'matrix' needs 'matrix', rows of equal length.")
-    return MatrixChannel(rows, residue_base=base)
-
-
-@lru_cache(maxsize=64)
-def _designed(
-    change: int, variance: float, blocked: tuple[int, ...], stay: float | None, monotone: Monotone
-) -> MatrixChannel:
-    return design(change, variance, blocked, stay, monotone)

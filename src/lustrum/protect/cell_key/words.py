@@ -1,0 +1,152 @@
+"""The cell key method in the words of a policy file: one flat list of parameters.
+
+In Python the parameters come in groups: what the ptable is made from, how it is looked up, what becomes of
+totals, which versions are published. A policy file names them side by side; this class reads and writes it so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from lustrum.model import InputError
+from lustrum.model.channel import MatrixChannel
+from lustrum.model.parameters import check_parameters, parameter
+from lustrum.protect.cell_key.layouts import LayoutName
+from lustrum.protect.cell_key.ptable import PTable
+from lustrum.protect.perturbation.design import Monotone, PerturbationDesign
+
+__all__ = ["Additive", "CellKeyWords", "Lookup", "Source", "Versions", "source_words"]
+
+Source: TypeAlias = str | PTable | MatrixChannel | PerturbationDesign
+"""What a ptable is made from: a preset or a file by name, the table, a transition matrix, a design."""
+
+_WHAT = "The cell key method"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """How a cell key is looked up: the layout of the table, and its 2 to the power of ``bits`` keys."""
+
+    layout: LayoutName | None = parameter(None, "How a key is looked up.")
+    bits: int = parameter(8, "2 to the power of this many keys.", least=1, most=16)
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _WHAT)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The table is made to add up, by the least change and by at most ``max_shift`` in a cell."""
+
+    max_shift: int = parameter(5, "The largest change of a cell.", least=0)
+    steps: int = parameter(500, "How much work that may be, in steps.", least=1)
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _WHAT)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What a release says of the ptable and of the record keys it was made with."""
+
+    ptable: str = parameter("1", "The version of the ptable.")
+    keys: int = parameter(1, "The version of the record keys.")
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _WHAT)
+
+
+@dataclass(frozen=True)
+class CellKeyWords:
+    """The parameters of :class:`~lustrum.protect.cell_key.CellKey` as a policy file names them."""
+
+    # The lookup table
+    ptable: str | PTable | MatrixChannel = parameter(
+        "shlomo-2015",
+        "A preset, 'designed', 'matrix', the path of a CSV file, or the table itself.",
+        group="lookup table",
+    )
+    layout: LayoutName | None = parameter(
+        None, "How a key is looked up; by default as the table is made.", group="lookup table"
+    )
+    bits: int = parameter(
+        8, "A table made from a matrix has 2 to the power of this many keys.",
+        least=1, most=16, group="lookup table",
+    )  # fmt: skip
+    version: str = parameter("1", "The version of the table, published.", group="lookup table")
+    key_version: int = parameter(
+        1, "The version of the record keys, published.", group="lookup table"
+    )
+    # A matrix of one's own: ptable "matrix"
+    matrix: tuple[tuple[float, ...], ...] = parameter(
+        (), "The rows of a transition matrix.", least=0, most=1, group="ptable 'matrix'"
+    )
+    residue_base: int = parameter(
+        1, "How counts above the last row move.", least=1, group="ptable 'matrix'"
+    )
+    # A design: ptable "designed"
+    largest_change: int = parameter(
+        3, "No count changes by more than this.", least=1, group="ptable 'designed'"
+    )
+    variance: float = parameter(
+        1.0, "The variance of the change of a large count.", above=0, group="ptable 'designed'"
+    )
+    blocked: tuple[int, ...] = parameter(
+        (), "Counts that are never published.", least=1, group="ptable 'designed'"
+    )
+    stay: float | None = parameter(
+        None, "The probability that a count stays; any without it.",
+        least=0, most=1, group="ptable 'designed'",
+    )  # fmt: skip
+    monotone: Monotone = parameter(
+        "no",
+        "Whether smaller changes are more probable than larger ones.",
+        group="ptable 'designed'",
+    )
+    # Totals
+    totals: Literal["guarded", "own"] = parameter(
+        "guarded",
+        "Whether totals that pin an inner cell are hidden, or left alone.",
+        group="totals",
+    )
+    additive: bool = parameter(
+        False, "Whether the table is made to add up, with the least change.", group="totals"
+    )
+    max_shift: int = parameter(
+        5, "The largest change that makes a table add up.", least=0, group="totals"
+    )
+    steps: int = parameter(500, "How much work that may be, in steps.", least=1, group="totals")
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _WHAT)
+
+    def source(self) -> Source:
+        """What the ptable is made from."""
+        if self.ptable == "matrix":
+            if not self.matrix or len({len(row) for row in self.matrix}) != 1:
+                raise InputError("The ptable 'matrix' needs 'matrix', rows of equal length.")
+            return MatrixChannel(self.matrix, residue_base=self.residue_base)
+        if self.ptable == "designed":
+            return PerturbationDesign(
+                self.largest_change, self.variance, self.blocked, self.stay, self.monotone
+            )
+        return self.ptable
+
+
+def source_words(source: Source) -> dict[str, Any]:
+    """What the ptable is made from, in the words of a policy file; a design with more is its matrix."""
+    if isinstance(source, str):
+        return {"ptable": source}
+    if isinstance(source, PTable):
+        return {"ptable": source.name}
+    if isinstance(source, PerturbationDesign):
+        if source.cap is None and not isinstance(source.stay, tuple):
+            words: dict[str, Any] = {"ptable": "designed"}
+            words |= {"largest_change": source.largest_change, "variance": source.variance}
+            words |= {"blocked": list(source.blocked)} if source.blocked else {}
+            words |= {} if source.stay is None else {"stay": source.stay}
+            return words | {"monotone": source.monotone}
+        source = source.channel()
+    words = {"ptable": "matrix", "matrix": source.matrix.tolist()}
+    return words if source.residue_base is None else {**words, "residue_base": source.residue_base}
