@@ -398,7 +398,7 @@ def test_bounds_from_a_public_cap_always_hold_the_truth(seed: int, share: float)
     axes = (axis("a", 3), axis("b", 3))
     table = Table(axes=axes, values=values, kind="magnitude")
     method = ControlledAdjustment(max_change=share)
-    low, high = method._known(table, published, np.zeros((4, 4), np.bool_))
+    low, high = method.known_range(table, published, np.zeros((4, 4), np.bool_))
     assert np.all(low <= values)
     assert np.all(values <= high)
     # And they are sharp: no whole number beyond them could have been published so.

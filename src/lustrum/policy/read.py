@@ -19,7 +19,7 @@ from lustrum.model import PolicyError
 from lustrum.model.errors import choices
 from lustrum.policy.policy import Policy
 
-__all__ = ["END", "parse_policy", "read_policy", "sealed"]
+__all__ = ["END", "finished_text", "parse_policy", "read_policy", "sealed"]
 
 END = "end = true"
 _LAST = re.compile(
@@ -41,7 +41,7 @@ def read_policy(path: Path) -> Policy:
 def parse_policy(raw: bytes, where: str) -> Policy:
     """Check the bytes of a policy file; ``where`` names it in messages."""
     try:
-        words = tomllib.loads(_body(raw.decode("utf-8"), where))
+        words = tomllib.loads(finished_text(raw.decode("utf-8"), where))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{where} is not valid TOML: {error}.") from None
     try:
@@ -55,11 +55,11 @@ def parse_policy(raw: bytes, where: str) -> Policy:
 def sealed(raw: bytes, where: str) -> bytes:
     """The same policy file with a seal as its last line; a file that is not valid gets none."""
     parse_policy(raw, where)
-    body = _body(raw.decode("utf-8"), where)
+    body = finished_text(raw.decode("utf-8"), where)
     return f'{body}end = "{_seal(body)}"\n'.encode()
 
 
-def _body(text: str, where: str) -> str:
+def finished_text(text: str, where: str) -> str:
     """What stands before the last line, once that line proves that the file is whole."""
     last = _LAST.search(text)
     if last is None:

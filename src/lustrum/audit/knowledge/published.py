@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model import Category, InputError, Release, Table, TableAxis, Variable
 from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
 __all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression", "from_tables"]
@@ -146,11 +146,14 @@ class PublishedTable:
         return replace(seen, low=np.where(shown, lows, least), high=np.where(shown, highs, most))
 
 
-def from_tables(tables: Iterable[PublishedTable]) -> Knowledge:
+def from_tables(
+    tables: Iterable[PublishedTable], *, variables: Iterable[Variable] = ()
+) -> Knowledge:
     """What tables over one population tell together; the cells come table after table.
 
     The inner cells of the hidden cube are cells too: nobody shows them, but none is negative. Where no
-    table holds all of them the cube joins as one table more, after the others.
+    table holds all of them the cube joins as one table more, after the others. ``variables`` tell how many
+    codes there are, which matters where a filter leaves out people that another table counts.
 
     >>> act, size = TableAxis.plain("act", ["a", "b"]), TableAxis.plain("size", ["s", "l"])
     >>> known = from_tables([PublishedTable.hidden([act, size]), PublishedTable.exact([act], [3, 5])])
@@ -162,11 +165,12 @@ def from_tables(tables: Iterable[PublishedTable]) -> Knowledge:
         raise InputError("Knowledge needs at least one table.")
     if len({s.decimals for s in seen}) > 1:
         raise InputError("The tables have different decimals; give all of them in the same unit.")
-    cube = hidden_cube([s.layout for s in seen])
+    described = tuple(variables)
+    cube = hidden_cube([s.layout for s in seen], described)
     if cube is not None:
         low = 0 if all(int(s.low.min(initial=0)) >= 0 for s in seen) else -UNBOUNDED
         seen.append(PublishedTable.hidden(cube, low=low, decimals=seen[0].decimals))
-    structure = Structure.of_tables([s.layout for s in seen])
+    structure = Structure.of_tables([s.layout for s in seen], variables=described)
     relations = complete_relations(structure)
     zeros = np.zeros(relations.count, dtype=np.int64)
     return Knowledge(
@@ -181,9 +185,11 @@ def from_tables(tables: Iterable[PublishedTable]) -> Knowledge:
     )
 
 
-def hidden_cube(layouts: Sequence[TableLayout]) -> TableLayout | None:
+def hidden_cube(
+    layouts: Sequence[TableLayout], variables: Iterable[Variable] = ()
+) -> TableLayout | None:
     """The layout of the cube behind some tables, or None where one of them shows all of it."""
-    structure = Structure.of_tables(layouts)
+    structure = Structure.of_tables(layouts, variables=variables)
     return None if _holds_all_inner(structure) else TableLayout.of(_cube(structure))
 
 

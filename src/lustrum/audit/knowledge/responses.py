@@ -17,11 +17,18 @@ from scipy import sparse
 
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables, hidden_cube
-from lustrum.model import InputError
+from lustrum.model import InputError, Variable
 from lustrum.model.errors import choices
 from lustrum.structure import UNBOUNDED, TableLayout
 
-__all__ = ["Related", "Relation", "RelationLike", "from_responses", "related"]
+__all__ = [
+    "Related",
+    "Relation",
+    "RelationLike",
+    "from_responses",
+    "layout_key",
+    "related",
+]
 
 
 RelationLike: TypeAlias = (
@@ -103,10 +110,14 @@ def _terms(text: str, words: str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Related:
-    """What tables of several responses tell together, and where the cells of each table stand."""
+    """What tables of several responses tell together, and where the cells of each table stand.
+
+    Every response has the cells of all ``layouts``, one after the other; ``spans`` are those of its own tables.
+    """
 
     known: Knowledge
     spans: Mapping[str, tuple[slice, ...]]
+    layouts: tuple[TableLayout, ...] = ()
 
 
 def from_responses(
@@ -144,8 +155,12 @@ def related(
     relations: Iterable[RelationLike] = (),
     *,
     low: int | Mapping[str, int] = 0,
+    variables: Iterable[Variable] = (),
 ) -> Related:
-    """The same as :func:`from_responses`, with the places of all tables."""
+    """The same as :func:`from_responses`, with the places of all tables.
+
+    ``variables`` tell how many codes there are, which matters where a filter leaves out people.
+    """
     seen = {
         name: [own] if isinstance(own, PublishedTable) else list(own)
         for name, own in tables.items()
@@ -155,25 +170,27 @@ def related(
         raise InputError("Knowledge needs at least one table.")
     if len({table.decimals for table in every}) > 1:
         raise InputError("The tables have different decimals; give all of them in the same unit.")
-    layouts = {_key(table.layout): table.layout for table in every}
-    cube = hidden_cube(list(layouts.values()))
+    layouts = {layout_key(table.layout): table.layout for table in every}
+    described = tuple(variables)
+    cube = hidden_cube(list(layouts.values()), described)
     if cube is not None:
-        layouts.setdefault(_key(cube), cube)
+        layouts.setdefault(layout_key(cube), cube)
     parts = {}
     for name, own in seen.items():
         least = low if isinstance(low, int) else low.get(name, 0)
-        parts[name] = from_tables(_filled(layouts, own, least, every[0].decimals))
+        filled = _filled(layouts, own, least, every[0].decimals)
+        parts[name] = from_tables(filled, variables=described)
     known = _joined(parts, [Relation.of(r) for r in relations])
     places = {key: i for i, key in enumerate(layouts)}
     spans = {}
     for number, (name, own) in enumerate(seen.items()):
         start = number * len(parts[name])
-        inside = [parts[name].table(places[_key(table.layout)]) for table in own]
+        inside = [parts[name].table(places[layout_key(table.layout)]) for table in own]
         spans[name] = tuple(slice(start + s.start, start + s.stop) for s in inside)
-    return Related(known, spans)
+    return Related(known, spans, tuple(layouts.values()))
 
 
-def _key(layout: TableLayout) -> tuple[object, ...]:
+def layout_key(layout: TableLayout) -> tuple[object, ...]:
     """What makes two layouts show the same groups in the same order."""
     axes = (
         tuple((a.name, tuple(c.members for c in a.categories)) for a in part)
@@ -195,7 +212,7 @@ def _filled(
     }
     shown: set[tuple[object, ...]] = set()
     for table in own:
-        key = _key(table.layout)
+        key = layout_key(table.layout)
         if key in shown:
             table = replace(
                 table,

@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 
 from lustrum.cli.options import (
+    HERE,
     By,
+    Data,
     HiddenSymbol,
     HierarchyFile,
     NoTotals,
@@ -298,3 +300,30 @@ def map_(
     )
     if not chosen:
         raise typer.Exit(3)
+
+
+@app.command()
+def release(
+    file: Annotated[Path, typer.Argument(help="A programme of prepared tables (TOML).")],
+    data: Data = HERE,
+    out: Annotated[
+        Path | None, typer.Option(help="The public folder; prepared/NAME of the data folder else.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="The agency's own file; reports/NAME.json of the data folder else."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the file against its data; write nothing.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processors to use; all that there are else.", min=1)
+    ] = None,
+) -> None:
+    """Make the prepared tables of a programme: protect, audit, prove and write them in one run.
+
+    The same file and records give the same bytes. Nothing is written before all tables are safe.
+    """
+    from lustrum.cli.programme import release_tables
+
+    release_tables(file, data, Console(), out=out, trace=trace, check=check, workers=workers)

@@ -15,7 +15,13 @@ from lustrum.durable import write_whole
 from lustrum.formats.csv import inert, number_text
 from lustrum.model import CellStatus, InputError, Release
 
-__all__ = ["check_ending", "release_as_csv", "write_csv", "write_release"]
+__all__ = [
+    "check_ending",
+    "release_as_csv",
+    "release_as_parquet",
+    "write_csv",
+    "write_release",
+]
 
 _ENDINGS = (".csv", ".parquet", ".pq")
 
@@ -38,7 +44,7 @@ def write_release(release: Release, path: Path, *, plain_status: bool = False) -
     if path.suffix.lower() == ".csv":
         write_whole(path, release_as_csv(release, plain_status=plain_status).encode("utf-8"))
     else:
-        write_whole(path, _as_parquet(release, plain_status))
+        write_whole(path, release_as_parquet(release, plain_status))
 
 
 def release_as_csv(release: Release, *, plain_status: bool = False) -> str:
@@ -99,7 +105,8 @@ def _letters(release: Release, plain_status: bool) -> npt.NDArray[np.str_]:
     return np.where(release.shown, CellStatus.FREE.value, CellStatus.NOT_FOR_PUBLICATION.value)
 
 
-def _as_parquet(release: Release, plain_status: bool) -> bytes:
+def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
+    """The release as the bytes of a Parquet file, one row per cell."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -94,7 +94,7 @@ class ControlledAdjustment:
         relations = Structure.of_tables([table.axes]).relations.matrix
         sensitive = found.mask.ravel()
         lower, upper = _levels(found)
-        frozen = self._frozen(table, relations)
+        frozen = self.kept_cells(table, relations)
         adjusted = adjust(
             table.values.ravel(),
             relations,
@@ -110,8 +110,8 @@ class ControlledAdjustment:
             rng=_chance(table, rng, self.name) if rng is None else rng,
         )
         published = adjusted.values.reshape(table.shape)
-        low, high = self._known(table, published, frozen)
-        return released(table, self, published, low=low, high=high, notes=self._notes())
+        low, high = self.known_range(table, published, frozen)
+        return released(table, self, published, low=low, high=high, notes=self.public_notes())
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -127,7 +127,8 @@ class ControlledAdjustment:
         }
         return words if self.max_change is None else words | {"max_change": self.max_change}
 
-    def _frozen(self, table: Table, relations: Any) -> Mask:
+    def kept_cells(self, table: Table, relations: Any) -> Mask:
+        """The cells that stay as they are: totals that are kept, and cells that cannot hold anybody."""
         frozen = np.zeros(table.shape, dtype=np.bool_)
         if self.keep == "totals":
             frozen |= ~table.inner
@@ -138,7 +139,7 @@ class ControlledAdjustment:
             frozen |= table.structural
         return frozen
 
-    def _known(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
+    def known_range(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
         """What holds whatever the true values were; only kept cells, signs and the cap tell anything."""
         if self.max_change is not None:
             low, high = _within(published, self.max_change)
@@ -149,7 +150,8 @@ class ControlledAdjustment:
             high = np.where(published < 0, -1, UNBOUNDED)
         return np.where(frozen, published, low), np.where(frozen, published, high)
 
-    def _notes(self) -> tuple[str, ...]:
+    def public_notes(self) -> tuple[str, ...]:
+        """What a reader is told."""
         notes = [
             say(
                 "Some numbers were changed so that nobody's contribution can be worked out, others so "

@@ -1,0 +1,47 @@
+"""`lustrum release`: the tables of a yearly programme, protected together, in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from lustrum.cli.protect import progress_bars
+from lustrum.release.records.programme.read import read_programme
+from lustrum.release.records.programme.run import check_programme, run_programme
+
+__all__ = ["release_tables"]
+
+
+def release_tables(
+    file: Path,
+    data: Path,
+    console: Console,
+    *,
+    out: Path | None = None,
+    trace: Path | None = None,
+    check: bool = False,
+    workers: int | None = None,
+) -> None:
+    """Check a programme, or make it; by default into the data folder, with the trace beside the records."""
+    programme = read_programme(file)
+    if check:
+        for sentence in check_programme(programme, data):
+            console.print(Text(sentence))
+        console.print(Text(f"{file} is ready: run it without --check."))
+        return
+    place = out or data / "prepared" / programme.name
+    kept = trace or data / "reports" / f"{programme.name}.json"
+    with progress_bars(Console(stderr=True)) as progress:
+        made = run_programme(programme, data, place, kept, workers=workers, progress=progress)
+    grid = Grid(header_style="bold")
+    grid.add_column("table")
+    for head in ("cells", "not shown"):
+        grid.add_column(head, justify="right")
+    for label, cells, hidden in made.tables:
+        grid.add_row(Text(label), f"{cells:,}", f"{hidden:,}")
+    console.print(grid)
+    console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
+    console.print(f"{kept} is confidential: it holds true values.", highlight=False)

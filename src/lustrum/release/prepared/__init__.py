@@ -1,0 +1,27 @@
+"""Prepared tables: the public folder of a yearly programme, read and served without any records.
+
+=============================  ===================================================================
+:func:`read_prepared`          a public folder, every byte checked
+:func:`write_prepared`         put a public folder in place, whole or not at all
+:class:`PreparedFolder`        the tables of a folder
+:func:`check_one_population`   refuse prepared tables beside other numbers of the same people
+=============================  ===================================================================
+"""
+
+from lustrum.release.prepared.folder import (
+    PreparedFolder,
+    PreparedTable,
+    prepared_name,
+    read_prepared,
+    write_prepared,
+)
+from lustrum.release.prepared.one_population import check_one_population
+
+__all__ = [
+    "PreparedFolder",
+    "PreparedTable",
+    "check_one_population",
+    "prepared_name",
+    "read_prepared",
+    "write_prepared",
+]

@@ -1,0 +1,91 @@
+"""What a programme of prepared tables says, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lustrum.model import TableQuery
+from lustrum.sensitivity import Rule
+
+__all__ = [
+    "COUNT",
+    "FORMATS",
+    "METHODS",
+    "PreparedSet",
+    "PreparedTable",
+    "Programme",
+    "RuleFor",
+    "Source",
+    "Unshown",
+]
+
+COUNT = "count"
+"""The name of the response that counts records; every other response is a measure."""
+
+FORMATS = ("csv", "json-stat", "xlsx", "parquet")
+METHODS = ("suppression", "controlled-rounding", "controlled-adjustment")
+Unshown = Literal["differences", "all", "nothing"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the numbers come from: a dataset of the data folder, a file of records, or a public bundle."""
+
+    dataset: str | None = None
+    file: Path | None = None
+    description: Path | None = None
+    bundle: Path | None = None
+    secret: Path | None = None
+    waivers: Path | None = None
+    beside: Path | None = None
+
+
+@dataclass(frozen=True)
+class RuleFor:
+    """A sensitivity rule, and the responses it judges; all that it can judge where none is named."""
+
+    rule: Rule
+    responses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """One table: what is crossed, who is counted, and the responses shown of every cell."""
+
+    name: str
+    title: str
+    query: TableQuery
+    responses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """Tables that are protected together, because a reader sees them together."""
+
+    name: str
+    title: str
+    method: Mapping[str, Any]
+    rules: tuple[RuleFor, ...]
+    tables: tuple[PreparedTable, ...]
+    relations: tuple[str, ...] = ()
+    unshown: Unshown = "differences"
+
+
+@dataclass(frozen=True)
+class Programme:
+    """Everything that one run makes."""
+
+    name: str
+    title: str
+    period: str
+    notes: tuple[str, ...]
+    source: Source
+    sets: tuple[PreparedSet, ...]
+    formats: tuple[str, ...] = FORMATS
+    plain_status: bool = False
+    publish_rules: bool = False
+    certificate: bool = True
+    previous: Path | None = None

@@ -1,0 +1,101 @@
+"""One population is served one way: prepared tables agree with the bundle, or were audited beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lustrum.model import DatasetError, InputError
+from lustrum.policy.presets import preset
+from lustrum.release.bundle import read_bundle
+from lustrum.release.prepared import PreparedFolder, check_one_population, read_prepared
+from lustrum.release.records.make_bundle import make_bundle
+from lustrum.release.records.programme.read import parse_programme
+from lustrum.release.records.programme.run import run_programme
+from lustrum.tabulate import FrameSource, Store, ingest
+from release.conftest import SECRET, people, town
+
+TABLES = """
+[programme]
+name = "town-2025"
+certificate = false
+[data]
+{data}
+[[sets]]
+name = "people"
+{rules}
+[[sets.tables]]
+name = "age-area"
+by = [{{variable = "age", levels = ["finest", "broad"], total = true}}, {{variable = "area", total = true}}]
+end = true
+"""
+RULES = 'method = "suppression"\n[[sets.rules]]\nrule = "threshold"\nminimum = 3'
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a town, its bundle and a second bundle of other people."""
+    root = tmp_path_factory.mktemp("town")
+    store = Store(root)
+    policy = root / "policy.toml"
+    policy.write_text(preset("strict", "town"))
+    for name, seed in (("other", 5), ("bundle", 4)):
+        ingest(FrameSource(people(600, seed)), town(), store, secret=SECRET)
+        make_bundle(store, "town", policy, root / name, workers=1)
+    return root
+
+
+def run(root: Path, out: Path, data: str, rules: str = "") -> PreparedFolder:
+    text = TABLES.format(data=data, rules=rules)
+    programme = parse_programme(text.encode(), "tables.toml", root)
+    run_programme(programme, root, out, out.with_name("trace.json"), workers=1)
+    return read_prepared(out)
+
+
+def test_tables_of_a_bundle_are_its_counts_and_stand_beside_it(root: Path, tmp_path: Path) -> None:
+    folder = run(root, tmp_path / "public", 'bundle = "bundle"')
+    bundle = read_bundle(root / "bundle")
+    release = folder.release(folder.tables[0])
+    total = int(release.published[-1, -1])
+    assert total == int(bundle.cells.counts.sum())
+    check_one_population(folder, {"town": bundle.digest})
+    check_one_population(folder, {"elsewhere": None})
+
+
+def test_tables_of_another_bundle_are_refused_beside_this_one(root: Path, tmp_path: Path) -> None:
+    folder = run(root, tmp_path / "public", 'bundle = "other"')
+    with pytest.raises(DatasetError, match="two different bundles"):
+        check_one_population(folder, {"town": read_bundle(root / "bundle").digest})
+
+
+def test_tables_of_records_are_refused_beside_flexible_tables(root: Path, tmp_path: Path) -> None:
+    folder = run(root, tmp_path / "public", 'dataset = "town"', RULES)
+    with pytest.raises(DatasetError, match="were not checked together"):
+        check_one_population(folder, {"town": read_bundle(root / "bundle").digest})
+    with pytest.raises(DatasetError, match="keyed policy cannot be checked"):
+        check_one_population(folder, {"town": None})
+    check_one_population(folder, {})
+
+
+def test_exact_counts_are_not_published_beside_protected_ones(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exact counts would undo protected ones"):
+        run(root, tmp_path / "public", 'dataset = "town"\nbeside = "bundle"', RULES)
+    assert not (tmp_path / "public").exists()
+
+
+def test_sums_are_published_beside_the_bundle_they_name(root: Path, tmp_path: Path) -> None:
+    rules = RULES + '\nmargin = 10\n[[sets.rules]]\nrule = "p-percent"\np = 10'
+    text = TABLES.replace('name = "age-area"', 'name = "age-area"\nmeasures = ["income"]')
+    said = text.format(data='dataset = "town"\nbeside = "bundle"', rules=rules)
+    programme = parse_programme(said.encode(), "tables.toml", root)
+    run_programme(programme, root, tmp_path / "public", tmp_path / "trace.json", workers=1)
+    folder = read_prepared(tmp_path / "public")
+    check_one_population(folder, {"town": read_bundle(root / "bundle").digest})
+    with pytest.raises(DatasetError, match="with another bundle"):
+        check_one_population(folder, {"town": read_bundle(root / "other").digest})
+
+
+def test_tables_of_a_bundle_need_no_rules(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="leave these out"):
+        run(root, tmp_path / "public", 'bundle = "bundle"', RULES)
