@@ -20,7 +20,14 @@ from lustrum.protect.population.channel import (
     size_class,
 )
 from lustrum.protect.population.layout import plan_tables
-from lustrum.protect.population.measure import FEWEST, MeasuredTable, report_of, tables_of_a_kind
+from lustrum.protect.population.measure import (
+    FEWEST,
+    FEWEST_BY_CLASS,
+    LEAST_CELLS,
+    MeasuredTable,
+    report_of,
+    tables_of_a_kind,
+)
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.support import Support
 from protect.population.worlds import KEY, cells_of, dense, town
@@ -113,7 +120,7 @@ def test_beliefs_from_coarse_rates_are_close_to_those_from_all_cells(
 def test_no_rate_is_zero_and_few_cells_are_not_told_apart() -> None:
     secret = b"s" * 16
     few = np.zeros((5, len(ERROR_ENDS)), dtype=np.int64)
-    few[:, 0] = FEWEST - 1
+    few[:, 0] = FEWEST_BY_CLASS - 1
     alone = {1: [MeasuredTable(9.0, FEWEST, few)]}
     other = {1: [MeasuredTable(9.0, FEWEST, few[:, ::-1])]}
     one, two = (report_of({}, Support(3), 0.5, kinds, kinds, secret) for kinds in (alone, other))
@@ -124,6 +131,22 @@ def test_no_rate_is_zero_and_few_cells_are_not_told_apart() -> None:
     assert all(0 <= rate <= HALVINGS for row in three.rates[1] for rate in row)
     rows = three.channel(1).transitions(np.arange(100))
     assert (rows.probability > 0).all()
+
+
+def test_no_rate_says_that_no_cell_errs_by_much() -> None:
+    """Up to three cells of any class may err by any amount without another byte in the report."""
+    secret = b"s" * 16
+    cells = np.zeros((5, len(ERROR_ENDS)), dtype=np.int64)
+    cells[:, 0] = 2 * FEWEST_BY_CLASS
+    reports = []
+    for erring in range(LEAST_CELLS + 8):
+        one = cells.copy()
+        one[:, 0] -= 7 * erring
+        one[:, 1:] = erring
+        kinds = {1: [MeasuredTable(9.0, FEWEST, one)]}
+        reports.append(report_of({}, Support(3), 0.5, kinds, kinds, secret).rates)
+    assert all(rates == reports[0] for rates in reports[: LEAST_CELLS + 1])
+    assert reports[-1] != reports[0]
 
 
 def test_the_key_decides_where_the_steps_of_a_rate_begin() -> None:

@@ -33,6 +33,12 @@ __all__ = ["MeasuredTable", "public_report", "report_of", "tables_of_a_kind"]
 FEWEST = 50
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
 
+FEWEST_BY_CLASS = 200
+"""Rates over fewer cells than that are not stated by themselves."""
+
+LEAST_CELLS = 3
+"""A rate counts at least so many cells: that no cell of a class errs by much is never stated."""
+
 _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
 _MOST_CELLS = 1 << 17
@@ -141,7 +147,9 @@ def _coarse_rates(
     """How often counts of each class err by how much, for the kinds of tables that have a typical error.
 
     A class with few cells is joined with that of other kinds, the next ones first; where all of them together
-    have few, errors are taken for normal with the typical error, which is coarse itself.
+    have few, errors are taken for normal with the typical error, which is coarse itself. Whether none, one or
+    three cells of a class err by some amount makes no difference: a rate that only an error of 0 cells can
+    have would be a guarantee.
     """
     counted = {kind: _added(kinds[kind]) for kind in sorted(kinds)}
     out: dict[int, Rates] = {}
@@ -149,16 +157,16 @@ def _coarse_rates(
         joined = counted[kind].copy()
         others = sorted((k for k in counted if k != kind), key=lambda k: (k < kind, abs(k - kind)))
         for other in others:
-            few = joined.sum(axis=1) < FEWEST
+            few = joined.sum(axis=1) < FEWEST_BY_CLASS
             joined[few] += counted[other][few]
         typical = normal_rates(base, step, errors[kind])
         rows = []
         for place, cells in enumerate(joined):
-            if cells.sum() < FEWEST:
+            if cells.sum() < FEWEST_BY_CLASS:
                 rows.append(typical[place])
                 continue
             shift = keyed_shift(secret, f"{name} {kind} {place}")
-            rows.append(coarse_rates(cells / cells.sum(), shift))
+            rows.append(coarse_rates(np.maximum(cells, LEAST_CELLS) / cells.sum(), shift))
         out[kind] = tuple(rows)
     return out
 
