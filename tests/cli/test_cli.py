@@ -141,15 +141,18 @@ def test_ingest_then_ask_with_the_starter_policy(run: Run, tmp_path: Path) -> No
     early = run("table", "--dataset", "shop", "--by", "kind,town", data=root)
     assert early.returncode == 1
     assert "'lustrum protect' makes one" in early.stderr
-    inside = str(root / "bundles" / "shop" / "report.json")
+    inside = str(root / "bundles" / "shop" / "report")
     refused = run("protect", "--dataset", "shop", "--report", inside, data=root)
     assert refused.returncode == 1
     assert "must not stand in the bundle" in refused.stderr.replace("\n", " ")
     made = run("protect", "--dataset", "shop", data=root)
     assert made.returncode == 0, made.stderr
     assert "may be published" in made.stderr
-    report = root / "reports" / "shop.json"
+    report = root / "reports" / "shop" / "report.json"
     assert report.stat().st_mode & 0o077 == 0
+    again = run("protect", "--dataset", "shop", data=root)
+    assert again.returncode == 0, again.stderr
+    assert "0 did not" in again.stderr.replace("\n", " ")
     assert "confidential" in json.loads(report.read_text())
     asked = run("table", "--dataset", "shop", "--by", "kind,town", "--totals", data=root)
     assert asked.returncode == 0, asked.stdout + asked.stderr

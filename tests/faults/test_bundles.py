@@ -14,8 +14,8 @@ from faults.kills import in_child
 from faults.world import build
 from lustrum.model import DatasetError, LustrumError
 from lustrum.release import TableService
+from lustrum.release.bundle import pack_bundle, read_bundle, write_bundle
 from lustrum.release.bundle import place as places
-from lustrum.release.bundle import read_bundle, write_bundle
 from lustrum.release.records.doctor import examine
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.tabulate import Store
@@ -88,11 +88,15 @@ def test_one_failing_call_leaves_the_old_bundle_or_the_new_one(house: Path, tmp_
 
 
 def test_the_doctor_and_a_backup_know_bundles(house: Path, tmp_path: Path) -> None:
+    memory = house / "reports" / "town" / "memory-1.arrow"
+    memory.parent.mkdir(parents=True)
+    memory.write_bytes(b"what is remembered")
     back_up(house, tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "data")
     root = tmp_path / "data"
     right = read_bundle(house / "bundles" / "town").digest
     assert read_bundle(root / "bundles" / "town").digest == right
+    assert (root / "reports" / "town" / "memory-1.arrow").read_bytes() == b"what is remembered"
     assert not [f for f in examine(root) if f.grade == "bad"]
     cells = root / "bundles" / "town" / "cells.arrow"
     cells.write_bytes(cells.read_bytes()[:-1])
@@ -111,7 +115,7 @@ def test_a_kill_at_any_call_leaves_a_whole_bundle_in_its_place(
     policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
 
     def written(path: Path) -> str:
-        return write_bundle(path, later, policy, first.report)
+        return write_bundle(path, pack_bundle(later, policy, first.report))
 
     path = Path(shutil.copytree(house / "bundles", tmp_path / "counted")) / "town"
     with Faults().active() as counted:
@@ -161,10 +165,10 @@ def test_a_bundle_of_another_layout_is_said_to_be_of_another_version(
     policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
     with monkeypatch.context() as patched:
         patched.setattr(files, "FORMAT", 1)
-        write_bundle(tmp_path / "older", right.cells, policy, right.report)
+        write_bundle(tmp_path / "older", pack_bundle(right.cells, policy, right.report))
     with monkeypatch.context() as patched:
         patched.setattr(PublicReport, "to_mapping", lambda _self: {"other": "words"})
-        write_bundle(tmp_path / "other", right.cells, policy, right.report)
+        write_bundle(tmp_path / "other", pack_bundle(right.cells, policy, right.report))
     for name in ("older", "other"):
         with pytest.raises(DatasetError, match="written by another version of Lustrum") as error:
             read_bundle(tmp_path / name)
@@ -188,7 +192,7 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
     def replaced(self: Path) -> bytes:
         if self.name == "cells.arrow":
             monkeypatch.setattr(Path, "read_bytes", real)
-            write_bundle(path, later, policy, first.report)
+            write_bundle(path, pack_bundle(later, policy, first.report))
         return real(self)
 
     monkeypatch.setattr(Path, "read_bytes", replaced)

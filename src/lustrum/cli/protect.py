@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from lustrum.durable import write_whole
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
-from lustrum.release.records.make_bundle import Made, make_bundle
+from lustrum.policy import read_policy
+from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle
+from lustrum.release.records.memory import read_memory
+from lustrum.release.records.population_report import findings, write_report
 from lustrum.tabulate import Store
 
 __all__ = ["progress_bars", "protect_dataset"]
@@ -27,9 +28,14 @@ def protect_dataset(
     policy: Path | None = None,
     out: Path | None = None,
     report: Path | None = None,
+    previous: Path | None = None,
+    fresh: bool = False,
     workers: int | None = None,
 ) -> Made:
-    """Make the bundle of a dataset; by default in the data folder, with the report beside the records."""
+    """Make the bundle of a dataset; by default in the data folder, with the agency's folder beside it.
+
+    The release that the bundle replaces is continued, unless another one is named or all is drawn anew.
+    """
     store = Store(data)
     if name not in store.names():
         raise DatasetError(
@@ -38,24 +44,45 @@ def protect_dataset(
     words = policy or data / "policies" / f"{name}.toml"
     if not words.is_file():
         raise DatasetError(f"Dataset {name!r} has no policy; write {words}.")
+    if fresh and previous is not None:
+        raise InputError("--fresh draws all numbers anew; leave it out to go on from --previous.")
     place = out or data / "bundles" / name
-    told = report or data / "reports" / f"{name}.json"
-    if place.resolve() in told.resolve().parents:
+    folder = report or data / "reports" / name
+    if place.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
-            "The report of the agency is confidential and must not stand in the bundle; name another file "
+            "The report of the agency is confidential and must not stand in the bundle; name another folder "
             "with --report."
         )
+    memory = None if previous is None else read_memory(previous)
+    if previous is None and not fresh:
+        memory = earlier_memory(folder, place)
     with progress_bars(console) as progress:
-        made = make_bundle(store, name, words, place, workers=workers, progress=progress)
-    told.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(
-        {"confidential": "For the agency alone: measured on the true counts."}
-        | made.result.agency.to_mapping(),
-        indent=1,
-    )
-    write_whole(told, text.encode() + b"\n", 0o600)
+        made = make_bundle(
+            store,
+            name,
+            words,
+            place,
+            folder=folder,
+            previous=memory,
+            workers=workers,
+            progress=progress,
+        )
+        progress("measuring the report of the agency", 0.0)
+        found = findings(made, read_policy(words))
+        write_report(folder, found)
+        progress("measuring the report of the agency", 1.0)
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
-    console.print(f"{told} is confidential: it is measured on the true counts.", highlight=False)
+    if made.both is not None:
+        console.print(
+            f"It goes on from an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
+            f"{made.result.agency.changed:,} did not.",
+            highlight=False,
+        )
+    for sentence in found.warnings:
+        console.print(f"Note well: {sentence}", highlight=False)
+    console.print(
+        f"{folder} is confidential: its report is measured on the true counts.", highlight=False
+    )
     return made
 
 

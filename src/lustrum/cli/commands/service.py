@@ -157,13 +157,35 @@ def protect(
         Path | None, typer.Option(help="The policy; that of the data folder unless told.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Where to write the confidential report of the agency.")
+        Path | None, typer.Option(help="The agency's own folder, for the confidential report.")
     ] = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(
+            help="The memory of an earlier release of the same people; that of the bundle unless told."
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Draw all numbers anew, whatever was released before.")
+    ] = False,
 ) -> None:
-    """Make one protected population of a dataset, as a public bundle that can be served anywhere."""
+    """Make one protected population of a dataset, as a public bundle that can be served anywhere.
+
+    Where a bundle is replaced, unchanged cells keep their numbers. The agency's own folder holds the
+    confidential report, and what a later release goes on from.
+    """
     from lustrum.cli.protect import protect_dataset
 
-    protect_dataset(dataset, data, Console(stderr=True), policy=policy, out=out, report=report)
+    protect_dataset(
+        dataset,
+        data,
+        Console(stderr=True),
+        policy=policy,
+        out=out,
+        report=report,
+        previous=previous,
+        fresh=fresh,
+    )
 
 
 @app.command()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -26,6 +26,7 @@ from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.readers import base_needed, known_totals, left_to
 from lustrum.protect.population.search import Cost, Searched, Stage, search
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
@@ -34,6 +35,9 @@ from lustrum.protect.population.support import Support
 __all__ = ["PopulationResult", "ProtectedPopulation"]
 
 Progress = Callable[[str, float], None]
+
+_MENDS = 4
+"""How many bases are tried before a policy that demands mending is refused."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +70,11 @@ class ProtectedPopulation:
     - ``ways``: tables of up to so many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
+    - ``known_totals``: exact totals that stay public elsewhere, each a list such as ``("area:district",)``;
+      they are shown beside answers and known to every reader.
+    - ``coalition``, ``min_left``, ``too_few``: how many people of one finest cell may join what they know, how
+      many true counts must be left to them for a cell, and what happens where fewer are left: ``"say"``
+      says so in the agency's report, ``"refuse"`` makes nothing, ``"mend"`` takes a larger base.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
     """
 
@@ -97,11 +106,25 @@ class ProtectedPopulation:
         least=1,
         most=100,
     )
+    known_totals: tuple[tuple[str, ...], ...] = parameter(
+        (),
+        "Exact totals that stay public elsewhere: shown beside answers, and known to all readers.",
+    )
+    coalition: int = parameter(
+        1, "How many people of one finest cell may join what they know.", least=0, most=50
+    )
+    min_left: int = parameter(
+        2, "Fewest true counts that must be left to them for a finest cell.", least=1, most=50
+    )
+    too_few: Literal["say", "refuse", "mend"] = parameter(
+        "say",
+        "What happens where fewer are left: say so to the agency, refuse, or mend by a larger base.",
+    )
     sweeps: int = parameter(40, "How often the search visits every cell.", least=1)
 
     @checks_parameters("A protected population")
     def __post_init__(self) -> None:
-        for words in self.tables:
+        for words in (*self.tables, *self.known_totals):
             if not words:
                 raise InputError(
                     "Each of the agency's own tables is a list of variables, such as "
@@ -123,6 +146,10 @@ class ProtectedPopulation:
             "ways": self.ways,
             "tables": [list(words) for words in self.tables],
             "own_weight": self.own_weight,
+            "known_totals": [list(words) for words in self.known_totals],
+            "coalition": self.coalition,
+            "min_left": self.min_left,
+            "too_few": self.too_few,
             "sweeps": self.sweeps,
         }
 
@@ -146,7 +173,36 @@ class ProtectedPopulation:
         if not cells.possible.all():
             raise InputError("A record has a combination that the description says cannot exist.")
         with nullcontext() if progress is None else reporting_progress(progress):
+            return self._held_to_readers(cells, key, previous, state)
+
+    def _held_to_readers(
+        self, cells: FinestCells, key: bytes, previous: FinestCells | None, state: Path | None
+    ) -> PopulationResult:
+        """Protect, and refuse or mend where too few counts are left to people of a cell."""
+        needed = base_needed(self.coalition, self.min_left)
+        mends = self.too_few == "mend" and previous is None
+        if self.too_few == "say":
             return self._protect(cells, key, previous, state)
+        if self.base < needed and not mends:
+            raise InputError(
+                f"A cell that shows 0 leaves {max(self.base - self.coalition, 0)} counts to {self.coalition} "
+                f"people of it, and the policy demands {self.min_left}; take the base {needed} or more."
+            )
+        spec = replace(self, base=max(self.base, needed))
+        for _ in range(_MENDS):
+            result = spec._protect(cells, key, previous, state)
+            left = left_to(
+                result.cells, spec.support, result.public.known, self.coalition
+            ).fewer_than(self.min_left)
+            if not left:
+                return result
+            if not mends:
+                break
+            spec = replace(spec, base=spec.base + 1)
+        raise InputError(
+            f"Exact totals that are public elsewhere leave fewer than {self.min_left} counts for some finest "
+            "cells; take a larger base, or known totals of larger areas."
+        )
 
     def _protect(
         self, cells: FinestCells, key: bytes, previous: FinestCells | None, state: Path | None
@@ -172,8 +228,11 @@ class ProtectedPopulation:
         plan = stages[-1].plan
         result = PopulationResult(
             shown,
-            public_report(
-                self.to_mapping(), self.support, plan, prepared.every, memory, found, key
+            replace(
+                public_report(
+                    self.to_mapping(), self.support, plan, prepared.every, memory, found, key
+                ),
+                known=known_totals(cells, self.known_totals),
             ),
             agency_report(self.support, plan, prepared, memory, found),
             memory,

@@ -17,6 +17,7 @@ from typing import Any
 
 from lustrum.model import InputError
 from lustrum.protect.population.channel import PopulationChannel, Rates
+from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
 __all__ = ["PublicReport", "coarse_error", "coarse_share", "keyed_shift"]
@@ -56,7 +57,7 @@ class PublicReport:
 
     ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
     table adds up. ``rates`` and ``group_rates`` say how often counts of a size err by how much, see
-    :mod:`lustrum.protect.population.channel`.
+    :mod:`lustrum.protect.population.channel`. ``known`` are exact totals that the agency publishes elsewhere.
     """
 
     method: Mapping[str, Any]
@@ -66,6 +67,7 @@ class PublicReport:
     group_errors: Mapping[int, float]
     rates: Mapping[int, Rates]
     group_rates: Mapping[int, Rates]
+    known: tuple[KnownTotals, ...] = ()
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by so many variables, filters counted; with own groups or without."""
@@ -96,6 +98,7 @@ class PublicReport:
             "group_errors": {str(k): v for k, v in sorted(self.group_errors.items())},
             "rates": _rates_to_words(self.rates),
             "group_rates": _rates_to_words(self.group_rates),
+            "known": [totals.to_mapping() for totals in self.known],
         }
 
     @classmethod
@@ -110,6 +113,7 @@ class PublicReport:
                 group_errors={int(k): float(v) for k, v in words["group_errors"].items()},
                 rates=_rates_from_words(words["rates"]),
                 group_rates=_rates_from_words(words["group_rates"]),
+                known=tuple(KnownTotals.from_mapping(one) for one in words["known"]),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(

@@ -34,7 +34,16 @@ from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
 from lustrum.release.bundle.place import MANIFEST, put_in_place, standing
 
-__all__ = ["Bundle", "bundle_name", "is_readable", "read_bundle", "write_bundle"]
+__all__ = [
+    "Bundle",
+    "PackedBundle",
+    "bundle_digest",
+    "bundle_name",
+    "is_readable",
+    "pack_bundle",
+    "read_bundle",
+    "write_bundle",
+]
 
 FORMAT = 2
 """The layout of bundles and of the files in them; a change of any of them is another layout."""
@@ -74,8 +83,16 @@ def public_description(dataset: Dataset) -> dict[str, Any]:
     return {**source, "dataset": head}
 
 
-def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicReport) -> str:
-    """Write a bundle in place of an earlier one, if there is any; gives its digest."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedBundle:
+    """The bytes of a bundle before they stand anywhere."""
+
+    files: Mapping[str, bytes]
+    digest: str
+
+
+def pack_bundle(cells: FinestCells, policy: bytes, report: PublicReport) -> PackedBundle:
+    """The files of a bundle, with their digests in a manifest."""
     files = {
         _DATASET: _json(public_description(cells.dataset)),
         _CELLS: _arrow(cells),
@@ -94,12 +111,17 @@ def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicRe
         "files": digests,
         "digest": digest,
     }
+    return PackedBundle({**files, MANIFEST: _json(manifest)}, digest)
+
+
+def write_bundle(path: Path, packed: PackedBundle) -> str:
+    """Write a bundle in place of an earlier one, if there is any; gives its digest."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         draft.mkdir()
         try:
-            for name, data in (*files.items(), (MANIFEST, _json(manifest))):
+            for name, data in packed.files.items():
                 (draft / name).write_bytes(data)
                 sync(draft / name)
             put_in_place(draft, path)
@@ -107,7 +129,7 @@ def write_bundle(path: Path, cells: FinestCells, policy: bytes, report: PublicRe
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise DatasetError(f"The bundle {path} cannot be written: {error.strerror}.") from None
-    return digest
+    return packed.digest
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -132,13 +154,17 @@ def bundle_name(path: Path) -> str:
     return str(_manifest(path, standing(path))["dataset"])
 
 
+def bundle_digest(path: Path) -> str | None:
+    """The digest of the bundle that stands there, from its manifest; None where none can be read."""
+    try:
+        return str(_manifest(path, standing(path))["digest"])
+    except DatasetError:
+        return None
+
+
 def is_readable(path: Path) -> bool:
     """Whether a bundle stands there in the layout of this version; its bytes are not checked."""
-    try:
-        _manifest(path, standing(path))
-    except DatasetError:
-        return False
-    return True
+    return bundle_digest(path) is not None
 
 
 def _read(path: Path, there: Path) -> Bundle:

@@ -12,6 +12,7 @@ from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
 from lustrum.protect.population.support import Combinations
 from lustrum.release.bundle.files import Bundle
+from lustrum.release.bundle.known import most_by_totals
 from lustrum.release.numbers import Views
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate.chunk import Chunk
@@ -102,6 +103,22 @@ class BundleNumbers:
         axes = [(axis.name, axis.categories) for axis in table.axes]
         possible = self._combinations.within(axes, passing)
         low, high = report.support.aggregate(low, high, listed, possible)
+        known = []
+        for totals in report.known:
+            most, exact = most_by_totals(self.dataset, totals, axes, passing)
+            high = np.minimum(high, most)
+            low = np.where(exact, most, low)
+            if exact.any():
+                words = ", ".join(
+                    self.dataset.variable(name).label for name, _ in totals.axes(self.dataset)
+                )
+                known.append(
+                    say(
+                        "Exact totals by {variables} are public elsewhere: the bounds state them beside the "
+                        "protected numbers.",
+                        variables=words,
+                    )
+                )
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
@@ -127,5 +144,6 @@ class BundleNumbers:
                     kind,
                     margin=report.margin(kind, own_groups=own),
                 ),
+                *known,
             ),
         )

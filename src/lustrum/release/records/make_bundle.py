@@ -1,4 +1,8 @@
-"""From records to a public bundle: count the finest cells, protect them once, write what may leave."""
+"""From records to a public bundle: count the finest cells, protect them once, write what may leave.
+
+Beside the bundle the agency keeps a memory, from which a second release of the same people starts. It is
+written before the bundle, under the digest of the bundle that it belongs to.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.model import PolicyError
+from lustrum.model import DatasetError, PolicyError
+from lustrum.model.finest import FinestCells
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
-from lustrum.release.bundle.files import write_bundle
+from lustrum.protect.population.together import Together, together
+from lustrum.release.bundle.files import bundle_digest, pack_bundle, write_bundle
+from lustrum.release.records.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells
 
-__all__ = ["Made", "make_bundle", "population_of"]
+__all__ = ["Made", "earlier_memory", "make_bundle", "population_of"]
 
 Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Made:
-    """A bundle that was written, and what only the agency may know of it."""
+    """A bundle that was written, and what only the agency may know of it.
+
+    ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
+    """
 
     digest: str
     result: PopulationResult
+    cells: FinestCells
+    both: Together | None = None
 
     def __repr__(self) -> str:
         return f"Made({self.digest[:12]})"
@@ -42,26 +54,61 @@ def population_of(policy: Policy, where: str) -> ProtectedPopulation:
     return spec
 
 
+def earlier_memory(folder: Path, out: Path) -> Memory | None:
+    """The memory of the bundle that is to be replaced; None where no bundle stands there."""
+    digest = bundle_digest(out)
+    if digest is None:
+        return None
+    path = memory_path(folder, digest)
+    if not path.is_file():
+        raise DatasetError(
+            f"{out} is a release already, and {folder} does not hold its memory; name it with --previous, or "
+            "draw all numbers anew with --fresh: readers of both releases then know more than of one."
+        )
+    return read_memory(path)
+
+
 def make_bundle(
     store: Store,
     name: str,
     policy: Path,
     out: Path,
     *,
+    folder: Path | None = None,
+    previous: Memory | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Made:
     """Protect a dataset once and write its public bundle.
 
     The chance follows from the agency's secret and the dataset: the same records give the same bundle.
+    ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
+    there. ``previous`` is the memory of an earlier release of the same people.
     """
     spec = population_of(read_policy(policy), str(policy))
+    if previous is not None:
+        previous.require_same_method(spec.to_mapping())
     told = progress or (lambda _step, _share: None)
     engine = store.open(name, workers)
     with reporting_progress(told):
         cells = finest_cells(engine)
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
-    result = spec.protect(cells, key, progress=told)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    result = spec.protect(
+        cells,
+        key,
+        previous=None if previous is None else previous.cells,
+        progress=told,
+        state=None if folder is None else folder / "search.state",
+    )
     engine.require_unchanged()
-    digest = write_bundle(out, result.cells, policy.read_bytes(), result.public)
-    return Made(digest, result)
+    packed = pack_bundle(result.cells, policy.read_bytes(), result.public)
+    if folder is not None:
+        method = dict(result.public.method)
+        write_memory(folder, Memory(result.memory, method, packed.digest))
+    write_bundle(out, packed)
+    both = (
+        None if previous is None else together(previous.shown, result.cells, result.public.support)
+    )
+    return Made(packed.digest, result, cells, both)

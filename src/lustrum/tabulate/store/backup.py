@@ -3,7 +3,7 @@
 ::
 
     <backup>/backup.json     what there is, with the digest of each file
-    <backup>/...             the folder as it was: secret, datasets in force, policies, bundles
+    <backup>/...             the folder as it was: secret, datasets in force, policies, bundles, memories
 
 The manifest is written last: a backup without it was not finished, and is refused.
 """
@@ -84,6 +84,10 @@ def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]
             yield _write(target, path.relative_to(store.root), [path.read_bytes()])
         if (bundle / "manifest.json").read_bytes() != before:
             raise DatasetError(f"{bundle} was replaced while it was copied; back up again.")
+    # What a later release goes on from; without it unchanged cells would show other numbers.
+    for path in sorted((store.root / "reports").glob("*/memory-*.arrow")):
+        told(str(path.relative_to(store.root)))
+        yield _write(target, path.relative_to(store.root), [path.read_bytes()])
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 
 

@@ -1,0 +1,158 @@
+"""Readers who know more than the file: people of a cell who join, and exact totals that are public elsewhere.
+
+A coalition of ``k`` people in one finest cell knows that it holds ``k``; one person is an insider, nobody an
+outsider. Exact totals, such as headcounts by municipality, say what all finest cells of a group add up to. A
+policy names both, says how many true counts must be left to such readers, and what happens otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Ints
+from lustrum.model import Axis, Category, Dataset, InputError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.support import Combinations, Support
+
+__all__ = ["KnownTotals", "Left", "base_needed", "known_totals", "left_to"]
+
+
+@dataclass(frozen=True)
+class KnownTotals:
+    """Exact totals that are public elsewhere: levels such as ``area:district``, and a number for each cell."""
+
+    by: tuple[str, ...]
+    values: tuple[int, ...]
+
+    def axes(self, dataset: Dataset) -> list[tuple[str, tuple[Category, ...]]]:
+        """The variables with their categories at the levels named."""
+        found = []
+        for words in self.by:
+            name, _, level = words.partition(":")
+            axis = Axis(name, level or None)
+            found.append((name, tuple(axis.categories(dataset.variable(name)))))
+        if len({name for name, _ in found}) < len(found):
+            raise InputError("Known totals name a variable twice; name each once.")
+        return found
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The totals as plain values."""
+        return {"by": list(self.by), "values": list(self.values)}
+
+    @classmethod
+    def from_mapping(cls, words: Mapping[str, Any]) -> KnownTotals:
+        """The totals that :meth:`to_mapping` wrote."""
+        return cls(tuple(map(str, words["by"])), tuple(int(v) for v in words["values"]))
+
+
+def known_totals(cells: FinestCells, by: Sequence[Sequence[str]]) -> tuple[KnownTotals, ...]:
+    """Count the totals that a policy names as public elsewhere."""
+    found = []
+    for words in by:
+        empty = KnownTotals(tuple(words), ())
+        groups, size = _groups(cells, empty)
+        values = np.bincount(groups, weights=cells.counts, minlength=size).astype(np.int64)
+        found.append(KnownTotals(tuple(words), tuple(values.tolist())))
+    return tuple(found)
+
+
+def base_needed(coalition: int, min_left: int) -> int:
+    """The smallest base with which a shown 0 leaves so many counts to a coalition.
+
+    >>> base_needed(coalition=2, min_left=2)
+    4
+    """
+    return coalition + min_left
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """How many true counts are left for finest cells to readers of one kind.
+
+    ``listed`` is for the cells that show somebody. ``unlisted`` counts cells that can be occupied and show 0
+    by how many counts are left for each of them.
+    """
+
+    listed: Ints
+    unlisted: Mapping[int, int]
+
+    def fewer_than(self, number: int) -> int:
+        """Cells with fewer counts left; cells in which such readers cannot be are left out."""
+        few = int(((self.listed > 0) & (self.listed < number)).sum())
+        return few + sum(n for left, n in self.unlisted.items() if 0 < left < number)
+
+    @property
+    def pinned(self) -> int:
+        """Cells of which one count is left."""
+        return self.fewer_than(2)
+
+    def histogram(self) -> dict[int, int]:
+        """How many cells have 1, 2, 3, ... counts left."""
+        values, numbers = np.unique(self.listed, return_counts=True)
+        found = {int(v): int(n) for v, n in zip(values, numbers, strict=True)}
+        for left, number in self.unlisted.items():
+            found[left] = found.get(left, 0) + number
+        return {left: found[left] for left in sorted(found) if left > 0 and found[left]}
+
+
+def left_to(
+    cells: FinestCells,
+    support: Support,
+    known: Sequence[KnownTotals] = (),
+    coalition: int = 0,
+) -> Left:
+    """What is left to people who are in a cell, ``coalition`` of them, and know exact totals.
+
+    Cells of one group are tied by its total alone, so that the bounds from one set of totals are sharp.
+    Bounds from several sets are those that all of them leave, and may be wider than sharp ones.
+    """
+    low, high = support.finest(cells)
+    most_of_unlisted = support.most_unlisted
+    combinations = Combinations.of(cells.dataset)
+    if not known:
+        shown_left = np.maximum(high - np.maximum(low, coalition) + 1, 0)
+        others = int(combinations.within()) - len(cells)
+        return Left(shown_left, {max(most_of_unlisted - coalition + 1, 0): others})
+    joined_low, joined_high = low.copy(), high.copy()
+    unlisted: dict[int, int] = {}
+    for place, totals in enumerate(known):
+        groups, size = _groups(cells, totals)
+        listed = np.bincount(groups, minlength=size)
+        possible = combinations.within(totals.axes(cells.dataset)).ravel()
+        least = np.bincount(groups, weights=low, minlength=size).astype(np.int64)
+        most = np.bincount(groups, weights=high, minlength=size).astype(np.int64)
+        most += most_of_unlisted * (possible - listed)
+        exact = np.array(totals.values, dtype=np.int64)
+        if ((exact < least) | (exact > most)).any():
+            raise InputError("A total that is known does not fit the protected cells.")
+        joined_low = np.maximum(joined_low, (exact - most)[groups] + high)
+        joined_high = np.minimum(joined_high, (exact - least)[groups] + low)
+        if place == 0:  # of cells that are not listed, the first set of totals is followed
+            own_low = np.maximum(coalition, exact - most + most_of_unlisted)
+            own_high = np.minimum(most_of_unlisted, exact - least)
+            for left, number in zip(
+                np.maximum(own_high - own_low + 1, 0), possible - listed, strict=True
+            ):
+                unlisted[int(left)] = unlisted.get(int(left), 0) + int(number)
+    shown_left = np.maximum(joined_high - np.maximum(joined_low, coalition) + 1, 0)
+    return Left(shown_left, unlisted)
+
+
+def _groups(cells: FinestCells, totals: KnownTotals) -> tuple[Ints, int]:
+    """The group of every cell, and how many groups there are."""
+    columns = cells.columns()
+    groups = np.zeros(len(cells), dtype=np.int64)
+    size = 1
+    for name, categories in totals.axes(cells.dataset):
+        place = np.full(len(cells.dataset.variable(name).codes), -1, dtype=np.int64)
+        for number, category in enumerate(categories):
+            place[list(category.members)] = number
+        if (place < 0).any():
+            raise InputError(f"The level of {name!r} in known totals leaves out some codes.")
+        groups = groups * len(categories) + place[columns[name]]
+        size *= len(categories)
+    return groups, size
