@@ -189,9 +189,9 @@ def test_the_form_says_what_it_cannot_show(client: TestClient) -> None:
     assert said not in client.get("/datasets/demo?by=sex&where=region:1&where=region:2").text
 
 
-def test_a_sum_stays_in_the_form_until_it_is_unticked(client: TestClient) -> None:
+def test_a_sum_stays_in_the_form_until_another_number_is_chosen(client: TestClient) -> None:
     page = Page(client.get("/datasets/businesses?by=size&measure=turnover").text)
-    assert ("measure", "turnover") in sent(page)
+    assert ("statistic", "sum:turnover") in sent(page)
 
 
 def test_choices_of_a_variable_that_was_exchanged_are_dropped_by_the_check(

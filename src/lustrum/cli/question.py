@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lustrum.model import Axis, Filter, QueryError, TableQuery
+from lustrum.model import Axis, Filter, QueryError, Statistic, TableQuery
 
 __all__ = ["read_question"]
 
 
-def read_question(dataset: str, by: str, where: Sequence[str], totals: bool = False) -> TableQuery:
-    """The query that these words stand for.
+def read_question(
+    dataset: str,
+    by: str,
+    where: Sequence[str],
+    totals: bool = False,
+    *,
+    measure: str | None = None,
+    statistics: Sequence[str] = (),
+    weight: str | None = None,
+) -> TableQuery:
+    """The query that these words stand for; ``measure`` is that of each statistic which names none.
 
     >>> read_question("demo", "age:ten-year,sex", ["region=1"]).to_mapping()["by"]
     [{'variable': 'age', 'level': 'ten-year'}, 'sex']
@@ -27,4 +36,11 @@ def read_question(dataset: str, by: str, where: Sequence[str], totals: bool = Fa
         if not equals or not name or not codes:
             raise QueryError(f"--where {word!r}: write --where variable=code, such as region=1.")
         filters.append(Filter(name.strip(), tuple(code.strip() for code in codes.split(","))))
-    return TableQuery(dataset, tuple(axes), tuple(filters))
+    return TableQuery(
+        dataset,
+        tuple(axes),
+        tuple(filters),
+        None if statistics else measure,
+        weight,
+        tuple(Statistic.parse(text, measure) for text in statistics),
+    )

@@ -63,6 +63,8 @@ def _grid(decision: Decision, release: Release, dataset: Dataset, console: Conso
     """The first variables go down, the last goes across."""
     *down, across = release.axes
     title = " by ".join(axis.label for axis in release.axes)
+    if release.label and not release.statistics:
+        title = f"{release.label} ({release.unit}): {title}"
     for item in decision.query.where:
         variable = dataset.variable(item.variable)
         chosen = ", ".join(variable.category(code).label for code in item.codes)
@@ -79,11 +81,26 @@ def _grid(decision: Decision, release: Release, dataset: Dataset, console: Conso
             for i, label in enumerate(_labels(down, position))
         ]
         values = release.published[position]
-        shown = release.shown[position]
-        cells = [f"{v:,}" if s else ".." for v, s in zip(values, shown, strict=True)]
+        cells = [
+            _text(release, value, position, place) for place, value in enumerate(values.tolist())
+        ]
         grid.add_row(*row, *cells)
         before = position
     console.print(grid)
+
+
+def _text(release: Release, value: int, position: tuple[int, ...], place: int) -> str:
+    """A number with its decimals; two points where it is not shown, a dash where there is none."""
+    at = (*position, place)
+    if not release.shown[at]:
+        return ".."
+    if not release.known[at]:
+        return "-"
+    units, decimals = release.written(value, place)
+    sign, whole = "-" if units < 0 else "", abs(units)
+    if not decimals:
+        return f"{sign}{whole:,}"
+    return f"{sign}{whole // 10**decimals:,}.{whole % 10**decimals:0{decimals}d}"
 
 
 def _labels(axes: list[TableAxis], position: tuple[int, ...]) -> list[str]:

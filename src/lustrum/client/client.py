@@ -70,9 +70,12 @@ class Client:
         where: Mapping[str, str | Sequence[str]] | None = None,
         *,
         totals: bool = False,
+        measure: str | None = None,
+        statistics: Sequence[str | Mapping[str, Any]] = (),
+        weight: str | None = None,
     ) -> Hint:
         """What the preliminary rules would say to a question."""
-        query = _query(dataset, by, where, totals)
+        query = _query(dataset, by, where, totals) | _shown(measure, statistics, weight)
         asked = {k: v for k, v in query.items() if k != "dataset"}
         pairs = [("dataset", dataset), ("query", json.dumps(asked | {"dataset": dataset}))]
         body = self._get(f"/api/v1/hints?{urlencode(pairs)}")
@@ -86,10 +89,18 @@ class Client:
         where: Mapping[str, str | Sequence[str]] | None = None,
         *,
         totals: bool = False,
+        measure: str | None = None,
+        statistics: Sequence[str | Mapping[str, Any]] = (),
+        weight: str | None = None,
         include: Sequence[str] = ("risk", "utility"),
     ) -> Answer:
-        """Ask for a table. A variable stands as its name, as ``name:level`` or as a mapping."""
-        body = json.dumps(_query(dataset, by, where, totals)).encode()
+        """Ask for a table. A variable stands as its name, as ``name:level`` or as a mapping.
+
+        The cells are counts, the sums of ``measure``, or several ``statistics`` such as ``mean:turnover``; all
+        weighted by ``weight``, if there is one.
+        """
+        query = _query(dataset, by, where, totals) | _shown(measure, statistics, weight)
+        body = json.dumps(query).encode()
         wanted = urlencode({"include": ",".join(include)})
         found = self._json(self._send(f"/api/v1/tables?{wanted}", body)[0])
         if "decision" not in found:
@@ -186,6 +197,14 @@ def _query(
             axes.append(axis if isinstance(axis, str) else dict(axis))
     chosen = {k: [v] if isinstance(v, str) else list(v) for k, v in (where or {}).items()}
     return {"dataset": dataset, "by": axes, "where": chosen, "totals": totals}
+
+
+def _shown(
+    measure: str | None, statistics: Sequence[str | Mapping[str, Any]], weight: str | None
+) -> dict[str, Any]:
+    listed = [statistics] if isinstance(statistics, str) else list(statistics)
+    said: dict[str, Any] = {"measure": measure, "statistics": listed or None, "weight": weight}
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _problem(error: HTTPError) -> ServerError:

@@ -31,7 +31,7 @@ class Hint:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table; ``value`` is None where it is not shown, which is never 0."""
+    """One cell of a table; ``value`` is None where it is not shown or does not exist, which is never 0."""
 
     codes: Mapping[str, str]
     labels: Mapping[str, str]
@@ -39,6 +39,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     status: str = "F"
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Answer:
         dimensions = [self.table["dimension"][name]["category"] for name in self.variables]
         status = self.table.get("status")
         bounds = self.bounds or {}
+        units = self._units()
         for place, codes in enumerate(product(*(d["index"] for d in dimensions))):
             yield Cell(
                 codes=dict(zip(self.variables, codes, strict=True)),
@@ -108,7 +110,17 @@ class Answer:
                 low=bounds["low"][place] if bounds else None,
                 high=bounds["high"][place] if bounds else None,
                 status=status[place] if status else "F",
+                unit=units.get(codes[-1], units[""]) if codes else units[""],
             )
+
+    def _units(self) -> dict[str, str]:
+        """The unit of each statistic by its code; that of a table without several under no code."""
+        assert self.table is not None
+        found = {"": str(self.table.get("extension", {}).get("unit", ""))}
+        for name in self.table.get("role", {}).get("metric", ()):
+            units = self.table["dimension"][name]["category"]["unit"]
+            found |= {code: unit["label"] for code, unit in units.items()}
+        return found
 
     def value(self, **codes: str) -> float | None:
         """The value of one cell, by the code of each variable."""

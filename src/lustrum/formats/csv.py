@@ -19,7 +19,9 @@ class Csv:
     """Writes one row per cell: a code and a label per variable, the value, the status.
 
     A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
-    instead, they stand in the columns ``low`` and ``high``.
+    instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
+    and beside sums, means and the like stands their unit. A number that does not exist, such as a mean over
+    nobody, is an empty field that is free for publication.
     """
 
     name: ClassVar[str] = "csv"
@@ -32,20 +34,27 @@ class Csv:
         writer = csv.writer(out, lineterminator="\r\n")
         names = [inert(axis.name) for axis in release.axes]
         head = [column for name in names for column in (name, f"{name}_label")]
-        shown, stated = release.shown, release.stated
+        shown, stated = release.known, release.stated
+        measured = bool(release.label)
         ends = ["low", "high"] if stated.any() else []
-        writer.writerow([*head, "value", "status", *ends])
+        writer.writerow([*head, "value", *(["unit"] if measured else []), "status", *ends])
         for position in np.ndindex(*release.shape):
             row: list[str] = []
             for axis, i in zip(release.axes, position, strict=True):
                 category = axis.categories[i]
                 row += [inert(category.code), inert(category.label)]
-            value = number_text(int(release.published[position]), release.decimals)
-            row += [value if shown[position] else "", str(release.status[position])]
+            place = position[-1] if position else 0
+            value = number_text(*release.written(int(release.published[position]), place))
+            row.append(value if shown[position] else "")
+            if measured:
+                row.append(inert(release.unit_at(place)))
+            row.append(str(release.status[position]))
             if ends and release.low is not None and release.high is not None:
                 pair = (release.low[position], release.high[position])
                 known = stated[position]
-                row += [number_text(int(end), release.decimals) if known else "" for end in pair]
+                row += [
+                    number_text(*release.written(int(end), place)) if known else "" for end in pair
+                ]
             writer.writerow(row)
         return out.getvalue()
 

@@ -1,6 +1,7 @@
 """JSON-stat 2.0: a released table as a ``dataset`` that pyjstat and jsonstat-toolkit read.
 
-A suppressed cell is ``null`` with its status letter, never 0.
+A suppressed cell is ``null`` with its status letter, never 0. Several statistics are a dimension with the role
+``metric``, whose categories have units and decimals.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class JsonStat:
 
 def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
-    shown = release.shown.ravel()
+    shown = release.known.ravel()
     values = release.published.ravel()
     scale = 10**release.decimals
-    plain = values.tolist() if release.decimals == 0 else (values / scale).tolist()
+    plain = values.tolist() if release.decimals == 0 else _plain(release)
     out: dict[str, Any] = {
         "version": "2.0",
         "class": "dataset",
@@ -53,7 +54,15 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         "value": [v if s else None for v, s in zip(plain, shown.tolist(), strict=True)],
         "extension": {"protection": dict(release.method), "unit": release.unit},
     }
-    if not np.all(shown):
+    if release.label:
+        out["extension"] |= {"statistic": release.label, "decimals": release.decimals}
+    if release.statistics:
+        name = release.axes[-1].name
+        out["role"] = {"metric": [name]}
+        out["dimension"][name]["category"]["unit"] = {
+            s.code: {"label": s.unit, "decimals": s.decimals} for s in release.statistics
+        }
+    if not np.all(release.shown):
         status = release.status.ravel().tolist()
         out["status"] = status
         letters = sorted(set(status))
@@ -67,4 +76,16 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
             name: [v if known else None for v, known in zip(end, stated, strict=True)]
             for name, end in zip(("low", "high"), ends, strict=True)
         }
+    return out
+
+
+def _plain(release: Release) -> list[Any]:
+    """The values as numbers; those of a statistic without decimals are whole."""
+    scale = 10**release.decimals
+    out: list[Any] = (release.published / scale).ravel().tolist()
+    if release.statistics:
+        many = len(release.statistics)
+        for place, statistic in enumerate(release.statistics):
+            if statistic.decimals == 0:
+                out[place::many] = (release.published[..., place] // scale).ravel().tolist()
     return out

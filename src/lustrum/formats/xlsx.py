@@ -29,6 +29,9 @@ MOST_ROWS = 1_048_576
 KEPT_IN_MEMORY = 20_000
 """More cells than this go through a temporary file, since a workbook takes kilobytes of memory for each."""
 
+NO_NUMBER = "\u2013"
+"""Stands for a number that does not exist, such as a mean over nobody."""
+
 _BORN = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
@@ -61,10 +64,9 @@ class _Pen:
     def __init__(self, book: Any, release: Release) -> None:
         self.release = release
         self.shown = release.shown
-        places = "0" * release.decimals
-        digits = "#,##0" + (f".{places}" if places else "")
-        self.number = book.add_format({"num_format": digits})
-        self.total = book.add_format({"num_format": digits, "bold": True, "bg_color": "#F3F2ED"})
+        self.known = release.known
+        kinds = {s.decimals for s in release.statistics} or {release.decimals}
+        self.looks = {places: _looks(book, places) for places in sorted(kinds)}
         self.hidden = book.add_format({"align": "right", "italic": True})
         self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "bottom"})
         self.right = book.add_format(
@@ -82,15 +84,25 @@ class _Pen:
         self, sheet: Any, row: int, column: int, at: tuple[int, ...], total: bool = False
     ) -> None:
         """The published value of a cell, or its letter."""
-        if self.shown[at]:
-            look = self.total if total else self.number
-            self.whole(sheet, row, column, int(self.release.published[at]), look)
+        if self.known[at]:
+            self.whole(sheet, row, column, int(self.release.published[at]), at, total)
+        elif self.shown[at]:
+            self.text(sheet, row, column, NO_NUMBER, self.hidden)
         else:
             self.text(sheet, row, column, str(self.release.status[at]), self.hidden)
 
-    def whole(self, sheet: Any, row: int, column: int, units: int, look: Any) -> None:
-        """A number of units of ``10**-decimals``."""
-        decimals = self.release.decimals
+    def whole(
+        self,
+        sheet: Any,
+        row: int,
+        column: int,
+        value: int,
+        at: tuple[int, ...],
+        total: bool = False,
+    ) -> None:
+        """A value of a cell, with its own decimals."""
+        units, decimals = self.release.written(value, at[-1] if at else 0)
+        look = self.looks[decimals][total]
         if abs(units) < MOST_DIGITS:
             sheet.write_number(row, column, units / 10**decimals if decimals else units, look)
             return
@@ -98,6 +110,15 @@ class _Pen:
         cut = len(digits) - decimals
         fraction = f".{digits[cut:]}" if decimals else ""
         self.text(sheet, row, column, f"{'-' if units < 0 else ''}{digits[:cut]}{fraction}", look)
+
+
+def _looks(book: Any, decimals: int) -> tuple[Any, Any]:
+    """How numbers with so many decimals look, and totals of them."""
+    digits = "#,##0" + (f".{'0' * decimals}" if decimals else "")
+    return (
+        book.add_format({"num_format": digits}),
+        book.add_format({"num_format": digits, "bold": True, "bg_color": "#F3F2ED"}),
+    )
 
 
 def _table(sheet: Any, pen: _Pen, label: str) -> None:
@@ -125,7 +146,9 @@ def _table(sheet: Any, pen: _Pen, label: str) -> None:
         row += 1
     if not placing.columns:
         pen.text(sheet, row, 0, "" if down is None else down.label, pen.bold)
-        pen.text(sheet, row, 1, release.unit[:1].upper() + release.unit[1:], pen.right)
+        unit = release.unit[:1].upper() + release.unit[1:]
+        said = f"{release.label} ({release.unit})" if release.label else unit
+        pen.text(sheet, row, 1, said, pen.right)
         row += 1
     sheet.freeze_panes(row, 1)
     widest = max([len(label) for label in down.labels] if down else [12], default=12)
@@ -173,10 +196,11 @@ def _cells(sheet: Any, pen: _Pen) -> None:
     """One row a cell."""
     release = pen.release
     names = [text for axis in release.axes for text in (axis.name, f"{axis.name}_label")]
-    for column, name in enumerate([*names, "value", "status", "low", "high"]):
+    unit = ["unit"] if release.label else []
+    for column, name in enumerate([*names, "value", "status", "low", "high", *unit]):
         pen.text(sheet, 0, column, name, pen.bold)
     sheet.freeze_panes(1, 0)
-    sheet.set_column(0, len(names) + 3, 14)
+    sheet.set_column(0, len(names) + 4, 14)
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
         if row >= MOST_ROWS:
@@ -189,19 +213,21 @@ def _cells(sheet: Any, pen: _Pen) -> None:
         pen.text(sheet, row, width + 1, str(release.status[at]))
         for column, ends in enumerate((release.low, release.high)):
             _end(sheet, pen, (row, width + 2 + column), ends, at)
+        if unit:
+            pen.text(sheet, row, width + 4, release.unit_at(at[-1] if at else 0))
 
 
 def _end(
     sheet: Any, pen: _Pen, place: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
 ) -> None:
     """What is known of a true value at one end; nothing is written of what is suppressed."""
-    if ends is None or not pen.shown[at]:
+    if ends is None or not pen.known[at]:
         return
     end = int(ends[at])
     if abs(end) >= UNBOUNDED:
         pen.text(sheet, *place, "not known", pen.hidden)
     else:
-        pen.whole(sheet, *place, end, pen.number)
+        pen.whole(sheet, *place, end, at)
 
 
 def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
@@ -220,8 +246,14 @@ def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) 
 def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
     if label:
         yield "Title", label
+    if release.label and not release.statistics:
+        yield "Statistic", release.label
     if release.unit:
         yield "Unit", release.unit
+    for statistic in release.statistics:
+        yield "Statistic", f"{statistic.label}; unit: {statistic.unit}"
+    if bool(release.undefined is not None and release.undefined.any()):
+        yield f"Symbol {NO_NUMBER}", "does not exist, since the number to divide by is 0; not zero"
     for axis in release.axes:
         yield "Variable", _described(axis)
     for note in release.notes:

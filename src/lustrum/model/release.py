@@ -67,8 +67,10 @@ class Release:
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     ``undefined`` marks numbers that do not exist, such as a mean over nobody: they are not hidden, and not 0.
 
-    A table of several statistics has them along its last axis, and ``statistics`` says what each of them is.
-    All values are in units of ``10**-decimals``; a statistic is written with its own decimals.
+    ``label`` names what the cells show where they are no counts, and ``additive`` says whether totals are to be
+    compared with the sums of their parts, which makes no sense for means. Several statistics stand along the
+    last axis, and ``statistics`` says what each of them is. All values are in units of ``10**-decimals``; a
+    statistic is written with its own decimals.
     """
 
     axes: tuple[TableAxis, ...]
@@ -85,6 +87,8 @@ class Release:
     structural: Mask | None = None
     undefined: Mask | None = None
     statistics: tuple[DescribedStatistic, ...] = ()
+    label: str = ""
+    additive: bool = True
 
     def __post_init__(self) -> None:
         for name in ("published", "status", "low", "high", "structural", "undefined"):
@@ -115,6 +119,11 @@ class Release:
     def known(self) -> Mask:
         """Which cells have a value that can be written: those shown, except numbers that do not exist."""
         return self.shown if self.undefined is None else np.asarray(self.shown & ~self.undefined)
+
+    def written(self, value: int, place: int) -> tuple[int, int]:
+        """A value at a place along the last axis as it is written: in units of its last decimal, and these."""
+        decimals = self.decimals_at(place)
+        return value // 10 ** (self.decimals - decimals), decimals
 
     def unit_at(self, place: int) -> str:
         """The unit of the cells at a place along the last axis."""

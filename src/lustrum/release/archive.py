@@ -19,6 +19,7 @@ import numpy.typing as npt
 from lustrum.model import (
     Category,
     Decision,
+    DescribedStatistic,
     InputError,
     Reason,
     Release,
@@ -31,7 +32,7 @@ from lustrum.model.text import Message
 
 __all__ = ["read_decision", "write_decision"]
 
-FORMAT = 2
+FORMAT = 3
 
 
 def write_decision(decision: Decision) -> str:
@@ -87,7 +88,11 @@ def read_decision(text: str) -> Decision:
 def _release(release: Release) -> dict[str, Any]:
     return {
         "axes": [
-            [axis.name, axis.label, [[c.code, c.label, list(c.members)] for c in axis.categories]]
+            [
+                axis.name,
+                _text(axis.label),
+                [[c.code, _text(c.label), list(c.members)] for c in axis.categories],
+            ]
             for axis in release.axes
         ],
         "published": _packed(release.published),
@@ -98,12 +103,22 @@ def _release(release: Release) -> dict[str, Any]:
         "decimals": release.decimals,
         "unit": release.unit,
         "notes": [_text(note) for note in release.notes],
+        "label": _text(release.label),
+        "additive": release.additive,
+        "undefined": None
+        if release.undefined is None or not release.undefined.any()
+        else _packed(release.undefined.astype(np.int64)),
+        "statistics": [[s.code, _text(s.label), s.unit, s.decimals] for s in release.statistics],
     }
 
 
 def _read_release(raw: Mapping[str, Any]) -> Release:
     axes = tuple(
-        TableAxis(name, label, tuple(Category(c, text, tuple(m)) for c, text, m in categories))
+        TableAxis(
+            name,
+            _said(label),
+            tuple(Category(c, _said(text), tuple(m)) for c, text, m in categories),
+        )
         for name, label, categories in raw["axes"]
     )
     shape = tuple(len(axis) for axis in axes)
@@ -118,6 +133,15 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
         decimals=raw["decimals"],
         unit=raw["unit"],
         notes=tuple(_said(note) for note in raw["notes"]),
+        label=_said(raw["label"]),
+        additive=raw["additive"],
+        undefined=None
+        if raw["undefined"] is None
+        else _unpacked(raw["undefined"], shape).astype(np.bool_),
+        statistics=tuple(
+            DescribedStatistic(code, _said(label), unit, decimals)
+            for code, label, unit, decimals in raw["statistics"]
+        ),
     )
 
 

@@ -97,6 +97,8 @@ def compose(
             method=_method(needed),
             channel=None if asked[0].derived else needed[0].channel,
             notes=notes,
+            label=described[0].label,
+            additive=not asked[0].derived,
         )
         return whole.take(picks)
     most = max(column.decimals for column in made)
@@ -117,6 +119,8 @@ def compose(
         else np.repeat(counted.structural[..., None], len(made), axis=-1),
         undefined=np.stack([_no(c.undefined, shape) for c in scaled], axis=-1),
         statistics=tuple(described),
+        label=say("Statistic"),
+        additive=False,
     )
     return whole.take([*picks, np.arange(len(made))])
 
@@ -129,8 +133,15 @@ def _axis(described: Sequence[DescribedStatistic], query: TableQuery) -> TableAx
     return TableAxis(
         name,
         say("Statistic"),
-        tuple(Category(s.code, s.label, (i,)) for i, s in enumerate(described)),
+        tuple(Category(s.code, _with_unit(s), (i,)) for i, s in enumerate(described)),
     )
+
+
+def _with_unit(statistic: DescribedStatistic) -> str:
+    """What stands above a column: the unit too, unless the name says it."""
+    if not statistic.unit or statistic.code == "count":
+        return statistic.label
+    return say("{label} ({unit})", label=statistic.label, unit=statistic.unit)
 
 
 def _method(needed: Sequence[Release]) -> dict[str, Any]:

@@ -38,6 +38,30 @@ class AxisIn(BaseModel):
     total: bool = Field(False, description="Whether to add a total.")
 
 
+class PeriodIn(BaseModel):
+    """An earlier period: another category of the variable that selects the period."""
+
+    variable: str = Field(description="Name of the variable.", examples=["year"])
+    code: str = Field(description="Code of the earlier period.", examples=["2023"])
+
+
+class StatisticIn(BaseModel):
+    """What the cells show."""
+
+    statistic: str = Field(
+        description="count, sum, mean, ratio, share or growth.", examples=["mean"]
+    )
+    measure: str | None = Field(None, description="The measure that it is of; none for counts.")
+    per: str | None = Field(None, description="Of a ratio: the measure to divide by.")
+    of: str | None = Field(
+        None, description="Of a share: 'total', 'row', 'column' or a variable of the table."
+    )
+    since: str | PeriodIn | None = Field(
+        None, description="Of a growth: the earlier measure, or the earlier period."
+    )
+    decimals: int | None = Field(None, description="Decimals of what is worked out, 0 to 6.")
+
+
 class TableQueryIn(BaseModel):
     """A question for a table."""
 
@@ -59,6 +83,12 @@ class TableQueryIn(BaseModel):
     )
     measure: str | None = Field(None, description="A numeric column to sum instead of counting.")
     weight: str | None = Field(None, description="A column of weights.")
+    statistics: list[str | StatisticIn] | None = Field(
+        None,
+        description="What the cells show, each as a text such as mean:turnover or as an object; counts if "
+        "left out.",
+        examples=[["count", "mean:turnover"]],
+    )
     totals: bool = Field(False, description="Whether to add a total to every variable.")
 
 
@@ -206,6 +236,23 @@ class VariableOut(BaseModel):
     hierarchies: list[HierarchyOut]
 
 
+class MeasureOut(BaseModel):
+    """A measure whose sums can be asked for."""
+
+    name: str
+    label: str
+    unit: str
+    decimals: int
+    earlier: str | None = Field(description="The measure that holds the same of a period before.")
+
+
+class WeightOut(BaseModel):
+    """A weight that can be asked for."""
+
+    name: str
+    label: str
+
+
 class PolicyOut(BaseModel):
     """What the agency decided, as far as it matters to a user."""
 
@@ -220,6 +267,8 @@ class DatasetOut(DatasetSummary):
     """A dataset with its variables and its policy."""
 
     variables: list[VariableOut]
+    measures: list[MeasureOut] = Field(description="Those with protected sums.")
+    weights: list[WeightOut] = Field(description="Those with protected weighted numbers.")
     policy: PolicyOut
 
 

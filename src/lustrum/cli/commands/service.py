@@ -233,6 +233,16 @@ def table(
     totals: Annotated[
         bool, typer.Option("--totals", help="Add a total along every variable.")
     ] = False,
+    measure: Annotated[
+        str | None, typer.Option(help="A measure to sum instead of counting, or of each statistic.")
+    ] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the cells show: count, mean:turnover, share:count:total; repeat it."
+        ),
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="A weight to count or sum with.")] = None,
     format_: Annotated[
         str, typer.Option("--format", help="text, or one of the formats: csv, json-stat, xlsx.")
     ] = "text",
@@ -255,7 +265,15 @@ def table(
         raise InputError("--confidential is for the terminal; no file holds true figures.")
     writer = None if format_ == "text" else load("lustrum.formats", format_)()
     service = local_service(data)
-    question = read_question(dataset, by, where or [], totals)
+    question = read_question(
+        dataset,
+        by,
+        where or [],
+        totals,
+        measure=measure,
+        statistics=statistic or [],
+        weight=weight,
+    )
     decision = service.answer(question)
     if decision.release is not None and writer is not None:
         written = writer.write(decision.release)

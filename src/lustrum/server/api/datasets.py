@@ -112,6 +112,17 @@ def _described(offer: Offer) -> dict[str, Any]:
     policy = offer.policy
     return _summary(offer.dataset) | {
         "variables": [_variable(v, offer) for v in offer.dataset.variables],
+        "measures": [
+            {
+                "name": m.name,
+                "label": m.label,
+                "unit": m.unit,
+                "decimals": m.decimals,
+                "earlier": m.earlier,
+            }
+            for m in offer.measures
+        ],
+        "weights": [{"name": w.name, "label": w.label} for w in offer.weights],
         "policy": {
             "title": policy.title,
             "notes": policy.notes,

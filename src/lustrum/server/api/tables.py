@@ -48,6 +48,8 @@ _PARAMETERS = {
     "place": "Moves a variable of the table, as variable:rows, variable:columns or variable:wafers.",
     "totals": "'on' adds a total to every variable.",
     "measure": "A numeric column to sum instead of counting.",
+    "statistic": "What the cells show, such as count, mean:turnover or growth:turnover:turnover_before; "
+    "once for each statistic of the table.",
     "weight": "A column of weights.",
     "query": "The JSON form of the whole question, instead of the parameters above.",
     "include": INCLUDE,

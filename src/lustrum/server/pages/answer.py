@@ -98,6 +98,9 @@ def _captions(table: Arrangement) -> list[str]:
             "whole-percent": say("Percentages of the whole table"),
         }
         said.append(texts[table.view.show])
+    release = table.release
+    if release.label and not release.statistics and release.unit and not table.view.percent:
+        said.append(say("Unit: {unit}", unit=release.unit))
     if table.view.bounds == "on" and table.figures.low is not None:
         said.append(say("Beside each figure: what the true value can be"))
     return said
@@ -134,13 +137,16 @@ def _reading(table: Arrangement) -> list[str]:
 
 def _reach(release: Release) -> str:
     """How far true numbers can be from those shown, by the bounds that everybody may know."""
-    if release.low is None or release.high is None or not release.shown.any():
+    known = release.known
+    if release.low is None or release.high is None or not known.any():
         return ""
-    low, high = release.low[release.shown], release.high[release.shown]
-    shown, scale = release.published[release.shown], 10**release.decimals
+    low, high = release.low[known], release.high[known]
+    shown, scale = release.published[known], 10**release.decimals
     open_below, open_above = bool((low <= -UNBOUNDED).any()), bool((high >= UNBOUNDED).any())
     if open_below and open_above:
         return ""
+    if release.label:
+        return say("What each true number can be follows from the method.")
     if open_below or open_above:
         return say("Bounds that hold with certainty are much wider than typical errors.")
     below = _units(int((shown - low).max(initial=0)), scale)

@@ -9,6 +9,7 @@ from lustrum.model import Axis, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
 from lustrum.release.preliminary import inner_count
 from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
+from lustrum.server.pages.shown import Shown, shown
 from lustrum.server.service.offer import Offer
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms
@@ -59,7 +60,7 @@ class Form:
     slots: tuple[Slot, ...]
     places: tuple[Arranged, ...]
     totals: bool
-    sums: tuple[tuple[str, str, str], ...]
+    shown: Shown | None
     count: str
     over: bool
 
@@ -98,7 +99,7 @@ def form(offer: Offer, query: TableQuery | None) -> Form:
         if len(asked.by) > 1
         else (),
         totals=True if not asked.by else any(axis.total for axis in asked.by),
-        sums=_sums(offer, asked),
+        shown=shown(offer, asked),
         count=_count(asked, offer, cells),
         over=cells > rules.max_cells,
     )
@@ -189,17 +190,3 @@ def _arranged(offer: Offer, axis: Axis, place: int, many: int) -> Arranged:
             for i, value in enumerate(named)
         ),
     )
-
-
-def _sums(offer: Offer, query: TableQuery) -> tuple[tuple[str, str, str], ...]:
-    """A sum or a weight in the question: it stays unless it is unticked."""
-    out = []
-    if query.measure is not None:
-        label = offer.dataset.measure(query.measure).label
-        out.append(
-            ("measure", query.measure, say("Sum {measure} instead of counting", measure=label))
-        )
-    if query.weight is not None:
-        label = offer.dataset.weight(query.weight).label
-        out.append(("weight", query.weight, say("Weight by {weight}", weight=label)))
-    return tuple(out)

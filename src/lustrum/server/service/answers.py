@@ -131,7 +131,7 @@ def _bounds(release: Release) -> dict[str, Any] | None:
     scale = 10**release.decimals
 
     def plain(values: npt.NDArray[np.int64]) -> list[Any]:
-        shown = zip(values.ravel().tolist(), release.shown.ravel().tolist(), strict=True)
+        shown = zip(values.ravel().tolist(), release.known.ravel().tolist(), strict=True)
         return [
             None if not seen or abs(v) >= UNBOUNDED else v if scale == 1 else v / scale
             for v, seen in shown

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from lustrum.model import Dataset, Level, LustrumError, TableQuery, Variable
+from lustrum.model import Dataset, Level, LustrumError, Measure, TableQuery, Variable, Weight
 from lustrum.model.text import say, say_many
 from lustrum.policy import Policy, Rules
 from lustrum.release import TableService
@@ -47,6 +47,22 @@ class Offer:
     def rules(self) -> Rules:
         """What may be asked at all."""
         return self.policy.rules
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures with protected sums."""
+        if self.service is None or not self.dataset.measures:
+            return ()
+        there = self.service.sums(self.dataset.name)[0]
+        return tuple(m for m in self.dataset.measures if m.name in there)
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The weights with protected weighted numbers."""
+        if self.service is None or not self.dataset.weights:
+            return ()
+        there = self.service.sums(self.dataset.name)[1]
+        return tuple(w for w in self.dataset.weights if w.name in there)
 
     @property
     def area(self) -> Variable | None:

@@ -147,10 +147,10 @@ def _joined(first: Suggestion, second: Suggestion) -> Suggestion:
 
 
 def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Suggestion]:
-    if "method" in rules and (query.measure is not None or query.weight is not None):
+    if "method" in rules and (query.measure or query.weight or query.statistics):
         yield Suggestion(
             say("Count {units} instead", units=offer.dataset.units),
-            replace(query, measure=None, weight=None),
+            replace(query, measure=None, weight=None, statistics=()),
         )
     if "nested" in rules:
         yield from _published(query, offer)
@@ -170,7 +170,9 @@ def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Sugge
 def _without(query: TableQuery, axis: Axis, offer: Offer) -> Suggestion:
     label = offer.dataset.variable(axis.variable).label
     rest = tuple(other for other in query.by if other is not axis)
-    return Suggestion(say("Leave out {name}", name=label), replace(query, by=rest))
+    # A share within a variable goes with the variable.
+    kept = tuple(s for s in query.statistics if s.of != axis.variable)
+    return Suggestion(say("Leave out {name}", name=label), replace(query, by=rest, statistics=kept))
 
 
 def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:

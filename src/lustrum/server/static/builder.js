@@ -62,9 +62,16 @@ function question(form) {
   for (const list of form.querySelectorAll("select[name=place]")) {
     if (names.has(list.value.split(":")[0])) pairs.push(["place", list.value]);
   }
-  for (const box of form.querySelectorAll("input[name=totals], input[name=measure], input[name=weight]")) {
+  for (const box of form.querySelectorAll("input[name=totals]")) {
     if (box.checked) pairs.push([box.name, box.value]);
   }
+  const shown = [...form.querySelectorAll("select[name=statistic]")].map((list) => list.value).filter(Boolean);
+  // A count alone goes without saying.
+  if (shown.length > 1 || (shown.length && shown[0] !== "count")) {
+    pairs.push(...shown.map((value) => ["statistic", value]));
+  }
+  const weight = form.querySelector("select[name=weight]")?.value;
+  if (weight) pairs.push(["weight", weight]);
   return pairs.map(written).join("&");
 }
 

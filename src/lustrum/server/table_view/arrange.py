@@ -113,13 +113,22 @@ class Arrangement:
         """The figures as numbers over blocks, rows and columns; NaN where there is none."""
         return self.turned(self.figures.values)
 
-    def text(self, units: int, point: str = ".") -> str:
-        """A figure as it is written."""
-        return number(units, self.figures.decimals, point)
+    @cached_property
+    def dropped(self) -> npt.NDArray[np.int64]:
+        """How many of the last decimals are not written, over blocks, rows and columns."""
+        release = self.release
+        if not release.statistics or self.view.percent:
+            return np.zeros(self.values.shape, dtype=np.int64)
+        places = np.array([release.decimals - s.decimals for s in release.statistics])
+        return self.turned(np.broadcast_to(places, release.shape))
 
-    def span(self, low: float, high: float, point: str = ".") -> str:
+    def text(self, units: int, point: str = ".", dropped: int = 0) -> str:
+        """A figure as it is written."""
+        return number(units // 10**dropped, self.figures.decimals - dropped, point)
+
+    def span(self, low: float, high: float, point: str = ".", dropped: int = 0) -> str:
         """What is known of a true value, in words."""
-        ends = [self.text(int(v), point) if isfinite(v) else "" for v in (low, high)]
+        ends = [self.text(int(v), point, dropped) if isfinite(v) else "" for v in (low, high)]
         if all(ends):
             return ends[0] if ends[0] == ends[1] else f"{ends[0]}\u2013{ends[1]}"
         if ends[0]:
@@ -141,6 +150,8 @@ class Arrangement:
 
 def arrange(release: Release, view: View) -> Arrangement:
     """Turn, pick, sort and thin out as the view says; what it cannot say of this table is a mistake."""
+    if not release.additive and view.percent:
+        view = replace(view, show="counts")  # a share of means has no meaning
     placing = _placed(release, view)
     over = {
         "counts": (),
@@ -170,7 +181,7 @@ def arrange(release: Release, view: View) -> Arrangement:
 def meaning(letter: str) -> str:
     """What a symbol that stands for a figure means."""
     if letter == NO_PERCENTAGE:
-        return say("no percentage, since the number it would be of is 0 or not shown")
+        return say("no figure, since the number to divide by is 0 or not shown")
     return CellStatus(letter).meaning
 
 
@@ -178,6 +189,11 @@ def _placed(release: Release, view: View) -> Placing:
     """Where each axis stands: as the view says, the others as usual."""
     names = [axis.name for axis in release.axes]
     usual = usual_placing(release.shape)
+    if release.statistics and view.form == "chart":
+        # Bars of different units have no common scale, so a chart shows one statistic at a time.
+        rest = usual_placing(release.shape[:-1])
+        usual = Placing(rest.rows, rest.columns, (*rest.wafers, len(names) - 1))
+        view = replace(view, pivot=tuple(pair for pair in view.pivot if pair[0] != names[-1]))
     if not view.pivot:
         return usual
     for variable, _ in view.pivot:
@@ -201,6 +217,8 @@ def _picked(release: Release, view: View, placing: Placing) -> tuple[npt.NDArray
     names = [axis.name for axis in release.axes]
     picks = []
     wafers = dict(view.wafer)
+    if release.statistics and view.form == "chart":
+        wafers.setdefault(names[-1], release.statistics[0].code)
     for variable in wafers:
         if variable not in names:
             raise QueryError(
@@ -253,7 +271,7 @@ def _wafers(bare: Arrangement) -> int:
 def _empty_rows(bare: Arrangement) -> Mask:
     """Which rows hold nothing but published zeros in all columns of all wafers, totals excepted."""
     release, placing = bare.release, bare.placing
-    zero = release.shown & (release.published == 0)
+    zero = release.shown & (release.published == 0)  # what does not exist is 0 here too
     others = tuple(i for i in range(len(release.axes)) if i not in placing.rows)
     empty = zero.all(axis=others, keepdims=True) & np.ones(release.shape, dtype=np.bool_)
     flags: Mask = bare.turned(empty)[:, :, 0] & ~bare.total_rows

@@ -206,7 +206,7 @@ class _Pen:
             else:
                 units = int(self._units[at])
                 value = units / 10**self._table.figures.decimals
-                text = self._table.text(units, self._point)
+                text = self._table.text(units, self._point, int(self._table.dropped[at]))
                 left, right = sorted((self.x(start), self.x(start + value)))
                 whisker, span = self._whisker(at)
                 words = say("{what}: {figure}", what=of, figure=text)
@@ -231,7 +231,7 @@ class _Pen:
         if self._ends is None:
             return None, ""
         low, high = float(self._ends[0][at]), float(self._ends[1][at])
-        span = self._table.span(low, high, self._point)
+        span = self._table.span(low, high, self._point, int(self._table.dropped[at]))
         if self._stacked or not (isfinite(low) and isfinite(high)):
             return None, span
         scale = 10**self._table.figures.decimals

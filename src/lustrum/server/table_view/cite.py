@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from lustrum.model import Axis, TableQuery
+from lustrum.model import Axis, Statistic, TableQuery
 from lustrum.model.text import say
 
 __all__ = ["Calls", "Citation", "calls", "citation"]
@@ -73,16 +73,10 @@ def citation(title: str, publisher: str, key: str, asked: date, address: str) ->
 
 def calls(query: TableQuery, host: str, api: str) -> Calls:
     """The calls that ask the server at ``host`` for a table; ``api`` is the address of the answer there."""
-    return Calls(f"curl {shlex.quote(host + api)}", _python(query, host, api), _r(host + api))
+    return Calls(f"curl {shlex.quote(host + api)}", _python(query, host), _r(host + api))
 
 
-def _python(query: TableQuery, host: str, api: str) -> str:
-    if query.measure is not None or query.weight is not None:
-        return (
-            "import json\nfrom urllib.request import urlopen\n\n"
-            f"answer = json.load(urlopen({_quoted(host + api)}))\n"
-            'print(answer["table"]["value"])'
-        )
+def _python(query: TableQuery, host: str) -> str:
     totals = {axis.total for axis in query.by}
     together = len(totals) == 1
     arguments = [_quoted(query.dataset), f"by={_literal([_by(a, together) for a in query.by])}"]
@@ -90,6 +84,12 @@ def _python(query: TableQuery, host: str, api: str) -> str:
         arguments.append(f"where={_literal({f.variable: list(f.codes) for f in query.where})}")
     if totals == {True}:
         arguments.append("totals=True")
+    if query.measure is not None:
+        arguments.append(f"measure={_quoted(query.measure)}")
+    if query.statistics:
+        arguments.append(f"statistics={_literal([_statistic(s) for s in query.statistics])}")
+    if query.weight is not None:
+        arguments.append(f"weight={_quoted(query.weight)}")
     inside = "".join(f"    {argument},\n" for argument in arguments)
     return (
         "from lustrum.client import Client\n\n"
@@ -98,6 +98,10 @@ def _python(query: TableQuery, host: str, api: str) -> str:
         "for cell in answer.cells():\n"
         "    print(*cell.labels.values(), cell.value)"
     )
+
+
+def _statistic(statistic: Statistic) -> Any:
+    return statistic.text if statistic.decimals is None else statistic.to_mapping()
 
 
 def _by(axis: Axis, together: bool) -> Any:
@@ -130,7 +134,7 @@ def _r(address: str) -> str:
 
 def _literal(value: Any) -> str:
     """A value as Python writes it, with the quotation marks that people write."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, int)):
         return repr(value)
     if isinstance(value, str):
         return _quoted(value)

@@ -91,7 +91,9 @@ def controls(table: Arrangement, grid: Grid, page: str) -> Controls:
     """What can be changed, for the address of an answer without any view."""
     view, placing = table.view, table.placing
     parts = urlsplit(page)
-    show = _select("show", say("Show"), _offered(table), view.show)
+    show = [_select("show", say("Show"), _offered(table), view.show)]
+    if not table.release.additive:
+        show = []
     wafers = [_wafer(table, position, n) for n, position in enumerate(placing.wafers)]
     further = [_pivot(table, position, n) for n, position in enumerate(_order(placing))]
     further += [
@@ -116,7 +118,7 @@ def controls(table: Arrangement, grid: Grid, page: str) -> Controls:
             for form, text in (("table", say("Table")), ("chart", say("Chart")))
         ),
         turn=_turned(table).address(page) if table.axes else "",
-        first=(show, *wafers),
+        first=(*show, *wafers),
         further=tuple(further),
         boxes=tuple(_boxes(table)),
         beside=tuple(_beside(table, page)),
@@ -148,7 +150,13 @@ def _offered(table: Arrangement) -> list[tuple[str, str]]:
         "row-percent": bool(table.placing.columns),
         "column-percent": bool(table.placing.rows),
     }
-    return [(v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show]
+    found: list[tuple[str, str]] = [
+        (v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
+    ]
+    if not table.release.label:
+        return found
+    plain: tuple[str, str] = ("counts", say("Figures"))
+    return [plain, *found[1:]]
 
 
 def _order(placing: Placing) -> tuple[int, ...]:
@@ -167,6 +175,8 @@ def _wafer(table: Arrangement, position: int, n: int) -> Select:
     axis = table.axes[position]
     chosen = dict(table.view.wafer).get(axis.name)
     options: list[tuple[str, str]] = [("", say("All, one below the other"))]
+    if table.release.statistics and axis is table.axes[-1] and table.view.form == "chart":
+        options = []
     options += [(f"{axis.name}:{c.code}", named(c, table.view.names)) for c in axis.categories]
     here = "" if chosen is None else f"{axis.name}:{chosen}"
     return _select("wafer", axis.label, options, here, f"view-wafer-{n + 1}")

@@ -49,8 +49,8 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     """The figures of a release: ``show`` is ``counts`` or else percentages of the sum over some axes."""
     low, high = _ends(release)
     if show == "counts":
-        return Figures(release.published, release.shown, release.decimals, low, high)
-    values = np.where(release.shown, release.published, np.nan)
+        return Figures(release.published, release.known, release.decimals, low, high)
+    values = np.where(release.known, release.published, np.nan)
     base = _summed(values, release.axes, over)
     scale = 10**decimals
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -174,8 +174,9 @@ class _Writer:
         self._known = table.turned(made.known)
         self._status = table.turned(release.status)
         self._shown = table.turned(release.shown)
-        self._texts: dict[int, str] = {}
-        self._spans: dict[tuple[float, float], str] = {}
+        self._dropped = table.dropped
+        self._texts: dict[tuple[int, int], str] = {}
+        self._spans: dict[tuple[float, float, int], str] = {}
         self._ends = None
         if table.view.bounds == "on" and made.low is not None and made.high is not None:
             self._ends = table.turned(made.low), table.turned(made.high)
@@ -188,12 +189,14 @@ class _Writer:
         outer = total or bool(table.total_blocks[block])
         cells = []
         known, shown = self._known[block, row].tolist(), self._shown[block, row].tolist()
+        dropped = self._dropped[block, row].tolist()
         for column, (head, units) in enumerate(
             zip(self._heads, self._units[block, row].tolist(), strict=True)
         ):
             heavy = outer or head.total
             if known[column]:
-                text = self._texts.get(units) or self._text(units)
+                drop = dropped[column]
+                text = self._texts.get((units, drop)) or self._text(units, drop)
                 span = "" if self._ends is None else self._span((block, row, column))
                 cells.append(Cell(text, "", heavy, head.starts, span))
             else:
@@ -204,16 +207,20 @@ class _Writer:
         label = _counted(table) if category is None else named(category, table.view.names)
         return Row(label, tuple(cells), total)
 
-    def _text(self, units: int) -> str:
-        text = self._texts[units] = self._table.text(units, self._point)
+    def _text(self, units: int, dropped: int) -> str:
+        text = self._texts[units, dropped] = self._table.text(units, self._point, dropped)
         return text
 
     def _span(self, at: tuple[int, int, int]) -> str:
         assert self._ends is not None
-        ends = float(self._ends[0][at]), float(self._ends[1][at])
-        if ends not in self._spans:
-            self._spans[ends] = self._table.span(*ends, self._point)
-        return self._spans[ends]
+        low, high, dropped = (
+            float(self._ends[0][at]),
+            float(self._ends[1][at]),
+            int(self._dropped[at]),
+        )
+        if (low, high, dropped) not in self._spans:
+            self._spans[low, high, dropped] = self._table.span(low, high, self._point, dropped)
+        return self._spans[low, high, dropped]
 
 
 def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:
@@ -246,7 +253,9 @@ def _counted(table: Arrangement) -> str:
     """What the figures are, where no variable says more."""
     if table.view.percent:
         return say("Per cent")
-    unit = table.release.unit
+    unit, label = table.release.unit, table.release.label
+    if label and not table.release.statistics:
+        return say("{label} ({unit})", label=label, unit=unit)
     return unit[:1].upper() + unit[1:]
 
 

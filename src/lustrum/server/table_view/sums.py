@@ -26,7 +26,7 @@ class Sums:
 
 
 def sums(release: Release) -> Sums:
-    """Add the published parts up and compare them with the published totals."""
+    """Add the published parts up and compare them with the published totals; means have no sums."""
     compared = differing = largest = 0
     wider = []
     for position, axis in enumerate(release.axes):
@@ -37,7 +37,7 @@ def sums(release: Release) -> Sums:
         held = [m for i in inner for m in axis.categories[i].members]
         if set(held) < axis.categories[total].member_set:
             wider.append(axis.label)
-        if not _partitions(axis, held, total):
+        if not release.additive or not _partitions(axis, held, total):
             continue
         shown = np.take(release.shown, [*inner, total], axis=position).all(axis=position)
         parts = np.take(release.published, inner, axis=position).sum(axis=position)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import re
 
-from lustrum.model import Axis, Dataset, Filter, TableQuery
+from lustrum.model import (
+    Axis,
+    Dataset,
+    Filter,
+    Quantity,
+    QueryError,
+    TableQuery,
+    describe_statistics,
+)
 from lustrum.model.text import say
 
-__all__ = ["axis_words", "file_name", "heading", "lowered", "population", "title"]
+__all__ = ["axis_words", "file_name", "heading", "lowered", "population", "shown", "title"]
+
+_NAMED = 3
+"""So many statistics are named in a heading."""
 
 
 def title(query: TableQuery, dataset: Dataset) -> str:
@@ -21,6 +32,10 @@ def title(query: TableQuery, dataset: Dataset) -> str:
 
 def heading(query: TableQuery, dataset: Dataset) -> str:
     """What is crossed: ``Age (ten-year bands) by sex and citizenship``."""
+    what = shown(query, dataset)
+    if what:
+        inside = [axis_words(axis, dataset, inside=True) for axis in query.by]
+        return say("{first} by {others}", first=what, others=_and(inside)) if inside else what
     if not query.by:
         return say("All {units}", units=dataset.units)
     first, *others = query.by
@@ -28,6 +43,21 @@ def heading(query: TableQuery, dataset: Dataset) -> str:
         return axis_words(first, dataset)
     inside = [axis_words(axis, dataset, inside=True) for axis in others]
     return say("{first} by {others}", first=axis_words(first, dataset), others=_and(inside))
+
+
+def shown(query: TableQuery, dataset: Dataset) -> str:
+    """What the cells show where that is no count: ``Turnover, mean per business``; nothing otherwise."""
+    if query.measure is None and query.weight is None and not query.statistics:
+        return ""
+    try:
+        labels = [statistic.label for statistic in describe_statistics(query, dataset)]
+    except QueryError:
+        # A question that cannot be answered has a heading too.
+        labels = [statistic.text for statistic in query.asked]
+    if len(labels) > _NAMED:
+        more = say("{number} more numbers", number=len(labels) - _NAMED + 1)
+        labels = [*labels[: _NAMED - 1], more]
+    return _and(labels)
 
 
 def population(query: TableQuery, dataset: Dataset) -> str:
@@ -57,7 +87,8 @@ def axis_words(axis: Axis, dataset: Dataset, *, inside: bool = False) -> str:
 
 def file_name(query: TableQuery, ending: str) -> str:
     """A name for the downloaded file, of letters, digits and hyphens only."""
-    parts = [query.dataset, *(axis.variable for axis in query.by)]
+    what = [] if query == query.part(Quantity()) else [s.text for s in query.asked[:_NAMED]]
+    parts = [query.dataset, *what, *(axis.variable for axis in query.by)]
     return f"{re.sub(r'[^A-Za-z0-9]+', '-', '-'.join(parts))}.{ending}"
 
 

@@ -15,7 +15,8 @@ One form serves the page, the API and saved links::
 ``place``   ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
             moves a variable of the table there; of two for one place the later one goes first
 ``totals``  ``on`` adds a total to every variable; ``off``, like nothing, adds none
-``measure`` a numeric column to sum instead of counting
+``measure`` a numeric column to sum instead of counting, or that of each statistic which names none
+``statistic``  what the cells show, as ``mean:turnover``; once for each
 ``weight``  a column of weights to count or sum with
 ``query``   the JSON form of the whole question, for what the others cannot say (totals on some
             variables only, codes for own groups); it stands alone
@@ -34,14 +35,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlencode
 
-from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
+from lustrum.model import Axis, Filter, Group, QueryError, Statistic, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls.code_lists import escaped, list_of, listed
 
 __all__ = ["CHOICES", "FIELDS", "PARAMETERS", "PLACES", "is_known", "read", "tidied", "write"]
 
-PARAMETERS = ("by", "where", "totals", "measure", "weight", "query")
+PARAMETERS = ("by", "where", "totals", "measure", "statistic", "weight", "query")
 CHOICES = ("codes", "group", "among", "place")
 """What says more about the variables of a question."""
 
@@ -62,6 +63,7 @@ class _Parameters:
     codes: dict[str, list[str]] = field(default_factory=dict)
     groups: dict[str, list[Group]] = field(default_factory=dict)
     where: dict[str, list[str]] = field(default_factory=dict)
+    statistics: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     single: dict[str, str] = field(default_factory=dict)
     labels: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -89,6 +91,8 @@ class _Parameters:
             variable, text = _named(value, what, "age:1,2,7..12")
             found = list_of(text, say("{name!r} for {variable!r}", name=name, variable=variable))
             (self.codes if name == "codes" else self.where).setdefault(variable, []).extend(found)
+        elif name == "statistic":
+            self.statistics.append(value)
         elif name == "group":
             variable, group = _group(value)
             self.groups.setdefault(variable, []).append(group)
@@ -106,7 +110,13 @@ class _Parameters:
     def parts(self) -> bool:
         """Whether anything was said beside the parameters that stand once."""
         return bool(
-            self.by or self.where or self.codes or self.groups or self.places or self.members
+            self.by
+            or self.where
+            or self.codes
+            or self.groups
+            or self.places
+            or self.members
+            or self.statistics
         )
 
     def join_groups(self) -> None:
@@ -185,12 +195,14 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
                 say("The parameter 'query' holds a whole question; leave out the others.")
             )
         return _from_json(single["query"], dataset)
+    measure = single.get("measure")
     query = TableQuery(
         dataset,
         said.axes(),
         tuple(Filter(variable, tuple(codes)) for variable, codes in said.where.items()),
-        single.get("measure"),
+        None if said.statistics else measure,
         single.get("weight"),
+        tuple(Statistic.parse(text, measure) for text in said.statistics),
     )
     totals = single.get("totals", "off")
     if totals not in _SWITCH:
@@ -217,7 +229,7 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in kept
-        if _about(name, value) is None
+        if (_about(name, value) is None and not _shares_what_left(name, value, names))
         or (
             _about(name, value) in names
             and not (name == "codes" and _about(name, value) in grouped)
@@ -230,6 +242,13 @@ def _about(name: str, value: str) -> str | None:
     if name.startswith(_NAME):
         return name.removeprefix(_NAME).rpartition(".")[0]
     return value.partition(":")[0] if name in ("codes", "group", "place", *FIELDS) else None
+
+
+def _shares_what_left(name: str, value: str, names: set[str]) -> bool:
+    """Whether a statistic is a share within a variable that is not in the table any more."""
+    kind, _, rest = value.partition(":")
+    of = rest.partition(":")[2]
+    return name == "statistic" and kind == "share" and of not in {"total", "row", "column", *names}
 
 
 def _digits(text: str) -> tuple[int, str]:
@@ -266,6 +285,7 @@ def write(query: TableQuery) -> str:
         pairs.append(("totals", "on"))
     if query.measure is not None:
         pairs.append(("measure", query.measure))
+    pairs += [("statistic", statistic.text) for statistic in query.statistics]
     if query.weight is not None:
         pairs.append(("weight", query.weight))
     return urlencode(pairs, safe=":,=")
@@ -290,7 +310,16 @@ def _plain(query: TableQuery) -> bool:
         and all(texts)
         and all(group.members and not group.code for group in groups)
         and not any(":" in name for name in names)
+        and all(_says(statistic) for statistic in query.statistics)
     )
+
+
+def _says(statistic: Statistic) -> bool:
+    """Whether the short form of a statistic says all of it."""
+    try:
+        return Statistic.parse(statistic.text) == statistic
+    except QueryError:
+        return False
 
 
 def _axis(value: str) -> tuple[str, str | None]:

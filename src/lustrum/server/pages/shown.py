@@ -1,0 +1,135 @@
+"""What the cells show, as lists of the builder: counts, and what measures with protected sums allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lustrum.model import (
+    Dataset,
+    Measure,
+    QueryError,
+    Statistic,
+    TableQuery,
+    describe_statistics,
+)
+from lustrum.model.statistic import TOTAL_SHARE
+from lustrum.model.text import say
+from lustrum.server.service.offer import Offer
+
+__all__ = ["NumberSlot", "Shown", "StatisticOption", "shown"]
+
+MOST_SLOTS = 4
+"""So many lists stand on the form, unless an address names more statistics."""
+
+
+@dataclass(frozen=True)
+class StatisticOption:
+    """A statistic that can be shown."""
+
+    value: str
+    text: str
+    selected: bool
+
+
+@dataclass(frozen=True)
+class NumberSlot:
+    """A list of statistics, by the measure they are of; the first one always shows something."""
+
+    number: int
+    groups: tuple[tuple[str, tuple[StatisticOption, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the cells show, and by what they are weighted."""
+
+    slots: tuple[NumberSlot, ...]
+    weights: tuple[StatisticOption, ...]
+
+
+def shown(offer: Offer, query: TableQuery) -> Shown | None:
+    """The lists for a question; none where only counts can be asked for and only counts are."""
+    counts_only = query.measure is None and query.weight is None and not query.statistics
+    if not offer.measures and not offer.weights and counts_only:
+        return None
+    asked = query.asked
+    places = max(len(asked), min(len(asked) + 1, MOST_SLOTS))
+    plain = replace(query, measure=None, statistics=())
+    offered = [
+        (label, [(s.text, _label(plain, s, offer.dataset)) for s in found])
+        for label, found in _offered(offer, query)
+    ]
+    return Shown(
+        tuple(
+            _slot(i + 1, offered, asked[i] if i < len(asked) else None, plain, offer)
+            for i in range(places)
+        ),
+        _weights(offer, query),
+    )
+
+
+def _slot(
+    number: int,
+    offered: list[tuple[str, list[tuple[str, str]]]],
+    chosen: Statistic | None,
+    plain: TableQuery,
+    offer: Offer,
+) -> NumberSlot:
+    now = "" if chosen is None else chosen.text
+    groups = [
+        (label, tuple(StatisticOption(value, text, value == now) for value, text in found))
+        for label, found in offered
+    ]
+    if chosen is not None and not any(o.selected for _, options in groups for o in options):
+        # What an address names and the form does not offer stays in the question.
+        own = StatisticOption(now, _label(plain, chosen, offer.dataset), True)
+        groups.append((say("In the question"), (own,)))
+    return NumberSlot(number, tuple(groups))
+
+
+def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statistic]]]:
+    within = [axis.variable for axis in query.by] if len(query.by) > 1 else []
+    shares = [TOTAL_SHARE, *within]
+    units = offer.dataset.units
+    yield (
+        units[:1].upper() + units[1:],
+        [Statistic(), *(Statistic("share", of=of) for of in shares)],
+    )
+    measures = offer.measures
+    earlier = {m.earlier for m in measures}
+    there = {m.name for m in measures}
+    for measure in measures:
+        found = [Statistic("sum", measure.name), Statistic("mean", measure.name)]
+        if measure.name not in earlier:
+            found += [Statistic("share", measure.name, of=of) for of in shares]
+            if measure.earlier in there:
+                found.append(Statistic("growth", measure.name, since=measure.earlier))
+            found += [
+                Statistic("ratio", measure.name, per=other.name)
+                for other in measures
+                if other != measure and other.name not in earlier
+            ]
+        yield _with_unit(measure), found
+
+
+def _with_unit(measure: Measure) -> str:
+    if not measure.unit:
+        return measure.label
+    return say("{label} ({unit})", label=measure.label, unit=measure.unit)
+
+
+def _label(plain: TableQuery, statistic: Statistic, dataset: Dataset) -> str:
+    try:
+        return describe_statistics(replace(plain, statistics=(statistic,)), dataset)[0].label
+    except QueryError:
+        return statistic.text
+
+
+def _weights(offer: Offer, query: TableQuery) -> tuple[StatisticOption, ...]:
+    names = {w.name: w.label for w in offer.weights}
+    if query.weight is not None and query.weight not in names:
+        names[query.weight] = query.weight
+    return tuple(
+        StatisticOption(name, label, name == query.weight) for name, label in names.items()
+    )

@@ -1,0 +1,273 @@
+"""Sums, means, shares and growth through the API, the client, the command line and the pages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from lustrum.cli.app import app as command_line
+from lustrum.client import Client
+from lustrum.demo import businesses, description_path
+from lustrum.formats.jsonstat import JsonStat
+from lustrum.model import TableQuery
+from lustrum.release import TableService
+from lustrum.release.archive import read_decision, write_decision
+from lustrum.server import create_app
+from lustrum.server.settings import Settings
+from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+from server.conftest import served
+from server.test_browser import visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+POLICY = """dataset = "businesses"
+protect = {method = "cell-key"}
+sums = {method = "cell-key-magnitude"}
+rules = {max_dimensions = 3, max_filters = 2, nested_only = false}
+risk = {limit = 1.0}
+end = true
+"""
+GROWTH = "growth:turnover:turnover_before"
+
+
+@pytest.fixture(scope="module")
+def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A register whose sums are protected by record keys."""
+    root = tmp_path_factory.mktemp("register")
+    description = read_description(description_path("businesses"))
+    ingest(FrameSource(businesses(4000)), description, Store(root), secret=Secret(bytes(range(32))))
+    (root / "policies").mkdir()
+    (root / "policies" / "businesses.toml").write_text(POLICY)
+    return root
+
+
+@pytest.fixture(scope="module")
+def service(register: Path) -> Iterator[TableService]:
+    service = TableService(register, workers=1)
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def asker(service: TableService) -> TestClient:
+    return TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+
+
+@pytest.fixture(scope="module")
+def address(service: TableService) -> Iterator[str]:
+    with served(create_app(service, Settings(rate=""))) as found:
+        yield found
+
+
+def ask(asker: TestClient, **words: Any) -> dict[str, Any]:
+    body: dict[str, Any] = asker.post(
+        "/api/v1/tables", json={"dataset": "businesses", **words}
+    ).json()
+    return body
+
+
+SECTORS = {"variable": "activity", "level": "sector"}
+
+
+class TestApi:
+    def test_several_statistics_come_in_one_table(self, asker: TestClient) -> None:
+        body = ask(asker, by=[SECTORS], statistics=["count", "sum:turnover", "mean:turnover"])
+        assert body["decision"] == "answer"
+        table = body["table"]
+        assert table["id"] == ["activity", "statistic"]
+        values = np.array(table["value"], dtype=float).reshape(table["size"])
+        assert np.abs(values[:, 2] - values[:, 1] / values[:, 0]).max() <= 0.05 + 1e-9
+        assert table["dimension"]["statistic"]["category"]["label"]["mean:turnover"] == (
+            "Turnover, mean per business (thousand euro)"
+        )
+
+    def test_a_link_and_a_body_ask_the_same(self, asker: TestClient) -> None:
+        body = ask(asker, by=[SECTORS, "size"], statistics=[GROWTH, "share:turnover:row"])
+        again = asker.get(body["links"]["self"].removeprefix("http://lustrum.test")).json()
+        assert again["table"] == body["table"]
+        assert again["id"] == body["id"]
+        assert "statistic=share:turnover:activity" in body["links"]["self"]
+
+    def test_shares_of_each_row_add_up(self, asker: TestClient) -> None:
+        body = ask(asker, by=[SECTORS, "size"], statistics=["share:count:row"])
+        values = np.array(body["table"]["value"], dtype=float).reshape(body["table"]["size"])
+        # Each number is perturbed on its own, so rows are near 100 and not exactly there.
+        assert np.abs(values.sum(axis=1) - 100).max() < 5
+
+    def test_bounds_of_what_is_worked_out_can_be_had(self, asker: TestClient) -> None:
+        body = asker.post(
+            "/api/v1/tables?include=bounds",
+            json={"dataset": "businesses", "by": [SECTORS], "statistics": ["mean:turnover"]},
+        ).json()
+        low, high = body["bounds"]["low"], body["bounds"]["high"]
+        assert all(a <= v <= b for a, v, b in zip(low, body["table"]["value"], high, strict=True))
+
+    def test_a_dataset_says_what_can_be_summed(self, asker: TestClient) -> None:
+        found = asker.get("/api/v1/datasets/businesses").json()
+        turnover = next(m for m in found["measures"] if m["name"] == "turnover")
+        assert turnover == {
+            "name": "turnover",
+            "label": "Turnover",
+            "unit": "thousand euro",
+            "decimals": 0,
+            "earlier": "turnover_before",
+        }
+        assert found["weights"] == []
+
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            ({"statistics": ["mean:weight"]}, "There are no protected sums of 'weight'."),
+            ({"measure": "profit"}, "There are no protected sums of 'profit'."),
+            ({"weight": "weight"}, "There are no protected numbers weighted by 'weight'."),
+        ],
+    )
+    def test_what_is_not_protected_is_refused_in_a_sentence(
+        self, asker: TestClient, words: dict[str, Any], sentence: str
+    ) -> None:
+        body = ask(asker, by=[SECTORS], **words)
+        assert body["decision"] == "refusal"
+        assert [reason["text"] for reason in body["reasons"]] == [sentence]
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            {"statistics": ["mean"]},
+            {"statistics": "mean:turnover"},
+            {"statistics": [{"statistic": "ratio", "measure": "turnover"}]},
+            {"statistics": ["growth:turnover:employees"]},
+            {"statistics": ["share:count:colour"]},
+        ],
+    )
+    def test_a_mistake_is_a_problem_in_one_sentence(
+        self, asker: TestClient, words: dict[str, Any]
+    ) -> None:
+        answer = asker.post(
+            "/api/v1/tables", json={"dataset": "businesses", "by": [SECTORS], **words}
+        )
+        assert answer.status_code == 400
+        assert answer.json()["detail"].count("\n") == 0
+
+    def test_files_have_units(self, asker: TestClient) -> None:
+        text = asker.get(
+            "/api/v1/tables?dataset=businesses&by=activity:sector&statistic=mean:wages&format=csv"
+        ).text
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert {row["unit"] for row in rows} == {"thousand euro"}
+        assert re.fullmatch(r"\d+\.\d", rows[0]["value"])
+
+
+class TestOtherDoors:
+    def test_the_client_asks_for_statistics(self, address: str) -> None:
+        client = Client(address)
+        answer = client.table("businesses", ["activity:sector"], statistics=["count", GROWTH])
+        cells = list(answer.cells())
+        assert {cell.unit for cell in cells} == {"businesses", "%"}
+        alone = client.table("businesses", ["activity:sector"], measure="wages")
+        assert {cell.unit for cell in alone.cells()} == {"thousand euro"}
+        assert client.hint("businesses", ["activity:sector"], statistics=["mean:wages"]).passes
+
+    def test_the_command_line_asks_for_a_mean(self, register: Path) -> None:
+        words = ["table", "--data", str(register), "--dataset", "businesses"]
+        words += ["--by", "activity:sector", "--measure", "turnover", "--statistic", "mean"]
+        result = CliRunner().invoke(command_line, words)
+        assert result.exit_code == 0, result.output
+        assert "Turnover, mean per business (thousand euro)" in " ".join(result.output.split())
+        result = CliRunner().invoke(command_line, [*words, "--weight", "weight"])
+        assert result.exit_code == 3
+        assert "weighted by 'weight'" in result.output
+
+    def test_sums_are_kept_with_their_words(self, service: TableService) -> None:
+        """What a job keeps is the same answer when it is read again."""
+        query = TableQuery.from_mapping(
+            {"dataset": "businesses", "by": [SECTORS], "statistics": ["count", "mean:wages"]}
+        )
+        kept = service.answer(query)
+        read = read_decision(write_decision(kept))
+        assert read.release is not None
+        assert kept.release is not None
+        assert read.release.statistics == kept.release.statistics
+        assert read.release.axes == kept.release.axes
+        assert JsonStat().write(read.release) == JsonStat().write(kept.release)
+        assert (read.release.label, read.release.additive) == ("Statistic", False)
+
+
+class TestPages:
+    def test_the_form_offers_what_can_be_shown(self, asker: TestClient) -> None:
+        page = asker.get("/datasets/businesses?by=activity:sector&statistic=mean:turnover").text
+        assert "What the cells show" in page
+        assert re.search(r'<option value="mean:turnover" selected>', page)
+        assert '<option value="growth:turnover:turnover_before">' in page
+        assert 'value="growth:turnover_before' not in page
+
+    def test_an_answer_says_what_it_shows_in_which_unit(self, asker: TestClient) -> None:
+        page = asker.get(
+            "/datasets/businesses/table?by=activity:sector&by=size&statistic=mean:turnover"
+        ).text
+        assert (
+            "<h1>Turnover, mean per business by economic activity (sector) and size class" in page
+        )
+        assert "Unit: thousand euro" in page
+        assert "view-show" not in page  # a percentage of means has no meaning
+
+    def test_each_statistic_has_its_own_decimals(self, asker: TestClient) -> None:
+        page = asker.get(
+            "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=mean:turnover"
+        ).text
+        rows = re.findall(r'<th scope="row">.*?</tr>', page, flags=re.DOTALL)
+        cells = [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
+        assert all(re.fullmatch(r"[\d\u202f]+", count) for count, _ in cells)
+        assert all(re.fullmatch(r"[\d\u202f]+\.\d", mean) for _, mean in cells)
+
+    def test_a_chart_shows_one_statistic_at_a_time(self, asker: TestClient) -> None:
+        base = "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=mean:wages"
+        first = asker.get(f"{base}&as=chart").text
+        assert "Statistic: Number of businesses" in first
+        assert "Statistic: Wages" not in first
+        second = asker.get(f"{base}&as=chart&wafer=statistic:mean:wages").text
+        assert "Statistic: Wages, mean per business (thousand euro)" in second
+
+    def test_an_unprotected_measure_leads_back_to_counts(self, asker: TestClient) -> None:
+        page = asker.get("/datasets/businesses/table?by=activity:sector&measure=profit").text
+        assert "There are no protected sums of" in page
+        assert "Count businesses instead" in page
+
+    def test_the_page_speaks_french(self, asker: TestClient) -> None:
+        page = asker.get(
+            "/fr/datasets/businesses/table?by=activity:sector&statistic=mean:turnover"
+        ).text
+        assert "moyenne par" in page
+        assert "Unité" in page
+
+
+@pytest.mark.browser
+def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
+    browser: Browser, address: str
+) -> None:
+    with visit(browser, address) as page:
+        page.goto("/")
+        page.get_by_role("link", name="Demo business register", exact=True).click()
+        page.get_by_label("Variable 1").select_option("activity:sector")
+        page.get_by_label("Variable 2").select_option("region")
+        page.get_by_label("Number 1").select_option(GROWTH)
+        page.locator("#foresight:not(.waiting)", has_text="Likely answered.").wait_for()
+        page.get_by_role("button", name="Make the table").click()
+        page.wait_for_url("**/table?**")
+        assert f"statistic={GROWTH}" in page.url
+        assert "Turnover, growth since Turnover a year before" in page.locator("h1").inner_text()
+        cells = page.locator("tbody td").all_inner_texts()
+        assert all(re.fullmatch(r"-?[\d\u202f]+\.\d", text.strip()) for text in cells)
+        page.get_by_role("link", name="Chart").click()
+        page.locator("figure.chart").wait_for()
+        assert page.locator("figure.chart rect").count() >= 6
+        assert "Unit: %" in page.locator("#chart-caption").inner_text()
