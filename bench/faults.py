@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+# In the place of this folder, where this file has the name of the package of the tests.
+sys.path[0] = str(ROOT / "tests")
 
 from faults.injector import ERRORS, Faults  # noqa: E402
 from faults.world import WORK, asked, build, observe, verdict  # noqa: E402

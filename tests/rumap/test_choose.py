@@ -87,7 +87,7 @@ def test_a_risk_that_may_be_above_the_limit_is_not_chosen() -> None:
 def test_mistakes_are_one_sentence() -> None:
     with pytest.raises(InputError, match="limit of risk"):
         lu.best(TABLE, -1.0, GRID)
-    with pytest.raises(InputError, match="'grid' or 'halving'"):
+    with pytest.raises(InputError, match="'grid', 'halving' or 'bayes'"):
         lu.best(TABLE, 0.1, GRID, search="luck")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Losses"):
         decide(FOUND, disclosure=-1, withheld=1)

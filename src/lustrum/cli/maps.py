@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lustrum.agency.inputs import cases_of_files
 from lustrum.model import InputError
-from lustrum.rumap import RUMap, grid
+from lustrum.rumap import RUMap, Space, Span, best, find_frontier, grid, space
 from lustrum.rumap.choose import Choice, best_of
 from lustrum.rumap.map import rumap
 
@@ -31,6 +31,7 @@ def draw_map(
     attackers: Sequence[str],
     limit: float | None,
     draws: int,
+    trials: int,
     seed: int,
     no_totals: Sequence[str],
     chart: Path | None,
@@ -47,16 +48,20 @@ def draw_map(
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("Draws", total=None)
-        found = rumap(
-            cases,
-            specs,
-            measures or None,
-            attackers or None,
-            replications=draws,
-            seed=seed,
-            cache=cache,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+        given: dict[str, Any] = {
+            "measures": measures or None,
+            "attackers": attackers or None,
+            "replications": draws,
+            "seed": seed,
+            "cache": cache,
+            "progress": lambda done, total: bar.update(task, completed=done, total=total),
+        }
+        if specs is None or not any(isinstance(spec, Space) for spec in specs):
+            found = rumap(cases, specs, **given)
+        elif limit is None:
+            found = find_frontier(cases, specs, trials=trials, **given)
+        else:
+            found = best(cases, limit, specs, search="bayes", trials=trials, **given).map
     choice = None if limit is None else best_of(found, limit)
     _show(found, console)
     if choice is not None:
@@ -68,8 +73,12 @@ def draw_map(
 def methods_of_words(words: Sequence[str]) -> list[Any]:
     """Methods from words such as ``random-rounding:base=3,5`` and ``markov-perturbation:theta=0.1,0.2``.
 
+    Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search.
+
     >>> [m.base for m in methods_of_words(["random-rounding:base=3,5"])]
     [3, 5]
+    >>> methods_of_words(["random-rounding:base=2..20"])[0].parameters["base"]
+    Span(low=2, high=20, log=False)
     """
     found: list[Any] = []
     for word in words:
@@ -81,8 +90,11 @@ def methods_of_words(words: Sequence[str]) -> list[Any]:
                 raise InputError(
                     f"{word!r} is not a method with values; write it as 'random-rounding:base=3,5'."
                 )
-            parameters[key] = [_value(text) for text in values.split(",")]
-        found += grid(name, **parameters)
+            parameters[key] = _span(word, values) or [_value(text) for text in values.split(",")]
+        if any(isinstance(value, Span) for value in parameters.values()):
+            found.append(space(name, **parameters))
+        else:
+            found += grid(name, **parameters)
     return found
 
 
@@ -105,6 +117,16 @@ def open_page(
         cases=cases,
         ready=lambda url: console.print(f"Maps are drawn at {url}, on this machine only.", highlight=False),
     )  # fmt: skip
+
+
+def _span(word: str, values: str) -> Span | None:
+    low, dots, high = values.partition("..")
+    if not dots:
+        return None
+    ends = [_value(low), _value(high)]
+    if not all(isinstance(end, int | float) for end in ends):
+        raise InputError(f"{word!r} does not give a span by two numbers, as in 'base=2..20'.")
+    return Span(*ends)
 
 
 def _value(text: str) -> Any:

@@ -6,6 +6,7 @@
 :class:`Cube`, :class:`View`, :class:`Records`  tables of one hypercube, or of records
 :class:`BeforeCounting`                         a method that protects the hypercube
 :func:`best`, :func:`decide`                    the choice: under a limit of risk, or by losses
+:func:`find_frontier`, :func:`space`            a search among parameters that no grid can list
 :func:`series`, :func:`series_map`              the risk after k overlapping questions
 :mod:`~lustrum.rumap.charts`                    maps and tables as Vega-Lite charts
 :mod:`~lustrum.rumap.report`                    a report for a board
@@ -28,6 +29,7 @@ from lustrum.rumap.grids import BeforeCounting, default_methods, grid
 from lustrum.rumap.map import RUMap, growing_map, rumap, sweep_of
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.search import Space, Span, find_frontier, space
 from lustrum.rumap.series import Question, SeriesMap, series, series_map
 
 __all__ = [
@@ -43,18 +45,22 @@ __all__ = [
     "RUMap",
     "Records",
     "SeriesMap",
+    "Space",
+    "Span",
     "Tables",
     "View",
     "best",
     "decide",
     "default_methods",
     "dominated_area",
+    "find_frontier",
     "frontier",
     "grid",
     "growing_map",
     "rumap",
     "series",
     "series_map",
+    "space",
     "sweep_of",
 ]
 

@@ -22,7 +22,7 @@ from lustrum.model import InputError, Table
 from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
-from lustrum.rumap.map import Over, RUMap, _ordered, sweep_of
+from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
 from lustrum.rumap.points import Draw, Point
 from lustrum.rumap.sweep import Progress, Sweep
 
@@ -64,7 +64,8 @@ def best(
     attackers: Sequence[Attacker | str] | None = None,
     *,
     over: Over = "worst",
-    search: Literal["grid", "halving"] = "grid",
+    search: Literal["grid", "halving", "bayes"] = "grid",
+    trials: int = 48,
     replications: int = 10,
     seed: int = 0,
     workers: int | None = None,
@@ -75,7 +76,8 @@ def best(
 
     With ``over="mean"`` the mean over the tables counts instead of the worst. A search by ``halving``
     measures all methods twice, keeps the better half, doubles the draws, and so on: of a large grid only
-    the few best are drawn ``replications`` times.
+    the few best are drawn ``replications`` times. A search by ``bayes`` learns from ``trials`` proposals where
+    to look next; its ``methods`` may be spaces with spans of parameters (:func:`lustrum.rumap.space`).
 
     >>> from lustrum.rumap import grid
     >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
@@ -85,6 +87,26 @@ def best(
     """
     if not max_risk >= 0:
         raise InputError(f"A limit of risk is a number of 0 or more, not {max_risk!r}.")
+    if search == "bayes":
+        from lustrum.rumap.search import searched
+
+        if methods is None:
+            raise InputError("A search by 'bayes' needs methods, with what to search of each.")
+        tried = searched(
+            tables,
+            max_risk,
+            list(methods),
+            measures,
+            attackers,
+            trials=trials,
+            over=over,
+            replications=replications,
+            seed=seed,
+            workers=workers,
+            cache=cache,
+            progress=progress,
+        )
+        return best_of(tried, max_risk, over)
     sweep = sweep_of(
         tables,
         methods,
@@ -96,11 +118,11 @@ def best(
         cache=cache,
     )
     if search == "grid":
-        found = RUMap(sweep, _ordered(d for made in sweep.run(progress) for d in made))
+        found = RUMap(sweep, ordered(d for made in sweep.run(progress) for d in made))
     elif search == "halving":
         found = _halved(sweep, max_risk, over, progress)
     else:
-        raise InputError(f"A search is by 'grid' or 'halving', not {search!r}.")
+        raise InputError(f"A search is by 'grid', 'halving' or 'bayes', not {search!r}.")
     return best_of(found, max_risk, over)
 
 
@@ -176,12 +198,12 @@ def _halved(sweep: Sweep, limit: float, over: Over, progress: Progress | None) -
     wanted, done = min(_FIRST, sweep.replications), 0
     while True:
         jobs = [(m, r) for m in alive for r in range(wanted) if (m, r) not in draws]
-        for made, _ in sweep._all(jobs):
+        for made, _ in sweep.all_of(jobs):
             draws[made[0].method, made[0].replication] = made
             done += 1
             if progress is not None:
                 progress(done, len(sweep.methods) * sweep.replications)
-        found = RUMap(sweep, _ordered(d for made in draws.values() for d in made))
+        found = RUMap(sweep, ordered(d for made in draws.values() for d in made))
         if wanted >= sweep.replications:
             return found
         points = {p.index: p for p in found.over(over) if not p.is_corner}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from lustrum.audit import Attacker
 
-__all__ = ["Over", "RUMap", "growing_map", "rumap", "sweep_of"]
+__all__ = ["Over", "RUMap", "growing_map", "ordered", "rumap", "sweep_of"]
 
 Over = Literal["worst", "mean"]
 """How several tables become one: by the worst of them, or on average."""
@@ -273,7 +273,7 @@ def rumap(
         cache=cache,
     )
     draws = [draw for made in sweep.run(progress) for draw in made]
-    return RUMap(sweep, _ordered(draws), _provenance(sweep))
+    return RUMap(sweep, ordered(draws), _provenance(sweep))
 
 
 def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMap]:
@@ -281,7 +281,7 @@ def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMa
     draws: list[Draw] = []
     for made in sweep.run(progress):
         draws += made
-        yield RUMap(sweep, _ordered(draws), _provenance(sweep))
+        yield RUMap(sweep, ordered(draws), _provenance(sweep))
 
 
 def sweep_of(
@@ -311,7 +311,8 @@ def sweep_of(
     )
 
 
-def _ordered(draws: Iterable[Draw]) -> tuple[Draw, ...]:
+def ordered(draws: Iterable[Draw]) -> tuple[Draw, ...]:
+    """Draws by method and replication."""
     return tuple(sorted(draws, key=lambda d: (d.method, d.replication)))
 
 

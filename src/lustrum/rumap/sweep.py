@@ -7,7 +7,6 @@ figures are the same for any number of workers, in any order, and after a stop.
 from __future__ import annotations
 
 import contextvars
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -21,6 +20,7 @@ from lustrum.model.stop import Stopped, check_stop
 from lustrum.model.workers import workers as processors
 from lustrum.rumap.cache import Cache, cache_key
 from lustrum.rumap.cases import Cases
+from lustrum.rumap.chance import Watched
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw
@@ -29,9 +29,6 @@ __all__ = ["Progress", "Sweep", "method_rng"]
 
 Progress = Callable[[int, int], None]
 """Called with the draws that are measured and with those that are expected in all."""
-
-_CHECKED = 2
-"""Draws after which a method that always gives the same numbers counts as one without chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +52,22 @@ class Sweep:
     def run(self, progress: Progress | None = None) -> Iterator[list[Draw]]:
         """Draws as they are measured, all tables of a draw together.
 
-        The first two draws of every method come first, so that the map is whole early and methods
-        without chance are noticed: a method that gives the same numbers twice is not drawn again.
+        The first draw of every method comes first, so that the map is whole early. A method that made no
+        use of chance then, or that is not for the tables, is not drawn again.
         """
         told = progress or (lambda done, total: None)
-        first = min(self.replications, _CHECKED)
-        jobs = [(m, r) for r in range(first) for m in range(len(self.methods))]
-        total = len(self.methods) * self.replications
-        done = 0
-        shown: dict[int, set[str]] = {}
-        failed: set[int] = set()
-        for draws, figure in self._all(jobs):
+        every = range(len(self.methods))
+        total, done = len(self.methods) * self.replications, 0
+        fixed: set[int] = set()
+        for draws, again in self.all_of([(m, 0) for m in every]):
             done += 1
-            shown.setdefault(draws[0].method, set()).add(figure)
-            if not figure:
-                failed.add(draws[0].method)
+            if not again:
+                fixed.add(draws[0].method)
+                total -= self.replications - 1
             told(done, total)
             yield draws
-        fixed = {m for m, figures in shown.items() if len(figures) == 1 and first > 1} | failed
-        total -= len(fixed) * (self.replications - first)
-        told(done, total)
-        rest = range(first, self.replications)
-        jobs = [(m, r) for r in rest for m in range(len(self.methods)) if m not in fixed]
-        for draws, _ in self._all(jobs):
+        jobs = [(m, r) for r in range(1, self.replications) for m in every if m not in fixed]
+        for draws, _ in self.all_of(jobs):
             done += 1
             told(done, total)
             yield draws
@@ -87,8 +77,8 @@ class Sweep:
         rng = method_rng(self.methods[method], self.seed, replication)
         return self.cases.protect(self.methods[method], rng)
 
-    def draw(self, job: tuple[int, int]) -> tuple[list[Draw], str]:
-        """One draw of one method, measured on all tables, and a digest of what it published."""
+    def draw(self, job: tuple[int, int]) -> tuple[list[Draw], bool]:
+        """One draw of one method, measured on all tables, and whether another one may differ."""
         method, replication = job
         key = self._key(method, replication)
         kept = self.cache.get(key)
@@ -99,24 +89,21 @@ class Sweep:
             Draw(table, method, replication, _floats(figures), note)
             for table, figures, note in kept["draws"]
         ]
-        return draws, kept["published"]
+        return draws, bool(kept["chance"])
 
     def _measured(self, method: int, replication: int) -> dict[str, Any]:
         nothing = dict.fromkeys(self.measures.columns)
+        rng = method_rng(self.methods[method], self.seed, replication)
         try:
-            releases = self.release(method, replication)
+            releases = self.cases.protect(self.methods[method], rng)
         except InputError as error:
             rows = [(name, nothing, str(error)) for name in self.cases.tables]
-            return {"draws": rows, "published": ""}
-        h = hashlib.sha256()
+            return {"draws": rows, "chance": False}
         rows = []
         for name, table in self.cases.tables.items():
-            release = releases[name]
-            figures, note = self.measures.of(table, release)
+            figures, note = self.measures.of(table, releases[name])
             rows.append((name, {c: _json(v) for c, v in figures.items()}, note))
-            h.update(np.where(release.shown, release.published, -1).tobytes())
-            h.update(release.shown.tobytes())
-        return {"draws": rows, "published": h.hexdigest()}
+        return {"draws": rows, "chance": rng.used}
 
     def _key(self, method: int, replication: int) -> str:
         return cache_key(
@@ -126,7 +113,8 @@ class Sweep:
             f"{self.seed} {replication}",
         )
 
-    def _all(self, jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[list[Draw], str]]:
+    def all_of(self, jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[list[Draw], bool]]:
+        """Draws by the numbers of their methods and replications, as they are measured."""
         count = min(self.workers or processors(), max(len(jobs), 1))
         if count <= 1:
             for job in jobs:
@@ -135,7 +123,7 @@ class Sweep:
             return
         queue = iter(jobs)
         with ThreadPoolExecutor(max_workers=count) as pool:
-            running: set[Future[tuple[list[Draw], str]]] = set()
+            running: set[Future[tuple[list[Draw], bool]]] = set()
 
             def start() -> None:
                 for job in queue:
@@ -157,10 +145,9 @@ class Sweep:
                 raise
 
 
-def method_rng(method: MapMethod, seed: int, replication: int) -> np.random.Generator:
+def method_rng(method: MapMethod, seed: int, replication: int) -> Watched:
     """The chance behind one draw of a method."""
-    words = hashlib.sha256(f"{seed} {replication} {_words(method)}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(words, "big"))
+    return Watched.of_words(f"{seed} {replication} {_words(method)}")
 
 
 def _words(method: MapMethod) -> str:

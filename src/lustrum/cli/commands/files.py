@@ -231,7 +231,8 @@ def map_(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="A method, with values to try, as 'random-rounding:base=3,5'; by default a set that fits."
+            help="A method, with values to try, as 'random-rounding:base=3,5', or a span to search, as "
+            "'base=2..20'; by default a set that fits."
         ),
     ] = None,
     risk: Annotated[
@@ -247,6 +248,9 @@ def map_(
         float | None, typer.Option(help="Largest risk allowed; the best method under it is chosen.")
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws of each random method.", min=1)] = 10,
+    trials: Annotated[
+        int, typer.Option(help="Settings tried where spans are searched.", min=1)
+    ] = 48,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.", min=0)] = 0,
     no_totals: Annotated[
         list[str] | None,
@@ -290,6 +294,7 @@ def map_(
         attackers=attacker or [],
         limit=limit,
         draws=draws,
+        trials=trials,
         seed=seed,
         no_totals=no_totals or [],
         chart=chart,

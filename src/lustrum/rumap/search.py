@@ -1,0 +1,318 @@
+"""A search among parameters that no grid can list: for the frontier, or for the best under a limit of risk.
+
+A tree-structured Parzen estimator (Bergstra, Bardenet, Bengio and Kégl 2011; for two aims at once Ozaki,
+Tanigaki, Watanabe and Onishi 2020) proposes parameters by what earlier ones gave. It comes from Optuna, which
+the extra ``search`` installs. Proposals are asked for in groups of a fixed size, so the same seed gives the
+same map for any number of workers.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lustrum.model import InputError, Table
+from lustrum.model.errors import choices
+from lustrum.model.plugins import load
+from lustrum.rumap.cache import Cache
+from lustrum.rumap.cases import Cases
+from lustrum.rumap.grids import MapMethod
+from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
+from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.sweep import Progress, Sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lustrum.audit import Attacker
+
+__all__ = ["Space", "Span", "find_frontier", "searched", "space"]
+
+_GROUP = 4
+"""Proposals that are measured together; part of the result, so it does not follow the machine."""
+
+_START = 10
+"""Proposals by chance before the search learns from them."""
+
+_FEW = 4
+"""Draws of a proposal; those that come into question for a choice are drawn as often as asked."""
+
+_LAST = 8
+"""How many of the best proposals are drawn as often as asked before one is chosen."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """All values from ``low`` to ``high``, whole ones if both ends are; ``log`` looks at ratios."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InputError(f"A span goes from a lower end to a higher one, not {self}.")
+        if self.log and not self.low > 0:
+            raise InputError(f"A span on a scale of ratios starts above 0, not at {self.low:g}.")
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole values are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """A method with parameters to search: a :class:`Span`, a list of values, or one value."""
+
+    make: Callable[..., MapMethod]
+    parameters: Mapping[str, Any]
+
+    def proposal(self, trial: Any, place: str) -> MapMethod:
+        """The method with the values that a trial proposes."""
+        values: dict[str, Any] = {}
+        for name, given in self.parameters.items():
+            key = f"{place} {name}"
+            if isinstance(given, Span):
+                ask = trial.suggest_int if given.whole else trial.suggest_float
+                values[name] = ask(key, given.low, given.high, log=given.log)
+            elif isinstance(given, list):
+                values[name] = given[trial.suggest_categorical(key, range(len(given)))]
+            else:
+                values[name] = given
+        return self.make(**values)
+
+
+def space(method: str | Callable[..., MapMethod], **parameters: Any) -> Space:
+    """A method and what to search: spans, lists of values, or single values.
+
+    >>> found = space("random-rounding", base=Span(2, 20))
+    >>> found.parameters["base"].whole
+    True
+    """
+    kind: Any = load("lustrum.methods", method) if isinstance(method, str) else method
+    if isinstance(method, str):
+        known = [field.name for field in fields(kind)]
+        for name in parameters:
+            if name not in known:
+                raise InputError(
+                    f"The method {method!r} has no parameter {name!r}; {choices(name, known)}."
+                )
+    return Space(kind, parameters)
+
+
+def find_frontier(
+    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
+    spaces: Sequence[Space | MapMethod],
+    measures: Sequence[Any] | None = None,
+    attackers: Sequence[Attacker | str] | None = None,
+    *,
+    trials: int = 64,
+    over: Over = "worst",
+    replications: int = 4,
+    seed: int = 0,
+    workers: int | None = None,
+    cache: Cache | Path | str | None = None,
+    progress: Progress | None = None,
+) -> RUMap:
+    """Look for the frontier among all parameters of some methods; the map of what was tried.
+
+    ``trials`` proposals are measured, each drawn ``replications`` times. The frontier of the map is the best
+    that the search has found: it can only grow with more trials.
+
+    >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
+    >>> found = find_frontier(table, [space("random-rounding", base=Span(2, 20))], trials=12)
+    >>> 1 <= len(found.frontier()) <= 12
+    True
+    """
+    sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
+    work = _Search(sweep, spaces, over, progress, trials)
+    sign = sweep.measures.sign
+    with _optuna() as optuna:
+        study = optuna.create_study(
+            directions=["minimize", "maximize"], sampler=_sampler(optuna, seed)
+        )
+        work.run(study, replications, lambda point: (point.risk, sign * point.utility))
+    return work.map
+
+
+def searched(
+    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
+    max_risk: float,
+    spaces: Sequence[Space | MapMethod],
+    measures: Sequence[Any] | None,
+    attackers: Sequence[Attacker | str] | None,
+    *,
+    trials: int,
+    over: Over,
+    replications: int,
+    seed: int,
+    workers: int | None,
+    cache: Cache | Path | str | None,
+    progress: Progress | None,
+) -> RUMap:
+    """What a search for most utility under a limit of risk has measured; the best are drawn in full."""
+    sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
+    work = _Search(sweep, spaces, over, progress, trials)
+    sign = sweep.measures.sign
+    with _optuna() as optuna:
+        study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, seed))
+        work.run(
+            study,
+            min(_FEW, replications),
+            lambda point: (sign * point.utility,),
+            lambda point: point.risk_range[1] - max_risk,
+        )
+    points = [p for p in work.map.over(over) if not p.is_corner and np.isfinite(p.utility)]
+    # Few draws leave a wide interval: one that reaches under the limit may prove to be under it.
+    points.sort(key=lambda p: (max(0.0, p.risk_range[0] - max_risk), -sign * p.utility))
+    work.measure([p.index for p in points[:_LAST]], replications)
+    return work.map
+
+
+class _Search:
+    """Measures what is proposed; the same method twice is measured once."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        spaces: Sequence[Space | MapMethod],
+        over: Over,
+        progress: Progress | None,
+        trials: int,
+    ) -> None:
+        if type(trials) is not int or trials < 1:
+            raise InputError(f"A search needs one trial or more, not {trials!r}.")
+        self.spaces = [s if isinstance(s, Space) else Space(lambda own=s: own, {}) for s in spaces]
+        self.sweep = replace(sweep, methods=sweep.methods)
+        self.over: Over = over
+        self._told = progress or (lambda done, total: None)
+        self._trials = trials
+        self._methods: list[MapMethod] = []
+        self._places: dict[str, int] = {}
+        self._draws: dict[tuple[int, int], list[Draw]] = {}
+        self._fixed: set[int] = set()
+
+    @property
+    def map(self) -> RUMap:
+        """Everything that was measured."""
+        sweep = replace(self.sweep, methods=tuple(self._methods))
+        return RUMap(sweep, ordered(d for made in self._draws.values() for d in made))
+
+    def run(
+        self,
+        study: Any,
+        draws: int,
+        aims: Callable[[Point], tuple[float, ...]],
+        above: Callable[[Point], float] | None = None,
+    ) -> None:
+        """Ask, measure and tell, group by group."""
+        done = 0
+        while done < self._trials:
+            trials = [study.ask() for _ in range(min(_GROUP, self._trials - done))]
+            places = [self._place(self._proposal(trial)) for trial in trials]
+            self.measure(places, draws)
+            points = {p.index: p for p in self.map.over(self.over) if not p.is_corner}
+            for trial, place in zip(trials, places, strict=True):
+                found = aims(points[place])
+                if above is not None:
+                    trial.set_constraint("limit", _finite(above(points[place])))
+                if all(np.isfinite(found)):
+                    study.tell(trial, list(found))
+                else:
+                    study.tell(trial, state=_failed())
+            done += len(trials)
+            self._told(done, self._trials)
+
+    def _proposal(self, trial: Any) -> MapMethod:
+        which = trial.suggest_categorical("method", range(len(self.spaces)))
+        return self.spaces[which].proposal(trial, str(which))
+
+    def _place(self, method: MapMethod) -> int:
+        words = json.dumps(method.to_mapping(), sort_keys=True, default=str)
+        if words not in self._places:
+            self._places[words] = len(self._methods)
+            self._methods.append(method)
+        return self._places[words]
+
+    def measure(self, places: Sequence[int], draws: int) -> None:
+        """Draw methods until each has so many draws; one without chance needs one."""
+        sweep = replace(self.sweep, methods=tuple(self._methods))
+        for first, last in ((0, 1), (1, draws)):
+            jobs = [
+                (place, r)
+                for place in dict.fromkeys(places)
+                if place not in self._fixed
+                for r in range(first, last)
+                if (place, r) not in self._draws
+            ]
+            for made, again in sweep.all_of(jobs):
+                self._draws[made[0].method, made[0].replication] = made
+                if not again:
+                    self._fixed.add(made[0].method)
+
+
+def _open(
+    tables: Any,
+    spaces: Sequence[Space | MapMethod],
+    measures: Sequence[Any] | None,
+    attackers: Sequence[Attacker | str] | None,
+    replications: int,
+    seed: int,
+    workers: int | None,
+    cache: Cache | Path | str | None,
+) -> Sweep:
+    if not spaces:
+        raise InputError("A search needs one method or more, with what to search of each.")
+    return sweep_of(
+        tables,
+        list(spaces),
+        measures,
+        attackers,
+        replications=replications,
+        seed=seed,
+        workers=workers,
+        cache=cache,
+    )
+
+
+@contextmanager
+def _optuna() -> Iterator[ModuleType]:
+    """The library, silent: what it says of trials follows from true counts."""
+    try:
+        import optuna
+    except ImportError:
+        raise InputError(
+            "A search needs Optuna; install the extra: pip install 'lustrum[search]'."
+        ) from None
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield optuna
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+def _sampler(optuna: ModuleType, seed: int) -> Any:
+    return optuna.samplers.TPESampler(
+        seed=seed, n_startup_trials=_START, multivariate=True, group=True
+    )
+
+
+def _failed() -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState.FAIL
+
+
+def _finite(value: float) -> float:
+    return value if np.isfinite(value) else 1e9
