@@ -5,7 +5,8 @@
     def test_my_method_keeps_the_contracts():
         check_method(MyMethod(strength=2))
 
-Every promise that is broken is an ``AssertionError`` with one sentence.
+A method that protects a whole population at once is held to its own contracts by ``check_population``. Every
+promise that is broken is an ``AssertionError`` with one sentence.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model import Category, Dataset, InputError, Release, Table, TableAxis
+from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.parameters import parameter_names, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.protect.abilities import abilities_of
 from lustrum.structure import Structure
 
-__all__ = ["check_method", "example_tables"]
+__all__ = ["check_method", "check_population", "example_populations", "example_tables"]
 
 
 def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = True) -> None:
@@ -59,6 +61,97 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
     if keyed and promised.one_number:
         for table in example_tables(tables, seed + 1):
             _shows_one_number_elsewhere(method, table, seed)
+
+
+def check_population(method: Any, *, populations: int = 3, seed: int = 1) -> None:
+    """Hold a method that protects finest cells once to what a public bundle promises.
+
+    It must be a frozen spec that its own words make again, work on populations, and declare that it is
+    repeatable and shows one number. The same cells and key give the same bytes, and another key gives other
+    numbers. The cells that may leave have no keys, hold nobody who cannot exist, and the support that the
+    public report states holds the truth of every cell, listed or not. The report says how it was made, can be
+    written and read again, and tells no true count. A second release of the same records shows the same.
+    """
+    _is_a_spec(method)
+    assert "population" in method.stages, "a method for populations has the stage 'population'"
+    promised = abilities_of(method)
+    assert promised.repeatable, "a protected population must be the same after every start"
+    assert promised.one_number, "all tables are counts of one population: declare one number"
+    differs = False
+    for cells in example_populations(populations, seed):
+        before = cells.counts.copy()
+        key, other = bytes([seed % 256]) * 32, bytes([(seed + 1) % 256]) * 32
+        result = method.protect(cells, key)
+        again = method.protect(cells, key)
+        assert _same_cells(result.cells, again.cells), "the same cells and key gave other numbers"
+        assert result.public == again.public, "the same cells and key gave another public report"
+        assert np.array_equal(cells.counts, before), "the method has written into the cells"
+        assert not _same_cells(cells, result.cells), "the true cells came out as they went in"
+        differs = differs or not _same_cells(result.cells, method.protect(cells, other).cells)
+        _may_leave(result, cells, method)
+        later = method.protect(cells, key, previous=result.memory)
+        assert _same_cells(result.cells, later.cells), "unchanged records show other numbers later"
+    assert differs, "another key gave the same numbers: the numbers follow from the counts alone"
+
+
+def example_populations(count: int, seed: int) -> Iterator[FinestCells]:
+    """Finest cells with keys: sparse and dense ones, with combinations that cannot exist."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        sizes = [(5, 4, 3), (8, 6, 2, 2), (3, 3)][number % 3]
+        dataset = Dataset.from_mapping(
+            {
+                "dataset": {"name": "example"},
+                "variables": [
+                    {"name": f"v{i}", "codes": [f"{i}.{c}" for c in range(size)]}
+                    for i, size in enumerate(sizes)
+                ],
+                "structural_zeros": [
+                    {"reason": "Nobody is both.", "where": {"v0": ["0.0"], "v1": ["1.0"]}}
+                ],
+            }
+        )
+        counts = rng.choice([0, 0, 0, 1, 1, 2, 3, 4, 5, 8, 7013, 90017], sizes)
+        counts[0, 0] = 0
+        places = np.nonzero(counts)
+        keys = rng.integers(1, 2**63, counts.shape).astype(np.uint64)
+        yield FinestCells(dataset, np.stack(places), counts[places], keys[places])
+
+
+def _same_cells(one: FinestCells, two: FinestCells) -> bool:
+    return np.array_equal(one.codes, two.codes) and np.array_equal(one.counts, two.counts)
+
+
+def _may_leave(result: Any, cells: FinestCells, method: Any) -> None:
+    """What is packed into a bundle: protected cells and the public report."""
+    shown, public = result.cells, result.public
+    assert shown.keys is None, "cells that leave the house have keys of records"
+    assert shown.possible.all(), "a combination that cannot exist shows somebody"
+    sizes = tuple(len(v.codes) for v in cells.dataset.variables)
+    true, numbers = (np.zeros(sizes, dtype=np.int64) for _ in range(2))
+    true[tuple(cells.codes.astype(np.intp))] = cells.counts
+    numbers[tuple(shown.codes.astype(np.intp))] = shown.counts
+    low, high = public.support.bounds(numbers)
+    possible = possible_cells(cells.dataset, np.indices(sizes).reshape(len(sizes), -1)).reshape(
+        sizes
+    )
+    held = (low <= true) & (true <= high)
+    assert held[possible].all(), "the support that the public is told does not hold the truth"
+    assert (true[possible & (numbers == 0)] <= public.support.most_unlisted).all(), (
+        "a cell that is not listed holds more than the public is told"
+    )
+    assert ((high > low) | (numbers > public.support.base))[possible].all(), (
+        "a small number leaves one count only"
+    )
+    words = public.to_mapping()
+    assert words["method"]["method"] == method.name, "the report does not say how it was made"
+    assert type(public).from_mapping(words) == public, "the report cannot be read again"
+    total = str(int(cells.counts.sum()))
+    for text in (str(words), repr(result), repr(result.agency), repr(shown)):
+        for value in ("7013", "90017", total):
+            assert value not in text, "a true count got out in words"
+        assert cells.keys is not None
+        assert not any(str(key) in text for key in cells.keys), "a key got out"
 
 
 def example_tables(count: int, seed: int) -> Iterator[Table]:

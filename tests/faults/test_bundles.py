@@ -174,7 +174,7 @@ def test_a_bundle_of_another_layout_is_said_to_be_of_another_version(
             read_bundle(tmp_path / name)
         assert "damaged" not in str(error.value)
     manifest = json.loads((tmp_path / "older" / "manifest.json").read_text())
-    manifest["format"] = 2
+    manifest["format"] = 3
     (tmp_path / "older" / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(DatasetError, match="damaged"):
         read_bundle(tmp_path / "older")

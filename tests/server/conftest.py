@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -32,6 +31,17 @@ NAMES = (
 KEYED = preset("keyed-rounding", "demo").replace('dataset = "demo"\n', NAMES)
 """The demo census under keyed rounding, with its many refusals; see ``bundle`` for the strict default."""
 
+KEYED_BUSINESSES = (
+    preset("keyed-rounding", "businesses")
+    .replace(
+        'dataset = "businesses"\n',
+        'dataset = "businesses"\ntitle = "Demo business register, public tables"\n'
+        'notes = ["Synthetic businesses: any likeness is chance."]\n',
+    )
+    .replace("min_population = 1000", "min_population = 500")
+)
+"""The demo business register under keyed rounding."""
+
 STRICT = (
     (POLICIES / "demo-policy.toml")
     .read_text()
@@ -49,7 +59,7 @@ def fill(root: Path, persons: int = 20_000, seed: int = 2001) -> Path:
         ingest(FrameSource(frame), read_description(description_path(name)), store, secret=secret)
     (root / "policies").mkdir()
     (root / "policies" / "demo.toml").write_text(KEYED)
-    shutil.copy(POLICIES / "businesses-policy.toml", root / "policies" / "businesses.toml")
+    (root / "policies" / "businesses.toml").write_text(KEYED_BUSINESSES)
     return root
 
 

@@ -25,7 +25,7 @@ Progress = Callable[[str, float], None]
 def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = None) -> list[str]:
     """Make whichever demo dataset is not there yet; gives the names of those that were made.
 
-    The census is protected once, and its public bundle is what a server shows.
+    Each of them is protected once, and its public bundle is what a server shows.
     """
     told = progress or (lambda _task, _done: None)
     store = Store(root)
@@ -47,16 +47,22 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
     make("demo", "people", lambda p: people(persons, progress=p))
     make("businesses", "businesses", lambda p: businesses(progress=p))
-    _protect("demo", store, told)
+    _protect("demo", "people", store, told)
+    _protect("businesses", "businesses", store, told)
     return made
 
 
-def _protect(name: str, store: Store, told: Progress) -> None:
+def _protect(name: str, title: str, store: Store, told: Progress) -> None:
     """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one."""
     policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
     if not is_readable(place) and read_policy(policy).population is not None:
         make_bundle(
-            store, name, policy, place, progress=lambda step, done: told("Protecting people", done)
+            store,
+            name,
+            policy,
+            place,
+            folder=store.root / "reports" / name,
+            progress=lambda _step, done: told(f"Protecting {title}", done),
         )
 
 

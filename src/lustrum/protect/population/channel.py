@@ -5,8 +5,9 @@ measured once: how often counts of a size err by how much, for tables of one kin
 rate over the numbers that can be shown. The bounds of a release say what is certain; this channel says what is
 likely.
 
-Sizes and errors fall into classes whose ends are multiples of the base. A rate is two to the power of
-minus a half of a whole number, from 1 down to 1/256, and never 0.
+Sizes and errors fall into classes whose ends are multiples of the base. A rate is a power of one half. Only
+rates of 1/32 and more are measured; smaller ones are taken from a fixed schedule, the same for all
+records, so that nobody learns from a rate how rare an error is, or that there is none.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from lustrum.model.channel import row_entries
 
 __all__ = [
     "ERROR_ENDS",
-    "HALVINGS",
     "SIZE_ENDS",
+    "SMALL",
     "PopulationChannel",
     "Rates",
     "coarse_rates",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 Rates = tuple[tuple[int, ...], ...]
-"""For each class of true counts, and each class of errors, how often a half is halved: ``2 ** (-r / 2)``."""
+"""For each class of true counts, and each class of errors, the power of one half: ``2 ** -rate``."""
 
 SIZE_ENDS = (0, 1, 3, 10)
 """True counts of 0, below the base, below three times the base, below ten times, and larger ones."""
@@ -43,7 +44,8 @@ SIZE_ENDS = (0, 1, 3, 10)
 ERROR_ENDS = (0, 1, 2, 3, 5, 8, 13, 21)
 """Errors of 0, and below these multiples of the base; larger errors count with the last class."""
 
-HALVINGS = 16
+SMALL = (6, 6, 7, 8, 9, 10, 11, 12)
+"""The rates that are stated where fewer than about one in 32 cells err so."""
 _NO_BOUND = 2**62
 
 
@@ -82,11 +84,11 @@ class PopulationChannel:
                 raise InputError(f"The {what} of a channel must be a whole number, not {value!r}.")
         shape = [len(row) for row in self.rates]
         if shape != [len(ERROR_ENDS)] * (len(SIZE_ENDS) + 1) or not all(
-            type(rate) is int and 0 <= rate <= HALVINGS for row in self.rates for rate in row
+            type(rate) is int and 0 <= rate <= max(SMALL) for row in self.rates for rate in row
         ):
             raise InputError(
                 f"The rates of a channel are {len(SIZE_ENDS) + 1} rows of {len(ERROR_ENDS)} whole numbers "
-                f"from 0 to {HALVINGS}."
+                f"from 0 to {max(SMALL)}."
             )
 
     @property
@@ -106,7 +108,7 @@ class PopulationChannel:
     @cached_property
     def _weights(self) -> Floats:
         """The chance of each single number in a class of errors, for every class of true counts."""
-        rates = 2.0 ** (-np.array(self.rates) / 2)
+        rates = 0.5 ** np.array(self.rates, dtype=np.float64)
         numbers = _numbers(self.base, self.step)
         return np.where(numbers > 0, rates / np.maximum(numbers, 1e-9), 0.0)
 
@@ -142,13 +144,17 @@ def normal_rates(base: int, step: int, error: float) -> Rates:
 
 
 def coarse_rates(shares: npt.ArrayLike, shift: float) -> tuple[int, ...]:
-    """Shares as halvings, rounded down or up where ``shift``, from 0 to 1, decides; never 0.
+    """Shares of all classes of errors as powers of one half; ``shift``, from 0 to 1, says where steps begin.
 
-    >>> coarse_rates([1.0, 0.5, 0.0], 0.5)
-    (0, 2, 16)
+    >>> coarse_rates([0.6, 0.3, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0], 0.5)
+    (1, 2, 3, 8, 9, 10, 11, 12)
     """
-    halved = -2 * np.log2(np.maximum(np.asarray(shares, dtype=np.float64), 2.0**-20))
-    return tuple(np.clip(np.floor(halved + shift), 0, HALVINGS).astype(int).tolist())
+    halved = -np.log2(np.maximum(np.asarray(shares, dtype=np.float64), 2.0**-20))
+    powers = np.floor(halved + shift).astype(int)
+    return tuple(np.where(powers > _LAST_MEASURED, SMALL, powers).tolist())
+
+
+_LAST_MEASURED = 4
 
 
 def _examples(base: int) -> list[Ints]:

@@ -33,11 +33,8 @@ __all__ = ["MeasuredTable", "public_report", "report_of", "tables_of_a_kind"]
 FEWEST = 50
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
 
-FEWEST_BY_CLASS = 200
-"""Rates over fewer cells than that are not stated by themselves."""
-
-LEAST_CELLS = 3
-"""A rate counts at least so many cells: that no cell of a class errs by much is never stated."""
+FEWEST_BY_CLASS = 1000
+"""Rates over fewer cells than that are not stated."""
 
 _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
@@ -101,15 +98,21 @@ def report_of(
     """The public report of measured figures: all that it takes from true counts is made coarse here."""
     errors = _coarse_errors(kinds, secret, "error")
     group_errors = _coarse_errors(grouped, secret, "group error")
+    ways = int(method["ways"])
+    controlled = [one for k in kinds if k <= ways for one in kinds[k]]
+    free = [one for k in kinds if k > ways for one in kinds[k]]
+    free += [one for tables in grouped.values() for one in tables]
     step = 1 if support.small_only else support.base
+    typical = normal_rates(support.base, step, errors[max(errors)])
+    wide = normal_rates(support.base, step, group_errors[max(group_errors)])
     return PublicReport(
         method=dict(method),
         support=support,
         changed=coarse_share(changed, secret, "changed"),
         errors=errors,
         group_errors=group_errors,
-        rates=_coarse_rates(kinds, errors, support.base, step, secret, "rates"),
-        group_rates=_coarse_rates(grouped, group_errors, support.base, step, secret, "group rates"),
+        rates=_coarse_rates(controlled, typical, secret, "rates"),
+        free_rates=_coarse_rates(free, wide, secret, "free rates"),
     )
 
 
@@ -137,38 +140,21 @@ def _coarse_errors(
 
 
 def _coarse_rates(
-    kinds: Mapping[int, Sequence[MeasuredTable]],
-    errors: Mapping[int, float],
-    base: int,
-    step: int,
-    secret: bytes,
-    name: str,
-) -> dict[int, Rates]:
-    """How often counts of each class err by how much, for the kinds of tables that have a typical error.
+    tables: Sequence[MeasuredTable], typical: Rates, secret: bytes, name: str
+) -> Rates:
+    """How often counts of each class err by how much, over the cells of many tables.
 
-    A class with few cells is joined with that of other kinds, the next ones first; where all of them together
-    have few, errors are taken for normal with the typical error, which is coarse itself. Whether none, one or
-    three cells of a class err by some amount makes no difference: a rate that only an error of 0 cells can
-    have would be a guarantee.
+    Of a class with few cells nothing is stated: errors are then taken for normal with the typical error,
+    which is coarse itself.
     """
-    counted = {kind: _added(kinds[kind]) for kind in sorted(kinds)}
-    out: dict[int, Rates] = {}
-    for kind in errors:
-        joined = counted[kind].copy()
-        others = sorted((k for k in counted if k != kind), key=lambda k: (k < kind, abs(k - kind)))
-        for other in others:
-            few = joined.sum(axis=1) < FEWEST_BY_CLASS
-            joined[few] += counted[other][few]
-        typical = normal_rates(base, step, errors[kind])
-        rows = []
-        for place, cells in enumerate(joined):
-            if cells.sum() < FEWEST_BY_CLASS:
-                rows.append(typical[place])
-                continue
-            shift = keyed_shift(secret, f"{name} {kind} {place}")
-            rows.append(coarse_rates(np.maximum(cells, LEAST_CELLS) / cells.sum(), shift))
-        out[kind] = tuple(rows)
-    return out
+    rows = []
+    for place, cells in enumerate(_added(tables)):
+        if cells.sum() < FEWEST_BY_CLASS:
+            rows.append(typical[place])
+        else:
+            shift = keyed_shift(secret, f"{name} {place}")
+            rows.append(coarse_rates(cells / cells.sum(), shift))
+    return tuple(rows)
 
 
 def _added(tables: Sequence[MeasuredTable]) -> Ints:

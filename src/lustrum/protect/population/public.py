@@ -56,8 +56,9 @@ class PublicReport:
     """What everybody may know; ``errors`` are typical errors by the number of variables crossed.
 
     ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
-    table adds up. ``rates`` and ``group_rates`` say how often counts of a size err by how much, see
-    :mod:`lustrum.protect.population.channel`. ``known`` are exact totals that the agency publishes elsewhere.
+    table adds up. ``rates`` and ``free_rates`` say how often counts of a size err by how much, in
+    tables that the search controls and in others, see :mod:`lustrum.protect.population.channel`.
+    ``known`` are exact totals that the agency publishes elsewhere.
     """
 
     method: Mapping[str, Any]
@@ -65,8 +66,8 @@ class PublicReport:
     changed: float
     errors: Mapping[int, float]
     group_errors: Mapping[int, float]
-    rates: Mapping[int, Rates]
-    group_rates: Mapping[int, Rates]
+    rates: Rates
+    free_rates: Rates
     known: tuple[KnownTotals, ...] = ()
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
@@ -76,9 +77,11 @@ class PublicReport:
 
     def channel(self, variables: int, *, own_groups: bool = False) -> PopulationChannel:
         """How counts of that kind err, for a reader's belief."""
-        rates = self.group_rates if own_groups else self.rates
+        controlled = variables <= int(self.method.get("ways", 3)) and not own_groups
         step = 1 if self.support.small_only else self.support.base
-        return PopulationChannel(self.support.base, step, rates[_fitting(rates, variables)])
+        return PopulationChannel(
+            self.support.base, step, self.rates if controlled else self.free_rates
+        )
 
     def margin(self, variables: int, *, own_groups: bool = False) -> int:
         """A margin of error for counts of that kind: twice the typical error."""
@@ -96,8 +99,8 @@ class PublicReport:
             "changed": self.changed,
             "errors": {str(k): v for k, v in sorted(self.errors.items())},
             "group_errors": {str(k): v for k, v in sorted(self.group_errors.items())},
-            "rates": _rates_to_words(self.rates),
-            "group_rates": _rates_to_words(self.group_rates),
+            "rates": [list(row) for row in self.rates],
+            "free_rates": [list(row) for row in self.free_rates],
             "known": [totals.to_mapping() for totals in self.known],
         }
 
@@ -111,8 +114,8 @@ class PublicReport:
                 changed=float(words["changed"]),
                 errors={int(k): float(v) for k, v in words["errors"].items()},
                 group_errors={int(k): float(v) for k, v in words["group_errors"].items()},
-                rates=_rates_from_words(words["rates"]),
-                group_rates=_rates_from_words(words["group_rates"]),
+                rates=tuple(tuple(row) for row in words["rates"]),
+                free_rates=tuple(tuple(row) for row in words["free_rates"]),
                 known=tuple(KnownTotals.from_mapping(one) for one in words["known"]),
             )
         except (KeyError, TypeError, ValueError):
@@ -124,11 +127,3 @@ class PublicReport:
 def _fitting(known: Mapping[int, Any], variables: int) -> int:
     """The kind of table that figures are stated for: by so many variables, or the next more."""
     return min((k for k in known if k >= variables), default=max(known))
-
-
-def _rates_to_words(rates: Mapping[int, Rates]) -> dict[str, list[list[int]]]:
-    return {str(kind): [list(row) for row in rows] for kind, rows in sorted(rates.items())}
-
-
-def _rates_from_words(words: Mapping[str, Any]) -> dict[int, Rates]:
-    return {int(kind): tuple(tuple(row) for row in rows) for kind, rows in words.items()}

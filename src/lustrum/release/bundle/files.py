@@ -45,7 +45,7 @@ __all__ = [
     "write_bundle",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """The layout of bundles and of the files in them; a change of any of them is another layout."""
 KIND = "lustrum public bundle"
 _DATASET = "dataset.json"

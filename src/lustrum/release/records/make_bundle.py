@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
-from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
+from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, together
 from lustrum.release.bundle.files import bundle_digest, pack_bundle, write_bundle
 from lustrum.release.records.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells
 
-__all__ = ["Made", "earlier_memory", "make_bundle", "population_of"]
+__all__ = ["Made", "PopulationMethod", "earlier_memory", "make_bundle", "population_of"]
 
 Progress = Callable[[str, float], None]
 
@@ -42,7 +43,27 @@ class Made:
         return f"Made({self.digest[:12]})"
 
 
-def population_of(policy: Policy, where: str) -> ProtectedPopulation:
+class PopulationMethod(Protocol):
+    """A method that protects the finest cells of a dataset once; see ``lustrum.testing.check_population``."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        ...
+
+    def protect(
+        self,
+        cells: FinestCells,
+        key: bytes,
+        *,
+        previous: FinestCells | None = None,
+        progress: Progress | None = None,
+        state: Path | None = None,
+    ) -> PopulationResult:
+        """Protect the cells; all chance comes from the key and the record keys."""
+        ...
+
+
+def population_of(policy: Policy, where: str) -> PopulationMethod:
     """The protected population that a policy asks for; a clear sentence where it asks for another method."""
     spec = policy.population
     if spec is None:
@@ -50,8 +71,8 @@ def population_of(policy: Policy, where: str) -> ProtectedPopulation:
             f"{where} does not ask for a protected population; write [[before]] with "
             'method = "protected-population", and [protect] with method = "none".'
         )
-    assert isinstance(spec, ProtectedPopulation)
-    return spec
+    method: PopulationMethod = spec
+    return method
 
 
 def earlier_memory(folder: Path, out: Path) -> Memory | None:

@@ -127,7 +127,7 @@ def _readers(made: Made) -> tuple[list[dict[str, Any]], list[str]]:
     """Counts that are left for finest cells: to an outsider, an insider, a coalition; with exact totals too."""
     result = made.result
     support, known, method = result.public.support, result.public.known, result.public.method
-    base, coalition = support.base, max(int(method["coalition"]), 2)
+    base, coalition = support.base, max(int(method.get("coalition", 1)), 2)
     rows, warnings = [], []
     true = _true_counts(made.cells, result.memory)
     kinds: list[tuple[str, int]] = [("an outsider", 0), ("an insider, one person of the cell", 1)]
