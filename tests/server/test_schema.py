@@ -35,6 +35,9 @@ OPERATIONS = (
     "DELETE /api/v1/jobs/{name}",
     "GET /api/v1/jobs/{name}/result",
     "POST /api/v1/jobs",
+    "GET /api/v1/prepared",
+    "GET /api/v1/prepared/{name}",
+    "GET /api/v1/prepared/{name}/files/{path}",
     "GET /api/v1/tables",
     "POST /api/v1/tables",
 )
@@ -42,6 +45,9 @@ ONLY_A_NAME = (
     "GET /api/v1/datasets/{name}",
     "GET /api/v1/jobs/{name}",
     "DELETE /api/v1/jobs/{name}",
+    "GET /api/v1/prepared",
+    "GET /api/v1/prepared/{name}",
+    "GET /api/v1/prepared/{name}/files/{path}",
 )
 KEPT = (
     "not_a_server_error",
@@ -229,7 +235,7 @@ def test_parameters_that_an_address_does_not_know_are_mistakes_everywhere(
 ) -> None:
     load_all_checks()
     for operation in _every(described):
-        names = {"name": "demo", "variable": "sex"}
+        names = {"name": "demo", "variable": "sex", "path": "report.html"}
         body: Any = {"dataset": "demo", "by": ["sex"]} if operation.method == "post" else NOT_SET
         case = operation.Case(
             path_parameters={p.name: names[p.name] for p in operation.path_parameters},

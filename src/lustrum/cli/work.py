@@ -89,6 +89,7 @@ def run_server(
     console: Console,
     *,
     bundles: Sequence[Path] = (),
+    prepared: Sequence[Path] = (),
     state: Path | None = None,
     settings: Settings | None = None,
     workers: int = 1,
@@ -100,16 +101,22 @@ def run_server(
 
     if state is not None:
         state.mkdir(parents=True, exist_ok=True)
-    service = TableService(data, bundles=bundles, folder=state)
+    service = TableService(data, bundles=bundles, prepared=prepared, folder=state)
     for name in service.names() if bundles else ():
         service.in_force(name)  # a damaged bundle is heard of now, not by the first visitor
-    if not service.names():
+    programmes = service.shelf.names()
+    for name in programmes:
+        service.prepared(name)  # the same people served in two ways are heard of now too
+    if not service.names() and not programmes:
         raise DatasetError(
             f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."
         )
 
     def ready(url: str) -> None:
-        console.print(f"Lustrum serves {len(service.names())} datasets at {url}", highlight=False)
+        beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
+        console.print(
+            f"Lustrum serves {len(service.names())} datasets{beside} at {url}", highlight=False
+        )
 
     serve(
         service,

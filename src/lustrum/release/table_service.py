@@ -4,6 +4,7 @@
 
     <root>/policies/<dataset>.toml   what the agency decided about a dataset
     <root>/bundles/<dataset>/        its public bundle, where the policy asks for a protected population
+    <root>/prepared/<programme>/     prepared tables, see lustrum.release.prepared
     <root>/<dataset>/...             its records, which only the desk opens, see lustrum.release.records
 
 Bundles can be named without such a folder: then there need not be any records on the machine. A dataset, a
@@ -41,6 +42,7 @@ from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.release.numbers import Desk, KeyedNumbers, ProtectedNumbers
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
+from lustrum.release.prepared import PreparedFolder, PreparedShelf, check_one_population
 
 __all__ = ["TableService"]
 
@@ -63,10 +65,13 @@ class TableService:
         *,
         desk: Desk | None = None,
         bundles: Sequence[Path] = (),
+        prepared: Sequence[Path] = (),
         folder: Path | None = None,
     ) -> None:
         self.root = root
         self.bundles = tuple(bundles)
+        self.shelf = PreparedShelf(root, prepared)
+        """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
         self._workers = workers
         self._desk = desk or (None if root is None else DeskApart(root, workers))
         self._lock = threading.Lock()
@@ -189,6 +194,15 @@ class TableService:
                 f"with 'lustrum protect --dataset {name}'."
             )
         return numbers
+
+    def prepared(self, name: str) -> PreparedFolder:
+        """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
+        folder = self.shelf.folder(name)
+        if folder.dataset in self.names():
+            numbers, _ = self.in_force(folder.dataset)
+            digest = numbers.mark if isinstance(numbers, BundleNumbers) else None
+            check_one_population(folder, {folder.dataset: digest})
+        return folder
 
     def check_replacement(self, dataset: Dataset) -> None:
         """Refuse a new description of a dataset where the policy in force names what it does not have."""

@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from lustrum.release import TableService
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
+from lustrum.server.api import prepared as api_prepared
 from lustrum.server.api import tables as api
 from lustrum.server.http import errors
 from lustrum.server.http.askers import AskerContext
@@ -32,6 +33,7 @@ from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel
 from lustrum.server.operation.warmup import warm_up
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
+from lustrum.server.pages import prepared as prepared_pages
 from lustrum.server.service.questions import Questions
 from lustrum.server.settings import Settings
 
@@ -90,9 +92,11 @@ def create_app(
     app.state.questions = questions
     errors.install(app, templates)
     app.include_router(api_datasets.router(service))
+    app.include_router(api_prepared.router(service))
     app.include_router(api.router(questions))
     app.include_router(job_routes.api_router(questions))
     app.include_router(pages.router(service, templates))
+    app.include_router(prepared_pages.router(service, templates))
     app.include_router(answer_pages.router(questions, templates))
     app.include_router(job_routes.router(questions, templates))
     app.include_router(health.router)

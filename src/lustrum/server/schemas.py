@@ -14,7 +14,11 @@ __all__ = [
     "Datasets",
     "HintOut",
     "JobOut",
+    "PreparedOut",
+    "PreparedSummary",
+    "PreparedTableOut",
     "ProblemOut",
+    "Programmes",
     "ReasonOut",
     "TableQueryIn",
 ]
@@ -178,6 +182,48 @@ class DatasetSummary(BaseModel):
     description: str
     unit: str = Field(description="What one record is.", examples=["person"])
     units: str = Field(description="The same in the plural.", examples=["people"])
+
+
+class PreparedSummary(BaseModel):
+    """A programme of prepared tables."""
+
+    name: str = Field(description="The name to ask by.", examples=["business-2025"])
+    title: str
+    period: str = Field(description="What the tables are about.", examples=["2025"])
+    dataset: str = Field(description="The dataset that the tables were made from.")
+    tables: int = Field(description="How many tables there are.")
+    digest: str = Field(description="The digest of all public files.")
+
+
+class Programmes(BaseModel):
+    """Every programme of prepared tables."""
+
+    programmes: list[PreparedSummary]
+
+
+class PreparedTableOut(BaseModel):
+    """A prepared table and its files."""
+
+    id: str = Field(examples=["activity-region.turnover"])
+    title: str
+    label: str = Field(description="The title with what is shown.")
+    unit: str
+    cells: int
+    suppressed: int = Field(description="Cells that are not shown; never written as 0.")
+    files: dict[str, str] = Field(description="The address of each format.")
+
+
+class PreparedOut(BaseModel):
+    """A programme with its tables."""
+
+    name: str
+    title: str
+    period: str
+    dataset: str
+    digest: str
+    notes: list[str]
+    tables: list[PreparedTableOut]
+    files: dict[str, str] = Field(description="The address of the report and of proofs.")
 
 
 class CategoryOut(BaseModel):

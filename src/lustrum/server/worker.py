@@ -34,6 +34,7 @@ def worker_environment(
         {
             "root": None if service.root is None else str(service.root),
             "bundles": [str(path) for path in service.bundles],
+            "prepared": [str(path) for path in service.shelf.named],
             "folder": str(service.folder),
             "settings": settings.to_text(),
             "logs": logs,
@@ -54,6 +55,7 @@ def application() -> FastAPI:
     service = TableService(
         None if raw["root"] is None else Path(raw["root"]),
         bundles=[Path(path) for path in raw["bundles"]],
+        prepared=[Path(path) for path in raw["prepared"]],
         folder=Path(raw["folder"]),
     )
     _for_ever.enter_context(reloading_at_hangup(service))

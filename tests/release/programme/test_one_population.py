@@ -8,6 +8,7 @@ import pytest
 
 from lustrum.model import DatasetError, InputError
 from lustrum.policy.presets import preset
+from lustrum.release import TableService
 from lustrum.release.bundle import read_bundle
 from lustrum.release.prepared import PreparedFolder, check_one_population, read_prepared
 from lustrum.release.records.make_bundle import make_bundle
@@ -94,6 +95,18 @@ def test_sums_are_published_beside_the_bundle_they_name(root: Path, tmp_path: Pa
     check_one_population(folder, {"town": read_bundle(root / "bundle").digest})
     with pytest.raises(DatasetError, match="with another bundle"):
         check_one_population(folder, {"town": read_bundle(root / "other").digest})
+
+
+def test_a_service_opens_only_tables_that_agree_with_its_bundle(root: Path, tmp_path: Path) -> None:
+    run(root, tmp_path / "same" / "public", 'bundle = "bundle"')
+    run(root, tmp_path / "other" / "public", 'bundle = "other"')
+    service = TableService(bundles=[root / "bundle"], prepared=[tmp_path / "same" / "public"])
+    assert service.prepared("town-2025").dataset == "town"
+    service.close()
+    service = TableService(bundles=[root / "bundle"], prepared=[tmp_path / "other" / "public"])
+    with pytest.raises(DatasetError, match="two different bundles"):
+        service.prepared("town-2025")
+    service.close()
 
 
 def test_tables_of_a_bundle_need_no_rules(root: Path, tmp_path: Path) -> None:

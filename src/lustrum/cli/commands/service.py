@@ -31,6 +31,10 @@ def serve(
             help="Serve this public bundle, without any data folder; several if repeated."
         ),
     ] = None,
+    prepared: Annotated[
+        list[Path] | None,
+        typer.Option(help="Serve this public folder of prepared tables, without any data folder."),
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(help="With --bundle: a folder to keep jobs in between two starts."),
@@ -115,18 +119,20 @@ def serve(
         idle_seconds=idle_seconds,
         send_seconds=send_seconds,
     )
-    if demo and bundle:
-        raise InputError("--demo makes data of its own; leave it out to serve a --bundle.")
-    if state is not None and not bundle:
-        raise InputError("--state is for a --bundle; jobs of a data folder are kept in it.")
+    alone = bool(bundle or prepared)
+    if demo and alone:
+        raise InputError("--demo makes data of its own; leave it out to serve public folders.")
+    if state is not None and not alone:
+        raise InputError("--state is for public folders; jobs of a data folder are kept in it.")
     if demo:
         work.make_demo(data, Console(stderr=True))
     work.run_server(
-        None if bundle else data,
+        None if alone else data,
         host,
         port,
         Console(),
         bundles=bundle or (),
+        prepared=prepared or (),
         state=state,
         settings=settings,
         workers=workers,

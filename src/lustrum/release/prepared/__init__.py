@@ -4,6 +4,7 @@
 :func:`read_prepared`          a public folder, every byte checked
 :func:`write_prepared`         put a public folder in place, whole or not at all
 :class:`PreparedFolder`        the tables of a folder
+:class:`PreparedShelf`         the folders that a service offers
 :func:`check_one_population`   refuse prepared tables beside other numbers of the same people
 =============================  ===================================================================
 """
@@ -16,9 +17,11 @@ from lustrum.release.prepared.folder import (
     write_prepared,
 )
 from lustrum.release.prepared.one_population import check_one_population
+from lustrum.release.prepared.shelf import PreparedShelf
 
 __all__ = [
     "PreparedFolder",
+    "PreparedShelf",
     "PreparedTable",
     "check_one_population",
     "prepared_name",

@@ -20,6 +20,7 @@ from lustrum.server.pages import variable as variable_pages
 from lustrum.server.pages.builder import form
 from lustrum.server.pages.hints import Hint, hint, mistaken
 from lustrum.server.service.offer import Offer, catalogue, find, fitted
+from lustrum.server.service.programmes import programmes
 from lustrum.server.urls import forms
 
 __all__ = ["router"]
@@ -41,6 +42,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         return pages.render(
             "home.html",
             datasets=found,
+            programmes=[p for p in programmes(service) if matches(wanted, p.title, p.period)],
             wanted=wanted,
             search=len(everything) > 1 or bool(wanted),
         )
