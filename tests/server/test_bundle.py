@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from lustrum.model import Axis, DatasetError, Filter, Group, TableQuery
 from lustrum.release import TableService
 from lustrum.release.bundle import BundleNumbers, read_bundle
+from lustrum.server import Settings, create_app
 
 TABLES = "/api/v1/tables"
 
@@ -195,6 +196,41 @@ def test_a_server_runs_where_the_records_never_were(bundle: Path, tmp_path: Path
     assert len(values) == 2
     assert all(value > 0 and value % 3 == 0 for value in values)
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+class Forbidden:
+    """A desk that must not be asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        def asked(*_words: Any) -> Any:
+            raise AssertionError(f"the part that holds the records was asked: {name}")
+
+        return (lambda: None) if name in ("close", "check_in_background") else asked
+
+
+def test_the_records_are_not_touched_where_every_dataset_has_a_bundle(
+    bundle: Path, root: Path, tmp_path: Path
+) -> None:
+    """Also in a folder that holds them: no process is started, and no file of theirs is opened."""
+    data = tmp_path / "data"
+    shutil.copytree(bundle, data / "bundles" / "demo")
+    shutil.copytree(root / "demo", data / "demo")
+    (data / "policies").mkdir()
+    shutil.copy(bundle / "policy.toml", data / "policies" / "demo.toml")
+    service = TableService(data, workers=1, desk=Forbidden())
+    client = TestClient(create_app(service, Settings(rate="")), base_url="http://house.test")
+    for path in (
+        "/",
+        "/datasets/demo",
+        "/datasets/demo/about",
+        "/datasets/demo/table?by=sex&by=age",
+        "/api/v1/datasets",
+        "/api/v1/datasets/demo",
+        f"{TABLES}?dataset=demo&by=sex&include=bounds",
+        "/api/v1/hints?dataset=demo&by=sex",
+    ):
+        assert client.get(path).status_code == 200, path
+    assert service.states() == {"demo": "ready"}
 
 
 def flipped(path: Path) -> None:

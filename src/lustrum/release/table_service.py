@@ -172,7 +172,8 @@ class TableService:
         if name in self._named:
             numbers = self._open(self._named[name])
             return numbers, numbers.bundle.policy
-        if name not in self.described():
+        # The part that holds the records is asked only where no bundle stands.
+        if name not in self._in_bundles() and name not in self.described():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
         found = self.under(name, policy)
