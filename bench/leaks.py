@@ -30,6 +30,7 @@ from attacks.lattice import Found, gather
 from attacks.phrasing import Phrased, Split, rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
 from attacks.reconstruction import Rebuilt, rebuild
+from attacks.times import Timed, times_and_sizes
 
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
@@ -85,6 +86,7 @@ class Report:
     phrasing: Phrased
     splits: Split
     rebuilt: Rebuilt
+    timed: Timed
 
     @property
     def disclosures(self) -> int:
@@ -96,6 +98,7 @@ class Report:
     def rows(self) -> Iterator[tuple[str, str]]:
         """The report, line by line."""
         f, c, p, s, r = self.figures, self.lattice, self.phrasing, self.splits, self.rebuilt
+        t = self.timed
         yield (
             "figures beside two chosen cells",
             f"{f.cells} cells that show 0; {f.claims} claims, {f.right} right; "
@@ -119,6 +122,12 @@ class Report:
             "reconstruction of one area by linear programs",
             f"{r.tables} tables; {r.certain} of {r.cells} hidden cells certain, {r.small} of them "
             f"ones and twos; {r.wrong} bounds wrong",
+        )
+        yield (
+            "time and size of answers that show 0",
+            f"{t.empty} empty and {t.occupied} occupied populations; time tells them apart in "
+            f"{100 * t.told_by_time:.0f} of 100 pairs (50 is chance, standard error {100 * t.error:.0f}); "
+            f"{t.sizes} size{'s' if t.sizes != 1 else ''}",
         )
 
 
@@ -150,7 +159,10 @@ def attack(asker: Asker, truth: Truth, *, keyed: bool) -> Report:
     area = {"area": [codes["area"][3]]}
     hidden = truth.of({"by": list(inside), "where": area})
     rebuilt = rebuild(asker, codes, inside, area, hidden)
-    return Report(figured, lattice.against(truth.by, truth.possible), phrased, split, rebuilt)
+    assert isinstance(asker, HttpAsker)
+    timed = times_and_sizes(asker, codes, ("age", "citizenship", "education"), truth.of)
+    found = lattice.against(truth.by, truth.possible)
+    return Report(figured, found, phrased, split, rebuilt, timed)
 
 
 def show(title: str, report: Report) -> None:
@@ -224,6 +236,7 @@ def both(data: Path, persons: int) -> int:
             show("The preset keyed-rounding", keyed)
             print(f"\n{asker.asked} questions, {asker.refused} refused.")
     right = strict.disclosures == 0 and strict.phrasing.different == 0 and all(leaks.values())
+    right = right and not strict.timed.telling
     return 0 if right and keyed.disclosures > 0 else 1
 
 

@@ -227,3 +227,21 @@ def test_a_release_is_not_drawn_anew_by_mistake(tmp_path: Path) -> None:
     fresh, _ = release(root, names, base=5, fresh=True)
     assert fresh.both is None
     assert fresh.result.public.support.base == 5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_read_on_a_phone_by_everybody(
+    first: tuple[Path, Made], browser: Any, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    try:
+        page = context.new_page()
+        page.goto((first[0] / "reports" / "town" / "report.html").as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        found = Axe().run(page)
+        assert [v["id"] for v in found.response["violations"]] == []
+    finally:
+        context.close()

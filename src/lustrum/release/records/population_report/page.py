@@ -96,6 +96,7 @@ def _errors(words: dict[str, Any]) -> Iterator[str]:
         "over cells that hold or show anybody",
     )
     yield _table(
+        "Errors by kind of table",
         ["tables of", "tables", "cells", "mean error", "of non-empty cells", "root mean square", "largest"],
         (
             [name, r["tables"], r["cells"], f"{r['mean']:.2f}", f"{r['mean_occupied']:.2f}",
@@ -105,6 +106,7 @@ def _errors(words: dict[str, Any]) -> Iterator[str]:
     )  # fmt: skip
     yield "<h3>Worst cells</h3>"
     yield _table(
+        "Worst cells",
         ["table", "cell", "true", "shown", "error"],
         (
             [w["table"], ", ".join(w["codes"]), w["true"], w["shown"], w["shown"] - w["true"]]
@@ -114,6 +116,7 @@ def _errors(words: dict[str, Any]) -> Iterator[str]:
     tables = sorted(words["agency"]["tables"], key=lambda t: -t["root_mean_square"])
     yield f"<details><summary>All {len(tables):,} controlled tables, those with larger errors first</summary>"
     yield _table(
+        "All controlled tables",
         ["table", "cells", "mean error", "root mean square", "largest"],
         (
             [
@@ -180,6 +183,7 @@ def _beliefs(words: dict[str, Any]) -> Iterator[str]:
     )
     shown = list(words["readers"][0]["shown"])
     yield _table(
+        "Counts left to readers",
         ["who", *(f"shown {s}" for s in shown), "cells with one count left", "in truth"],
         (
             [
@@ -196,7 +200,7 @@ def _beliefs(words: dict[str, Any]) -> Iterator[str]:
         "somebody who knows how often each true count stands behind the number.</p>"
     )
     yield _table(
-        ["cells", "shown", "reader", "counts left", "bits by the report", "bits in truth"],
+        "Bits left", ["cells", "shown", "reader", "counts left", "bits by the report", "bits in truth"],
         (
             [b["cells"], b["shown"], b["who"], _left(b["counts"]) if b["counts"] else "by bounds",
              _bits(b["bits_alike"]), _bits(b["bits_in_truth"])]
@@ -211,7 +215,11 @@ def _groups(words: dict[str, Any]) -> Iterator[str]:
         "<h2>Group disclosure</h2><p>Rows of two-way tables in which a single column holds anybody, though "
         "more could: of everybody in such a row the column is known, whatever the count.</p>"
     )
-    yield _table(["rows", "in truth", "shown", "in truth and shown"], [list(single.values())])
+    yield _table(
+        "Rows with a single column",
+        ["rows", "in truth", "shown", "in truth and shown"],
+        [list(single.values())],
+    )
 
 
 def _comparison(words: dict[str, Any]) -> Iterator[str]:
@@ -230,6 +238,7 @@ def _comparison(words: dict[str, Any]) -> Iterator[str]:
         "over cells that hold anybody",
     )
     yield _table(
+        "Errors beside keyed methods",
         [
             "questions",
             "cells",
@@ -257,6 +266,7 @@ def _together(words: dict[str, Any]) -> Iterator[str]:
         f" For the others the bounds of both releases hold together.</p>"
     )
     yield _table(
+        "Counts left to readers of both releases",
         ["counts left to a reader of both", "cells"],
         ([left, cells] for left, cells in both["left"].items()),
     )
@@ -275,14 +285,14 @@ def _bits(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    top = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in head)
+def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    top = "".join(f'<th scope="col">{escape(str(one))}</th>' for one in head)
     body = "".join(
         "<tr>" + "".join(_cell(value, first=not place) for place, value in enumerate(row)) + "</tr>"
         for row in rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(str(head[0]))}"><table><thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table><thead>'
         f"<tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
