@@ -41,7 +41,7 @@ from lustrum.policy import Method
 from lustrum.policy.presets import preset
 from lustrum.release import TableService, pipeline
 from lustrum.release.question_state import QuestionState
-from lustrum.release.records import RecordsDesk, local_service
+from lustrum.release.records import LocalRecordsService, local_service
 from lustrum.release.records.protected_input import ProtectedInput
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
@@ -102,7 +102,7 @@ def in_duckdb(service: TableService) -> duckdb.DuckDBPyConnection:
     """The same people in a table of DuckDB's own, in its smallest types."""
     connection = duckdb.connect()
     connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
-    engine = RecordsDesk(service.folder).engine("demo")
+    engine = LocalRecordsService(service.folder).engine("demo")
     names = sorted({n for _, q in TABLES for n in (*q["by"], *q["where"])})
     for place, chunk in enumerate(engine.chunks):
         batch = pa.table({name: chunk.codes[name] for name in names})

@@ -136,7 +136,7 @@ def test_a_kill_at_any_call_leaves_a_whole_bundle_in_its_place(
         found = read_bundle(path).digest
         assert found in (first.digest, new)
         seen.add((found == new, path.exists()))
-        assert TableService(root, desk=NoDesk()).states()["town"] == "ready"
+        assert TableService(root, records=NoRecords()).states()["town"] == "ready"
         assert written(path) == new
         assert read_bundle(path).digest == new
         assert not list(path.parent.glob("*.old"))
@@ -144,7 +144,7 @@ def test_a_kill_at_any_call_leaves_a_whole_bundle_in_its_place(
     assert ((False, False) in seen) is not exchanges
 
 
-class NoDesk:
+class NoRecords:
     """A machine without records."""
 
     def names(self) -> list[str]:

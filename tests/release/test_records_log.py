@@ -16,7 +16,7 @@ import pytest
 from lustrum import log_lines
 from lustrum.model import DatasetError, PolicyError, TableQuery
 from lustrum.release import TableService
-from lustrum.release.records.process import Clerk
+from lustrum.release.records.process import RequestHandler
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
 
@@ -75,23 +75,23 @@ def test_a_process_without_lines_is_told_nothing(root: Path) -> None:
     service = TableService(root, workers=1)
     try:
         assert service.answer(QUERY).released
-        assert "--logs" not in service._desk._line._process.args  # type: ignore[union-attr]
+        assert "--logs" not in service._records._line._process.args  # type: ignore[union-attr]
     finally:
         service.close()
 
 
 def test_a_reason_of_a_method_stays_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    class Desk:
+    class RecordsService:
         def views(self, *_: object) -> None:
             raise PolicyError("There are only 17 records in a stratum.")
 
         def names(self) -> list[str]:
             raise ZeroDivisionError("17 over 0")
 
-    clerk = Clerk(Desk())  # type: ignore[arg-type]
+    handler = RequestHandler(RecordsService())  # type: ignore[arg-type]
     policy = '{"dataset": "town"}'
-    assert clerk.reply(("views", QUERY.to_mapping(), policy)) == ("policy", None)
-    assert clerk.reply(("names",)) == ("broken", None)
+    assert handler.reply(("views", QUERY.to_mapping(), policy)) == ("policy", None)
+    assert handler.reply(("names",)) == ("broken", None)
     assert len(caplog.messages) == 2
     assert "cannot protect the input" in caplog.messages[0]
     assert caplog.messages[1].startswith("cannot answer: ZeroDivisionError at ")

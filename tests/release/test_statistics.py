@@ -343,7 +343,7 @@ class TestNonInterference:
 
 
 def test_the_records_process_gives_protected_sums_and_nothing_else(tmp_path: Any) -> None:
-    """The desk in a process of its own answers sums, and the pipe carries releases alone."""
+    """The records service in a separate process answers sums, and the pipe carries releases alone."""
     store = Store(tmp_path)
     ingest(FrameSource(people(800)), town(), store, secret=SECRET)
     (tmp_path / "policies").mkdir()

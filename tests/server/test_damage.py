@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.release import TableService
-from lustrum.release.records import RecordsDesk, local_service, open_datasets
+from lustrum.release.records import LocalRecordsService, local_service, open_datasets
 from lustrum.server import create_app
 from lustrum.tabulate import Secret
 
@@ -159,19 +159,19 @@ def test_records_cut_while_they_are_counted_give_no_answer(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer is already made when the last look at the files finds them changed."""
-    desk = RecordsDesk(own, workers=1)
-    service = TableService(own, desk=desk)
+    records = LocalRecordsService(own, workers=1)
+    service = TableService(own, records=records)
     client = TestClient(create_app(service), base_url="http://lustrum.test")
     first = client.get(ASKED)
     assert first.status_code == 200
-    source = desk.source
+    source = records.source
 
     def touched(*args: object) -> object:
         found = source(*args)  # type: ignore[arg-type]
         os.utime(version(own) / "records.arrow", ns=(1, 1))
         return found
 
-    monkeypatch.setattr(desk, "source", touched)
+    monkeypatch.setattr(records, "source", touched)
     assert client.get(ASKED).status_code == 503
     monkeypatch.undo()
     # The bytes are what was written: they are checked again, and answer as before.

@@ -30,7 +30,7 @@ from lustrum.arrays import Ints
 from lustrum.log_lines import JsonLines
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.release import TableService
-from lustrum.release.records import RecordsDesk
+from lustrum.release.records import LocalRecordsService
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
@@ -88,7 +88,7 @@ class House:
     service: TableService
     client: TestClient
     app: Any
-    desk: RecordsDesk
+    records: LocalRecordsService
     lines: list[str] = field(default_factory=list)
 
     def ask(self, method: str, path: str, **kwargs: Any) -> Any:
@@ -130,10 +130,10 @@ def _house(root: Path, counts: Ints, policy: str, rules: str = RULES) -> House:
     (root / "policies" / "marked.toml").write_text(
         f'dataset = "marked"\n{rules}{policy}\nend = true\n'
     )
-    desk = RecordsDesk(root, workers=1)
-    service = TableService(root, desk=desk)
+    records = LocalRecordsService(root, workers=1)
+    service = TableService(root, records=records)
     app = create_app(service, Settings(rate=""))
-    return House(service, TestClient(app, base_url="http://house.test"), app, desk)
+    return House(service, TestClient(app, base_url="http://house.test"), app, records)
 
 
 # What is asked: mostly words that are there, some that are not.
@@ -345,7 +345,7 @@ def twins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_the_twins_differ_in_every_true_count_and_in_no_published_one(twins: list[House]) -> None:
     for names in (["area", "sex"], ["sex", "tenure"], ["area"], ["tenure"]):
         query = TableQuery.from_mapping({"dataset": "marked", "by": names, "totals": True})
-        first, second = (house.desk.engine("marked").tabulate(query) for house in twins)
+        first, second = (house.records.engine("marked").tabulate(query) for house in twins)
         assert np.mean(first.values != second.values) > 0.9
         releases = [house.service.answer(query).release for house in twins]
         assert releases[0] is not None
@@ -424,7 +424,7 @@ def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def _truths(house: House) -> tuple[set[int], set[int]]:
     """Every true count, and every sum of record keys, that any question could be about."""
-    engine = house.desk.engine("marked")
+    engine = house.records.engine("marked")
     counts: set[int] = set()
     keys: set[int] = set()
     kinds = [
@@ -521,7 +521,7 @@ def test_published_numbers_differ_from_the_marks(marked: House) -> None:
     query = TableQuery.from_mapping({"dataset": "marked", "by": ["area", "tenure"]})
     release = marked.service.answer(query).release
     assert release is not None
-    table = marked.desk.engine("marked").tabulate(query)
+    table = marked.records.engine("marked").tabulate(query)
     changed = release.published != table.values
     assert changed.mean() > 0.5
     assert truths >= set(table.values.ravel().tolist())
@@ -531,7 +531,7 @@ def test_bounds_contain_the_truth_and_are_the_same_for_every_form(marked: House)
     link = "/api/v1/tables?dataset=marked&by=area&by=sex&totals=on"
     body = marked.ask("GET", f"{link}&include=bounds").json()
     query = TableQuery.from_mapping(body["query"])
-    table = marked.desk.engine("marked").tabulate(query)
+    table = marked.records.engine("marked").tabulate(query)
     shown = np.array([v is not None for v in body["table"]["value"]]).reshape(table.shape)
     assert shown.sum() >= table.inner.sum()
     low, high = (

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lustrum.model import Dataset, Decision, Release, TableAxis
 from lustrum.policy import Policy
-from lustrum.release.records import RecordsDesk, true_figures
+from lustrum.release.records import LocalRecordsService, true_figures
 
 __all__ = ["show_decision", "show_true_figures"]
 
@@ -44,11 +44,11 @@ def show_decision(
 
 
 def show_true_figures(
-    decision: Decision, desk: RecordsDesk, policy: Policy, console: Console
+    decision: Decision, records: LocalRecordsService, policy: Policy, console: Console
 ) -> None:
     """Print what only the agency may know of a released table, and say so."""
     assert decision.release is not None
-    engine = desk.engine(decision.query.dataset)
+    engine = records.engine(decision.query.dataset)
     true = true_figures(decision.query, engine, decision.release, policy)
     console.print(Text("CONFIDENTIAL: measured on the true counts. Do not pass it on.", "bold red"))
     console.print(

@@ -14,7 +14,14 @@ from typing import Protocol
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.policy import Policy
 
-__all__ = ["CannotProtectError", "Described", "Desk", "KeyedNumbers", "ProtectedNumbers", "Views"]
+__all__ = [
+    "CannotProtectError",
+    "Described",
+    "KeyedNumbers",
+    "ProtectedNumbers",
+    "RecordsService",
+    "Views",
+]
 
 
 class CannotProtectError(LustrumError):
@@ -75,7 +82,7 @@ class Described:
     dataset: Dataset
 
 
-class Desk(Protocol):
+class RecordsService(Protocol):
     """The part that holds records: it describes them and gives protected numbers, and nothing else."""
 
     def names(self) -> list[str]:
@@ -101,9 +108,9 @@ class Desk(Protocol):
 
 @dataclass(frozen=True)
 class KeyedNumbers:
-    """Numbers that a desk protects by record keys, question by question."""
+    """Numbers that the records service protects by record keys, question by question."""
 
-    desk: Desk
+    records: RecordsService
     policy: Policy
     described: Described
 
@@ -129,4 +136,4 @@ class KeyedNumbers:
 
     def views(self, query: TableQuery) -> Views:
         """The protected numbers of a question."""
-        return self.desk.views(query, self.policy)
+        return self.records.views(query, self.policy)

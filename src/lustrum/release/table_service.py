@@ -5,11 +5,11 @@
     <root>/policies/<dataset>.toml   what the agency decided about a dataset
     <root>/bundles/<dataset>/        its public bundle, where the policy asks for a protected population
     <root>/prepared/<programme>/     prepared tables, see lustrum.release.prepared
-    <root>/<dataset>/...             its records, which only the desk opens, see lustrum.release.records
+    <root>/<dataset>/...             its records, which only the records opens, see lustrum.release.records
 
 Bundles can be named without such a folder: then there need not be any records on the machine. A dataset, a
 bundle or a policy that was replaced is taken up at the next question. A dataset without a policy answers
-nothing. The service itself never opens a record: it counts protected cells, or asks a desk for protected
+nothing. The service itself never opens a record: it counts protected cells, or asks a records for protected
 numbers, by default one in a process of its own.
 """
 
@@ -35,14 +35,14 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.release.apart import DeskApart
 from lustrum.release.bundle.files import bundle_name, read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
 from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
-from lustrum.release.numbers import Desk, KeyedNumbers, ProtectedNumbers
+from lustrum.release.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
 from lustrum.release.prepared import PreparedFolder, PreparedShelf, check_one_population
+from lustrum.release.separate_process import SeparateRecordsService
 
 __all__ = ["TableService"]
 
@@ -63,7 +63,7 @@ class TableService:
         root: Path | None = None,
         workers: int | None = None,
         *,
-        desk: Desk | None = None,
+        records: RecordsService | None = None,
         bundles: Sequence[Path] = (),
         prepared: Sequence[Path] = (),
         folder: Path | None = None,
@@ -73,7 +73,7 @@ class TableService:
         self.shelf = PreparedShelf(root, prepared)
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
         self._workers = workers
-        self._desk = desk or (None if root is None else DeskApart(root, workers))
+        self._records = records or (None if root is None else SeparateRecordsService(root, workers))
         self._lock = threading.Lock()
         self._policies: dict[Path, _Kept] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
@@ -96,16 +96,16 @@ class TableService:
         return self._folder
 
     def close(self) -> None:
-        """Let go of the desk, and of its process if it has one."""
-        if self._desk is not None:
-            self._desk.close()
+        """Let go of the records, and of its process if it has one."""
+        if self._records is not None:
+            self._records.close()
         if self._own is not None:
             self._own.cleanup()
 
     def check_in_background(self) -> None:
         """Check large datasets in the background from now on, as a server does."""
-        if self._desk is not None:
-            self._desk.check_in_background()
+        if self._records is not None:
+            self._records.check_in_background()
 
     def states(self) -> dict[str, str]:
         """Of each dataset, whether it is ``ready``, still ``checking`` or ``unavailable``."""
@@ -134,7 +134,7 @@ class TableService:
     def described(self) -> list[str]:
         """All datasets that are there, with a policy or without."""
         return sorted(
-            {*self._named, *self._in_bundles(), *(self._desk.names() if self._desk else ())}
+            {*self._named, *self._in_bundles(), *(self._records.names() if self._records else ())}
         )
 
     def names(self) -> list[str]:
@@ -145,8 +145,8 @@ class TableService:
                 written = {path.stem for path in (self.root / "policies").glob("*.toml")}
             bundled = written & self._in_bundles()
             found |= bundled
-            if written - bundled and self._desk is not None:
-                found |= written & set(self._desk.names())
+            if written - bundled and self._records is not None:
+                found |= written & set(self._records.names())
         return sorted(found)
 
     def datasets(self) -> list[Dataset]:
@@ -159,8 +159,8 @@ class TableService:
 
     def description(self, name: str) -> Dataset:
         """The description of a dataset whatever its policy says, for the agency that writes one."""
-        if self._desk is not None and name in self._desk.names():
-            return self._desk.describe(name).dataset
+        if self._records is not None and name in self._records.names():
+            return self._records.describe(name).dataset
         return self._open(self.bundle_path(name)).dataset
 
     def policy(self, name: str) -> Policy:
@@ -182,8 +182,8 @@ class TableService:
 
     def under(self, name: str, policy: Policy) -> ProtectedNumbers:
         """The protected numbers of a dataset under a policy, in force or not."""
-        if policy.population is None and self._desk is not None and name not in self._named:
-            return KeyedNumbers(self._desk, policy, self._desk.describe(name))
+        if policy.population is None and self._records is not None and name not in self._named:
+            return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
         wanted = {} if policy.population is None else policy.population.to_mapping()
         made = dict(numbers.bundle.report.method)

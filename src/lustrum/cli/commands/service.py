@@ -265,7 +265,7 @@ def table(
     from lustrum.cli.question import read_question
     from lustrum.cli.show import show_decision
     from lustrum.model.plugins import load
-    from lustrum.release.records import RecordsDesk, local_service
+    from lustrum.release.records import LocalRecordsService, local_service
 
     if confidential and format_ != "text":
         raise InputError("--confidential is for the terminal; no file holds true figures.")
@@ -294,6 +294,6 @@ def table(
     if confidential and decision.release is not None:
         from lustrum.cli.show import show_true_figures
 
-        show_true_figures(decision, RecordsDesk(data), service.policy(dataset), Console())
+        show_true_figures(decision, LocalRecordsService(data), service.policy(dataset), Console())
     if decision.release is None:
         raise typer.Exit(3)

@@ -1,8 +1,8 @@
 """The process that holds the records: answers over a pipe with protected numbers, and with nothing else.
 
 Run as ``python -m lustrum.release.records.process FD ROOT [--workers N] [--logs LEVEL]`` by
-:mod:`lustrum.release.apart`. It ends when the pipe is closed. A failure goes back as one of a few fixed
-kinds: no text of an exception leaves. Its log lines are those of the server, and go to the same place.
+:mod:`lustrum.release.records_process`. It ends when the pipe is closed. A failure goes back as one of a few
+fixed kinds: no text of an exception leaves. Its log lines are those of the server, and go to the same place.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from lustrum.model.errors import NotReadyError
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.release.numbers import CannotProtectError, Described, Views
-from lustrum.release.records.desk import RecordsDesk
+from lustrum.release.records.local import LocalRecordsService
 
-__all__ = ["Clerk", "main"]
+__all__ = ["RequestHandler", "main"]
 
 log = logging.getLogger("lustrum.release")
 
 _AT_ONCE = 8  # questions that are counted at the same time; a server lets fewer through
 
 
-class Clerk:
+class RequestHandler:
     """Takes questions as words, and gives a kind and a value for each."""
 
-    def __init__(self, desk: RecordsDesk) -> None:
-        self._desk = desk
+    def __init__(self, records: LocalRecordsService) -> None:
+        self._records = records
 
     def reply(self, words: tuple[Any, ...]) -> tuple[str, Any]:
         """The answer, or a fixed kind of failure."""
@@ -67,18 +67,18 @@ class Clerk:
 
     def _answer(self, what: str, *words: Any) -> list[str] | Described | Views | None:
         if what == "names":
-            return self._desk.names()
+            return self._records.names()
         if what == "describe":
             name, version = words
-            if name not in self._desk.names():
+            if name not in self._records.names():
                 return None
-            described = self._desk.describe(name)
+            described = self._records.describe(name)
             return None if described.version == version else described
         query, policy = words
         return self._views(query, policy)
 
     def _views(self, query: Mapping[str, Any], policy: str) -> Views:
-        return self._desk.views(TableQuery.from_mapping(query), _policy(policy))
+        return self._records.views(TableQuery.from_mapping(query), _policy(policy))
 
 
 @lru_cache(maxsize=64)
@@ -89,15 +89,15 @@ def _policy(text: str) -> Policy:
 def main(handle: int, root: Path, workers: int | None = None) -> None:
     """Serve until the other side closes the pipe."""
     pipe = Connection(handle)
-    desk = RecordsDesk(root, workers)
-    desk.check_in_background()
-    clerk = Clerk(desk)
+    records = LocalRecordsService(root, workers)
+    records.check_in_background()
+    handler = RequestHandler(records)
     sending = threading.Lock()
     left: dict[int, threading.Event] = {}
 
     def work(number: int, words: tuple[Any, ...], gone: threading.Event) -> None:
         with stopping(gone.is_set):
-            kind, value = clerk.reply(words)
+            kind, value = handler.reply(words)
         left.pop(number, None)
         with sending:
             pipe.send_bytes(pickle.dumps((number, kind, value)))

@@ -1,4 +1,4 @@
-"""The desk in a process of its own: the same numbers, fixed kinds of failure, and no way to the records."""
+"""The records service in a separate process: the same numbers, fixed failures, no way to the records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lustrum.model import DatasetError, QueryError, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.release import TableService
-from lustrum.release.apart import FAILURES, DeskApart
 from lustrum.release.numbers import Described, Views
-from lustrum.release.records import RecordsDesk, local_service
-from lustrum.release.records.process import Clerk
+from lustrum.release.records import LocalRecordsService, local_service
+from lustrum.release.records.process import RequestHandler
+from lustrum.release.records_process import FAILURES, SeparateRecordsService
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
 
@@ -82,13 +82,13 @@ def test_a_process_that_died_is_started_again(root: Path) -> None:
     service = TableService(root, workers=1)
     query = TableQuery.from_mapping(QUERY)
     assert service.answer(query).released
-    desk = service._desk
-    assert isinstance(desk, DeskApart)
-    assert desk._line is not None
-    desk._line._process.kill()
-    desk._line._process.wait()
+    records = service._records
+    assert isinstance(records, SeparateRecordsService)
+    assert records._line is not None
+    records._line._process.kill()
+    records._line._process.wait()
     end = time.monotonic() + 30
-    while not desk._line.is_broken and time.monotonic() < end:
+    while not records._line.is_broken and time.monotonic() < end:
         time.sleep(0.01)
     assert service.answer(query).released
     service.close()
@@ -103,8 +103,8 @@ def test_a_question_whose_asker_has_left_is_stopped(apart: TableService) -> None
 SECRETS = "4711 people, key 12345678901234567890"
 
 
-class Telling(RecordsDesk):
-    """A desk with a bug whose messages hold data."""
+class Telling(LocalRecordsService):
+    """A records service with a bug whose messages hold data."""
 
     def __init__(self, error: type[Exception]) -> None:
         self._error = error
@@ -123,13 +123,13 @@ class Telling(RecordsDesk):
 def test_a_failure_is_one_of_a_few_kinds_without_a_word_of_the_data(
     error: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
-    clerk = Clerk(Telling(error))
+    handler = RequestHandler(Telling(error))
     for words in (
         ("names",),
         ("views", QUERY, Policy.model_validate({}).model_dump_json()),
         ("?",),
     ):
-        kind, value = clerk.reply(words)
+        kind, value = handler.reply(words)
         assert kind in FAILURES
         assert value is None
         assert SECRETS not in str(FAILURES[kind])
@@ -139,17 +139,17 @@ def test_a_failure_is_one_of_a_few_kinds_without_a_word_of_the_data(
 
 
 def test_what_comes_over_the_pipe_are_names_descriptions_and_releases(root: Path) -> None:
-    clerk = Clerk(RecordsDesk(root, workers=1))
+    handler = RequestHandler(LocalRecordsService(root, workers=1))
     policy = Policy.model_validate({}).model_dump_json()
-    assert clerk.reply(("names",)) == ("answer", ["town"])
-    kind, described = clerk.reply(("describe", "town", None))
+    assert handler.reply(("names",)) == ("answer", ["town"])
+    kind, described = handler.reply(("describe", "town", None))
     assert kind == "answer"
     assert isinstance(described, Described)
-    assert clerk.reply(("describe", "town", described.version)) == ("answer", None)
-    kind, views = clerk.reply(("views", QUERY, policy))
+    assert handler.reply(("describe", "town", described.version)) == ("answer", None)
+    kind, views = handler.reply(("views", QUERY, policy))
     assert isinstance(views, Views)
     raw = pickle.dumps(views)
-    engine = RecordsDesk(root, workers=1).engine("town")
+    engine = LocalRecordsService(root, workers=1).engine("town")
     for release in (views.everybody, views.selected, views.shown):
         assert release is not None
         assert not release.published[~release.shown].any()
@@ -165,7 +165,7 @@ def test_the_answering_side_does_not_load_what_reads_records() -> None:
     import subprocess
 
     script = (
-        "import sys, lustrum.release, lustrum.release.apart\n"
+        "import sys, lustrum.release, lustrum.release.records_process\n"
         "loaded = [m for m in sys.modules if m.startswith('lustrum.release.records')]\n"
         "assert not loaded, loaded\n"
     )

@@ -1,4 +1,4 @@
-"""A desk in a process of its own: the part that answers speaks to it over a pipe.
+"""The process that holds the records, as the part that answers sees it: requests and replies over a pipe.
 
 The other process holds the records and the secret. Questions go one way as words; protected numbers come
 back, or one of a few fixed kinds of failure without a word about the data. This side has no way to the records:
@@ -28,7 +28,7 @@ from lustrum.model.stop import Stopped, stop_asked
 from lustrum.policy import Policy
 from lustrum.release.numbers import CannotProtectError, Described, Views
 
-__all__ = ["MODULE", "DeskApart"]
+__all__ = ["MODULE", "SeparateRecordsService"]
 
 MODULE = "lustrum.release.records.process"
 """What the other process runs; it is named here, never imported."""
@@ -49,7 +49,7 @@ FAILURES: dict[str, LustrumError] = {
 """What the other process may say instead of numbers; the sentences are made on this side."""
 
 
-class DeskApart:
+class SeparateRecordsService:
     """Starts the process when it is first needed, and again where it has died."""
 
     def __init__(self, root: Path, workers: int | None = None) -> None:

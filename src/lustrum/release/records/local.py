@@ -1,4 +1,4 @@
-"""The desk of the records: engines, secret and protected inputs of one folder of datasets."""
+"""The records of one folder of datasets: engines, secret and protected inputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lustrum.release.records.views import counted_views
 from lustrum.release.table_service import TableService
 from lustrum.tabulate import EmbeddedEngine, Store
 
-__all__ = ["RecordsDesk", "local_service"]
+__all__ = ["LocalRecordsService", "local_service"]
 
 
-class RecordsDesk:
+class LocalRecordsService:
     """Describes the datasets of a folder and gives protected numbers; safe to share between threads."""
 
     def __init__(self, root: Path, workers: int | None = None) -> None:
@@ -87,4 +87,4 @@ class RecordsDesk:
 
 def local_service(root: Path, workers: int | None = None) -> TableService:
     """A service with the records in the same process: for the agency's own machine and for tests."""
-    return TableService(root, desk=RecordsDesk(root, workers))
+    return TableService(root, records=LocalRecordsService(root, workers))
