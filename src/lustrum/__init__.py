@@ -22,17 +22,6 @@ from typing import TYPE_CHECKING
 
 from lustrum._version import __version__
 from lustrum.lazy import offer
-from lustrum.model import (
-    Axis,
-    Dataset,
-    Decision,
-    Filter,
-    InputError,
-    LustrumError,
-    Release,
-    Table,
-    TableQuery,
-)
 
 if TYPE_CHECKING:
     from lustrum import (
@@ -48,6 +37,17 @@ if TYPE_CHECKING:
         utility,
     )
     from lustrum.frames import suppress
+    from lustrum.model import (
+        Axis,
+        Dataset,
+        Decision,
+        Filter,
+        InputError,
+        LustrumError,
+        Release,
+        Table,
+        TableQuery,
+    )
     from lustrum.rumap import best, rumap
 
 __all__ = [
@@ -90,7 +90,23 @@ _ROOMS = (
     "utility",
 )
 
-# Rooms are imported when they are first used, so that ``import lustrum`` stays fast.
+_MODEL = (
+    "Axis",
+    "Dataset",
+    "Decision",
+    "Filter",
+    "InputError",
+    "LustrumError",
+    "Release",
+    "Table",
+    "TableQuery",
+)
+
+# Imported when first used, so that ``import lustrum`` and ``lustrum --help`` are fast.
 __getattr__, __dir__ = offer(
-    __name__, dict.fromkeys(_ROOMS, "") | {"best": "rumap", "suppress": "frames"}, __all__
+    __name__,
+    dict.fromkeys(_ROOMS, "")
+    | dict.fromkeys(_MODEL, "model")
+    | {"best": "rumap", "suppress": "frames"},
+    __all__,
 )

@@ -342,7 +342,7 @@ class TestNonInterference:
         assert quantities(query) == (Quantity(), Quantity("t"))
 
 
-def test_the_records_process_gives_protected_sums_and_nothing_else(tmp_path: Any) -> None:
+def test_the_separate_process_gives_protected_sums_and_nothing_else(tmp_path: Any) -> None:
     """The records service in a separate process answers sums, and the pipe carries releases alone."""
     store = Store(tmp_path)
     ingest(FrameSource(people(800)), town(), store, secret=SECRET)

@@ -1,27 +1,34 @@
 """The words of the domain: variables, queries, tables, releases, decisions. Frozen, no input or output."""
 
-from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
-from lustrum.model.dataset import Dataset, StructuralZero
-from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
-from lustrum.model.described_statistic import describe_statistics
-from lustrum.model.errors import (
-    DatasetError,
-    DescriptionError,
-    IngestError,
-    InputError,
-    InternalError,
-    LustrumError,
-    PolicyError,
-    QueryError,
-)
-from lustrum.model.hierarchy import Category, Hierarchy, Level
-from lustrum.model.query import Axis, Filter, Group, TableQuery
-from lustrum.model.records import Records
-from lustrum.model.release import Channel, DescribedStatistic, Release, Transitions
-from lustrum.model.statistic import Quantity, Statistic
-from lustrum.model.status import CellStatus
-from lustrum.model.table import Contributions, Table, TableAxis
-from lustrum.model.variable import Measure, Variable, Weight
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lustrum.lazy import offer
+
+if TYPE_CHECKING:
+    from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
+    from lustrum.model.dataset import Dataset, StructuralZero
+    from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
+    from lustrum.model.described_statistic import describe_statistics
+    from lustrum.model.errors import (
+        DatasetError,
+        DescriptionError,
+        IngestError,
+        InputError,
+        InternalError,
+        LustrumError,
+        PolicyError,
+        QueryError,
+    )
+    from lustrum.model.hierarchy import Category, Hierarchy, Level
+    from lustrum.model.query import Axis, Filter, Group, TableQuery
+    from lustrum.model.records import Records
+    from lustrum.model.release import Channel, DescribedStatistic, Release, Transitions
+    from lustrum.model.statistic import Quantity, Statistic
+    from lustrum.model.status import CellStatus
+    from lustrum.model.table import Contributions, Table, TableAxis
+    from lustrum.model.variable import Measure, Variable, Weight
 
 __all__ = [
     "SHLOMO_2015",
@@ -64,3 +71,48 @@ __all__ = [
     "describe_statistics",
     "swapping_channel",
 ]
+
+# Imported when first used: the errors alone should not bring in numpy.
+_PLACES = {
+    "Axis": "query",
+    "Category": "hierarchy",
+    "CellStatus": "status",
+    "Channel": "release",
+    "Contributions": "table",
+    "Dataset": "dataset",
+    "DatasetError": "errors",
+    "Decision": "decision",
+    "DescribedStatistic": "release",
+    "DescriptionError": "errors",
+    "Filter": "query",
+    "Group": "query",
+    "Hierarchy": "hierarchy",
+    "IngestError": "errors",
+    "InputError": "errors",
+    "InternalError": "errors",
+    "Level": "hierarchy",
+    "LustrumError": "errors",
+    "MatrixChannel": "channel",
+    "Measure": "variable",
+    "PolicyError": "errors",
+    "Quantity": "statistic",
+    "QueryError": "errors",
+    "Reason": "decision",
+    "Records": "records",
+    "Release": "release",
+    "SHLOMO_2015": "channel",
+    "Statistic": "statistic",
+    "StructuralZero": "dataset",
+    "Table": "table",
+    "TableAxis": "table",
+    "TableQuery": "query",
+    "TraceStep": "decision",
+    "Transitions": "release",
+    "Variable": "variable",
+    "Verdict": "decision",
+    "Weight": "variable",
+    "describe_statistics": "described_statistic",
+    "swapping_channel": "channel",
+}
+
+__getattr__, __dir__ = offer(__name__, _PLACES)

@@ -5,12 +5,12 @@
     <root>/policies/<dataset>.toml   what the agency decided about a dataset
     <root>/bundles/<dataset>/        its public bundle, where the policy asks for a protected population
     <root>/prepared/<programme>/     prepared tables, see lustrum.release.prepared
-    <root>/<dataset>/...             its records, which only the records opens, see lustrum.release.records
+    <root>/<dataset>/...             its records; see lustrum.release.records, which opens them
 
 Bundles can be named without such a folder: then there need not be any records on the machine. A dataset, a
 bundle or a policy that was replaced is taken up at the next question. A dataset without a policy answers
-nothing. The service itself never opens a record: it counts protected cells, or asks a records for protected
-numbers, by default one in a process of its own.
+nothing. The service itself never opens a record: it counts protected cells, or asks a records
+service, by default one in a separate process, for protected numbers.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class TableService:
         return self._folder
 
     def close(self) -> None:
-        """Let go of the records, and of its process if it has one."""
+        """Close the records service, and its process if it has one."""
         if self._records is not None:
             self._records.close()
         if self._own is not None:

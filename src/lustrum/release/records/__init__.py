@@ -1,7 +1,7 @@
 """The part that holds the records and the secret: it counts, protects, and hands out protected numbers.
 
 Nothing here is imported by the part that answers; a contract in ``pyproject.toml`` holds that. A server runs
-it in a process of its own, see :mod:`lustrum.release.records_process`; the command line of the agency and
+it in a process of its own, see :mod:`lustrum.release.separate_process`; the command line of the agency and
 notebooks use :func:`local_service`.
 """
 

@@ -1,7 +1,7 @@
 """The process that holds the records: answers over a pipe with protected numbers, and with nothing else.
 
 Run as ``python -m lustrum.release.records.process FD ROOT [--workers N] [--logs LEVEL]`` by
-:mod:`lustrum.release.records_process`. It ends when the pipe is closed. A failure goes back as one of a few
+:mod:`lustrum.release.separate_process`. It ends when the pipe is closed. A failure goes back as one of a few
 fixed kinds: no text of an exception leaves. Its log lines are those of the server, and go to the same place.
 """
 

@@ -20,7 +20,7 @@ from lustrum.release import TableService
 from lustrum.release.numbers import Described, Views
 from lustrum.release.records import LocalRecordsService, local_service
 from lustrum.release.records.process import RequestHandler
-from lustrum.release.records_process import FAILURES, SeparateRecordsService
+from lustrum.release.separate_process import FAILURES, SeparateRecordsService
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
 
@@ -165,7 +165,7 @@ def test_the_answering_side_does_not_load_what_reads_records() -> None:
     import subprocess
 
     script = (
-        "import sys, lustrum.release, lustrum.release.records_process\n"
+        "import sys, lustrum.release, lustrum.release.separate_process\n"
         "loaded = [m for m in sys.modules if m.startswith('lustrum.release.records')]\n"
         "assert not loaded, loaded\n"
     )
