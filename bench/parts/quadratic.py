@@ -1,0 +1,131 @@
+"""The quadratic programs of controlled adjustment by the own interior point method, HiGHS and Clarabel.
+
+Run it from the root of the project: ``python bench/parts/quadratic.py``. The programs are those of
+``ControlledAdjustment(norm="l2")`` on tables of four-cell groups by ten columns with all totals. HiGHS gets
+the relations of the cells; Clarabel the same, where it is installed (``pip install clarabel``). It prints
+markdown: seconds, the cost relative to the least of the three, and how far relations and bounds are missed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from typing import Any
+
+import highspy
+import numpy as np
+from adjustment import made
+from scipy import sparse
+
+from lustrum.arrays import Floats, Ints
+from lustrum.protect.adjustment.l2 import least_squares
+from lustrum.protect.adjustment.problem import Problem, as_floats, reduce_problem
+
+Answer = tuple[float, Floats | None]
+
+
+def own(problem: Problem, directions: Ints) -> Answer:
+    """The method of the package."""
+    began = time.perf_counter()
+    found = least_squares(problem, directions)
+    return time.perf_counter() - began, None if found is None else found.moved
+
+
+def highs(problem: Problem, directions: Ints, limit: float) -> Answer:
+    """The quadratic solver of HiGHS."""
+    low, high = (as_floats(end) for end in problem.bounds(directions))
+    matrix = problem.relations.tocsc()
+    began = time.perf_counter()
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.setOptionValue("time_limit", limit)
+    program = highspy.HighsModel()
+    lp = program.lp_
+    lp.num_col_, lp.num_row_ = matrix.shape[1], matrix.shape[0]
+    lp.col_cost_ = np.zeros(lp.num_col_)
+    lp.col_lower_, lp.col_upper_ = low, high
+    lp.row_lower_ = lp.row_upper_ = np.zeros(lp.num_row_)
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
+    lp.a_matrix_.value_ = matrix.data.astype(np.float64)
+    program.hessian_.dim_ = lp.num_col_
+    program.hessian_.start_ = np.arange(lp.num_col_ + 1)
+    program.hessian_.index_ = np.arange(lp.num_col_)
+    program.hessian_.value_ = 2.0 * problem.weights
+    model.passModel(program)
+    model.run()
+    seconds = time.perf_counter() - began
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return seconds, None
+    return seconds, np.array(model.getSolution().col_value)
+
+
+def clarabel(problem: Problem, directions: Ints, limit: float) -> Answer:
+    """An interior point method in Rust."""
+    import clarabel as solver
+
+    low, high = (as_floats(end) for end in problem.bounds(directions))
+    size = low.size
+    eye = sparse.eye_array(size, format="csc")
+    above, below = np.isfinite(high), np.isfinite(low)
+    rows = sparse.vstack([problem.relations, eye[above], -eye[below]]).tocsc().astype(np.float64)
+    ends = np.concatenate([np.zeros(problem.relations.shape[0]), high[above], -low[below]])
+    cones = [
+        solver.ZeroConeT(problem.relations.shape[0]),
+        solver.NonnegativeConeT(int(above.sum() + below.sum())),
+    ]
+    began = time.perf_counter()
+    settings = solver.DefaultSettings()
+    settings.verbose, settings.time_limit, settings.max_threads = False, limit, 1
+    squares = sparse.diags_array(2.0 * problem.weights, format="csc")
+    found = solver.DefaultSolver(squares, np.zeros(size), rows, ends, cones, settings).solve()
+    seconds = time.perf_counter() - began
+    good = str(found.status) in ("Solved", "AlmostSolved")
+    return seconds, np.array(found.x) if good else None
+
+
+def missed(problem: Problem, directions: Ints, moved: Floats) -> float:
+    """How far relations and bounds are missed, at most."""
+    low, high = (as_floats(end) for end in problem.bounds(directions))
+    outside = np.maximum(low - moved, moved - high).max(initial=0.0)
+    return float(max(outside, np.abs(problem.relations @ moved).max(initial=0.0)))
+
+
+def main() -> None:
+    """Solve each program by each solver."""
+    has_clarabel = importlib.util.find_spec("clarabel") is not None
+    print(
+        "| cells | groups | solver | seconds | cost | missed by |\n|---:|---:|---|---:|---:|---:|"
+    )
+    for groups in (5, 20, 80, 320):
+        value, matrix, sensitive, levels = made(groups, 1)
+        far = np.full(value.size, 2**40)
+        problem = reduce_problem(
+            matrix, -value, far, 1.0 / np.maximum(value, 1), sensitive, levels, levels
+        )
+        directions = np.where(np.arange(problem.places.size) % 2, 1, -1)
+        answers: dict[str, Any] = {"Lustrum": own(problem, directions)}
+        answers["HiGHS"] = highs(problem, directions, 60.0)
+        if has_clarabel:
+            answers["Clarabel"] = clarabel(problem, directions, 60.0)
+        costs = {
+            name: problem.distance(moved, "l2")
+            for name, (_, moved) in answers.items()
+            if moved is not None
+        }
+        least = min(costs.values())
+        for name, (seconds, moved) in answers.items():
+            if moved is None:
+                print(
+                    f"| {value.size:,} | {problem.low.size:,} | {name} | {seconds:.2f} | none | |"
+                )
+                continue
+            cost, off = costs[name] / least, missed(problem, directions, moved)
+            print(
+                f"| {value.size:,} | {problem.low.size:,} | {name} | {seconds:.3f} "
+                f"| {cost:.9f} | {off:.1e} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
