@@ -91,3 +91,18 @@ def test_every_key_says_what_it_decides() -> None:
         return silent
 
     assert keys(Policy) == []
+
+
+def test_protected_sums_stand_beside_a_protected_population_only() -> None:
+    population, sums = (
+        {"method": "protected-population"},
+        {"method": "protected-magnitudes", "p": 8.0},
+    )
+    both = Policy.model_validate({"before": [population, sums], "protect": {"method": "none"}})
+    assert both.population.name == "protected-population"
+    assert both.magnitudes.p == 8.0
+    with pytest.raises(ValidationError, match="makes sums to a protected population"):
+        Policy.model_validate({"before": [sums], "protect": {"method": "none"}})
+    third = {"method": "record-swapping", "geography": "area"}
+    with pytest.raises(ValidationError, match="stands alone under"):
+        Policy.model_validate({"before": [population, sums, third], "protect": {"method": "none"}})

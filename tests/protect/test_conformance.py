@@ -53,6 +53,7 @@ SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {
 # Not for tables of counts, or drawn anew each time; each has tests of its own.
 OTHERS = {
     "cell-key-magnitude", "differential-privacy", "multiplicative-noise", "post-randomisation",
+    "protected-magnitudes",
     "protected-population",
     "record-swapping", "stratified-sampling",
 }  # fmt: skip

@@ -22,6 +22,8 @@ _PER_HEAD = np.array([1.2, 0.9, 1.0, 1.1])
 
 #: The share of giants among businesses of the largest size class.
 _GIANTS = 0.08
+#: Nobody has a larger turnover, in thousand euro: about two per cent of that of the country.
+_LARGEST_TURNOVER = 5_000_000
 #: The share of businesses that began within the last year, by size class.
 _BORN = np.array([0.09, 0.05, 0.02, 0.01, 0.005, 0.0])
 
@@ -85,7 +87,8 @@ def _make_giants(size: Positions, turnover: Positions, rng: np.random.Generator)
     """Some of the largest businesses are giants, each many times its peers, as in real registers."""
     giant = (size == len(SIZE_FROM) - 1) & (rng.random(len(size)) < _GIANTS)
     times = np.exp(0.7 + 1.6 * rng.random(len(size)))
-    return np.where(giant, np.rint(turnover * times), turnover).astype(np.int64)
+    grown = np.where(giant, np.rint(turnover * times), turnover).astype(np.int64)
+    return np.minimum(grown, _LARGEST_TURNOVER)
 
 
 def _draw_wages(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:

@@ -155,7 +155,7 @@ class Before(Method):
             raise ValueError(
                 f"the method {self.method!r} does not promise the same numbers after every start"
             )
-        if not {"microdata", "hypercube", "population"} & set(spec.stages):
+        if not {"microdata", "hypercube", "population", "magnitudes"} & set(spec.stages):
             raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
         return self
 
@@ -228,6 +228,12 @@ class Policy(_Part):
         return next((spec for spec in specs if "population" in spec.stages), None)
 
     @property
+    def magnitudes(self) -> Any:
+        """The method that makes protected sums beside a protected population, if the policy asks for one."""
+        specs = (step.spec() for step in self.before)
+        return next((spec for spec in specs if "magnitudes" in spec.stages), None)
+
+    @property
     def method(self) -> Any:
         """The method that a reader should know of: the protected population, or that of the tables."""
         return self.population or self.protect.spec()
@@ -245,10 +251,19 @@ class Policy(_Part):
     @model_validator(mode="after")
     def _is_a_population_alone(self) -> Policy:
         """Whatever is done to a protected population beside would have to stand in its report."""
-        if self.population is not None and (len(self.before) > 1 or self.protect.method != "none"):
+        beside = 0 if self.magnitudes is None else 1
+        if self.population is None and beside:
             raise ValueError(
-                f"the method {self.population.name!r} stands alone under [[before]], with method = 'none' "
-                "under [protect]: every table is a plain count of its result"
+                f"the method {self.magnitudes.name!r} makes sums to a protected population; write [[before]] "
+                "with method = 'protected-population' as well"
+            )
+        if self.population is not None and (
+            len(self.before) > 1 + beside or self.protect.method != "none"
+        ):
+            raise ValueError(
+                f"the method {self.population.name!r} stands alone under [[before]], or with "
+                "'protected-magnitudes' for sums, and with method = 'none' under [protect]: every table is a "
+                "plain count of its result"
             )
         return self
 

@@ -9,7 +9,8 @@ noise                          :class:`AdditiveNoise`, :class:`MultiplicativeNoi
                                :class:`DifferentialPrivacy`
 numbers that add up            :class:`ControlledAdjustment`, :class:`MarkovPerturbation`,
                                :class:`SimulatedTables`, :class:`TableSwapping`
-records                        :class:`ProtectedPopulation`, :class:`RecordSwapping`,
+records                        :class:`ProtectedPopulation`, :class:`ProtectedMagnitudes`,
+                               :class:`RecordSwapping`,
                                :class:`PostRandomisation`, :class:`SimpleSampling`,
                                :class:`PoissonSampling`, :class:`StratifiedSampling`
 suppression                    :class:`Suppression`
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lustrum.protect.abilities import Abilities, KeysEmptyCells, abilities_of
     from lustrum.protect.adjustment.method import ControlledAdjustment
     from lustrum.protect.cell_key import CellKey, CellKeyMagnitude, PTable, read_ptable
+    from lustrum.protect.magnitudes.method import ProtectedMagnitudes
     from lustrum.protect.markov import MarkovPerturbation
     from lustrum.protect.method import Method, RecordMethod, Stage
     from lustrum.protect.noise.additive import AdditiveNoise
@@ -68,6 +70,7 @@ __all__ = [
     "PerturbationDesign",
     "PoissonSampling",
     "PostRandomisation",
+    "ProtectedMagnitudes",
     "ProtectedPopulation",
     "RandomRounding",
     "RecordMethod",
@@ -104,6 +107,7 @@ _PLACES = {
     "PerturbationDesign": "perturbation.design",
     "PoissonSampling": "sampling",
     "PostRandomisation": "post_randomisation",
+    "ProtectedMagnitudes": "magnitudes.method",
     "ProtectedPopulation": "population.method",
     "RandomRounding": "rounding.random",
     "RecordMethod": "method",

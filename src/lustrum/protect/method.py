@@ -31,7 +31,7 @@ __all__ = [
     "whole_counts",
 ]
 
-Stage = Literal["microdata", "hypercube", "table", "population"]
+Stage = Literal["microdata", "hypercube", "table", "population", "magnitudes"]
 
 TABULAR: tuple[Stage, ...] = ("hypercube", "table")
 MICRODATA: tuple[Stage, ...] = ("microdata",)

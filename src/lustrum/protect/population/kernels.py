@@ -16,11 +16,11 @@ import numpy as np
 from lustrum.compiled import compiled
 from lustrum.stream import below, next_word
 
-__all__ = ["add_errors", "shuffle", "sweep_blocks"]
+__all__ = ["add_errors", "places", "shuffle", "sweep_blocks"]
 
 
 @compiled
-def _places(layout: Any, codes: Any, p: Any, inner: Any, base: Any) -> None:  # pragma: no cover
+def places(layout: Any, codes: Any, p: Any, inner: Any, base: Any) -> None:  # pragma: no cover
     """Where a finest cell lies: its place in one slice, and where each of its slices begins."""
     nodes = layout.variable_of.size - 1
     for k in range(nodes):
@@ -95,7 +95,7 @@ def add_errors(layout: Any, codes: Any, change: Any, errors: Any) -> None:  # pr
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
     for i in range(change.size):
         if change[i] != 0:
-            _places(layout, codes[i], p, inner, base)
+            places(layout, codes[i], p, inner, base)
             _add(layout, errors, inner, base, change[i])
 
 
@@ -180,7 +180,7 @@ def sweep_blocks(
         shuffle(order, state)
         for j in range(count):
             i = np.int64(low + order[j])
-            _places(layout, cells.codes[i], p, inner, base)
+            places(layout, cells.codes[i], p, inner, base)
             up, down = _flip_costs(layout, errors, inner, base, rise, reach)
             fields[i, 0] = np.float32(0.5 * (up - down))
             fields[i, 1] = np.float32(0.5 * (up + down))

@@ -1,0 +1,174 @@
+"""What is left open about one contribution after it was multiplied once: candidates, certainty and belief.
+
+A contribution ``x`` of whole units is published as ``y = x + d`` or ``y = x - d`` with
+``ceil(a x) <= d <= ceil(b x)``, or ``d`` up to 2 where ``x`` is 3 or more; ``a`` and ``b`` are public. An
+attacker who knows every other contribution of a cell, with its factor, is left with ``y`` and nothing else,
+whatever tables there are: all of them are sums. So the candidates that follow from ``y`` bound what any
+insider, coalition or outsider can say. Risk is measured as Domingo-Ferrer, Oganian and Torra (2002) do: one
+over the entropy of the attacker's belief, in bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Literal
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints, Mask
+from lustrum.model import InputError
+
+__all__ = [
+    "ContributionBelief",
+    "Direction",
+    "candidates",
+    "certain_within",
+    "contribution_belief",
+    "largest_between",
+]
+
+Direction = Literal["up", "down"]
+_DRAWN = 1 << 12
+
+
+def candidates(
+    published: Ints, low: Fraction, high: Fraction, direction: Direction
+) -> tuple[Array, Array]:
+    """The least and the largest contribution that can have been published so, given its direction.
+
+    All whole numbers between the two are candidates as well. The first is above the second where there is
+    none. Contributions are above 0; a published 0 can always be a true 0 besides.
+
+    >>> tenth, third = Fraction(1, 10), Fraction(1, 3)
+    >>> [a.tolist() for a in candidates(np.array([120]), tenth, third, "up")]
+    [[90], [109]]
+    >>> [a.tolist() for a in candidates(np.array([120]), tenth, third, "down")]
+    [[134], [181]]
+    """
+    _check(low, high)
+    y = np.asarray(published).astype(object)
+    a, b = Fraction(low), Fraction(high)
+    if direction == "up":
+        least = _floors((y - 1), 1 / (1 + b)) + 1
+        most = _floors(y, 1 / (1 + a))
+        two = (y >= 5) & (-_floors(-(y - 2), a) <= 2)
+        least = np.where(two, np.minimum(least, y - 2), least)
+    else:
+        least = -_floors(-y, 1 / (1 - a))
+        most = -_floors(-(y + 1), 1 / (1 - b)) - 1
+        two = (y >= 1) & (-_floors(-(y + 2), a) <= 2)
+        most = np.where(two, np.maximum(most, y + 2), most)
+    return np.maximum(least, 1), np.asarray(most)
+
+
+def _floors(y: Array, ratio: Fraction) -> Array:
+    return np.asarray((y * ratio.numerator) // ratio.denominator)
+
+
+def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
+    """Where a number can be named that is within a share of every candidate, and so for certain of the truth.
+
+    Such a number exists where ``(1 - p) most <= (1 + p) least``.
+
+    >>> certain_within(np.array([95, 90]), np.array([105, 111]), Fraction(1, 20)).tolist()
+    [True, False]
+    """
+    p = Fraction(share)
+    left = np.asarray(most).astype(object) * (p.denominator - p.numerator)
+    right = np.asarray(least).astype(object) * (p.denominator + p.numerator)
+    return np.asarray((left <= right) & (np.asarray(least) <= np.asarray(most))).astype(np.bool_)
+
+
+def largest_between(
+    published: int, contributors: int, low: Fraction, high: Fraction
+) -> tuple[int, int]:
+    """Where the largest of so many contributors lies, to an outsider who knows the ranking and no value.
+
+    The true sum lies between the published one over ``1 + b`` and over ``1 - b``, but for one unit each, and
+    the largest between an even share of the sum and all of it.
+
+    >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
+    (250, 1505)
+    """
+    _check(low, high)
+    if contributors < 1 or published < 0:
+        raise InputError("A published sum of 0 or more and at least one contributor are needed.")
+    least = max(ceil((published - contributors) / (1 + Fraction(high))), 0)
+    most = floor((published + contributors) / (1 - Fraction(high)))
+    return ceil(Fraction(least, contributors)), most
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContributionBelief:
+    """A belief about a contribution: values, each with its probability.
+
+    ``step`` is how many whole numbers a value stands for.
+    """
+
+    values: Floats
+    probability: Floats
+    step: float = 1.0
+
+    def __repr__(self) -> str:
+        return f"ContributionBelief({self.bits:.3g} bits)"
+
+    @property
+    def bits(self) -> float:
+        """The entropy of the belief."""
+        p = self.probability[self.probability > 0]
+        return float(-(p * np.log2(p)).sum() + np.log2(self.step))
+
+    @property
+    def risk(self) -> float:
+        """One over the entropy, without an end where the contribution is known."""
+        return float("inf") if self.bits <= 0 else 1 / self.bits
+
+    def within(self, share: float) -> float:
+        """The largest probability of being within a share of the truth with one estimate."""
+        order = np.argsort(self.values, kind="stable")
+        values, heap = self.values[order], np.r_[0.0, np.cumsum(self.probability[order])]
+        # An estimate z is within p of x where z / (1 + p) <= x <= z / (1 - p).
+        ends = np.searchsorted(values, values * (1 + share) / (1 - share), side="right")
+        return float((heap[ends] - heap[np.arange(values.size)]).max(initial=0.0))
+
+
+def contribution_belief(
+    published: int, low: Fraction, high: Fraction, direction: Direction | None = None
+) -> ContributionBelief:
+    """What a reader believes who sees one protected contribution and assumed nothing beforehand.
+
+    Every whole number is equally likely beforehand, both directions are, and so is every share from ``low`` to
+    ``high``. Many candidates are stood for by some thousand of them.
+
+    >>> belief = contribution_belief(1200, Fraction(1, 20), Fraction(1, 5))
+    >>> round(belief.bits, 2), round(belief.within(0.05), 2)
+    (8.56, 0.33)
+    """
+    values, weights, steps = [], [], []
+    sides: tuple[Direction, ...] = ("up", "down") if direction is None else (direction,)
+    for side in sides:
+        least, most = (int(x[0]) for x in candidates(np.array([published]), low, high, side))
+        if least > most:
+            continue
+        step = max(1.0, (most - least + 1) / _DRAWN)
+        x = np.unique(np.rint(np.arange(least, most + 0.5, step)))
+        amount = np.abs(published - x)
+        upper = np.minimum(amount / x, np.maximum(float(high), np.where(x >= 3, 2 / x, 0)))
+        lower = np.maximum((amount - 1) / x, float(low))
+        values.append(x)
+        weights.append(np.maximum(upper - lower, 0.0) * step)
+        steps.append(np.full(x.size, step))
+    if not values:
+        raise InputError("No contribution can have been published so.")
+    weight = np.concatenate(weights)
+    probability = weight / weight.sum()
+    # The two sides are drawn at different steps; the entropy of each value counts those it stands for.
+    step = float(2 ** (probability * np.log2(np.concatenate(steps))).sum())
+    return ContributionBelief(np.concatenate(values), probability, step)
+
+
+def _check(low: Fraction, high: Fraction) -> None:
+    if not 0 < low < high < 1:
+        raise InputError("The shares of a protected contribution need 0 < low < high < 1.")

@@ -1,0 +1,1 @@
+"""Protected magnitudes: contributions are multiplied once; every table of sums is a plain sum of the result."""

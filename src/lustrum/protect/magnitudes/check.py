@@ -1,0 +1,130 @@
+"""The audit of protected magnitudes, contributor by contributor, over all tables up to some variables.
+
+It starts from the records and what was made of them, and shares no bookkeeping with the search. Confidential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints
+from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes.factors import SHARES, Factors
+from lustrum.protect.magnitudes.kernels import (
+    FIRST,
+    FIRST_NOISE,
+    HOLDER,
+    NOISE,
+    PIECES,
+    SECOND,
+    SECOND_NOISE,
+    TOTAL,
+    rank_noise,
+)
+from lustrum.protect.magnitudes.units import identities
+from lustrum.protect.population.layout import plan_tables
+
+__all__ = ["ContributorAudit", "audit_contributors"]
+
+
+@dataclass(frozen=True)
+class ContributorAudit:
+    """What attackers can say about the largest contributor of every cell.
+
+    - ``cells``: with anything in them; ``sensitive``: by the p% rule, in truth.
+    - ``unprotected``: cells in which the second largest, who takes away its protected contribution, comes
+      nearer to the largest than the p% rule allows.
+    - ``certain``: cells in which the largest is certain within p percent to a coalition of all others;
+      ``certain_with_direction``: the same if they know the direction too. ``from_units`` is the least
+      contribution above which none of these are.
+    - ``outside``: cells whose largest contribution changed by less or more than everybody may know.
+    - ``close_by_chance``: sensitive cells in which the published sum less the true second largest is within p
+      percent of the largest. Nobody can know which these are.
+    """
+
+    measure: str
+    cells: int
+    sensitive: int
+    unprotected: int
+    certain: int
+    certain_with_direction: int
+    from_units: int
+    outside: int
+    close_by_chance: int
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing was found that must not be."""
+        return self.unprotected == 0 and self.certain == 0 and self.outside == 0
+
+
+def audit_contributors(
+    records: Records,
+    protected: Ints,
+    measure: str,
+    factors: Factors,
+    share: Fraction,
+    *,
+    ways: int = 3,
+    tables: tuple[tuple[str, ...], ...] = (),
+) -> ContributorAudit:
+    """Audit one measure of a register for which ``protected`` holds the value of every record."""
+    plan = plan_tables(records.dataset, ways, tables)
+    owners, own = identities(records, records.dataset.measure(measure).holding)
+    order = np.lexsort((own, owners))
+    owner = np.unique(owners[order], return_inverse=True)[1].ravel().astype(np.int64)
+    true = records.numbers[measure][order].astype(np.int64)
+    noise = protected[order] - true
+    codes = np.stack([records.codes[v][order] for v in plan.variables], axis=1).astype(np.uint32)
+    found = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
+    found[:, HOLDER] = -1
+    rank_noise(plan.layout, codes, owner, true, noise, found)
+    parts = max(len(records.dataset.measure(measure).parts), 1)
+    return _judged(measure, factors, share, found[found[:, FIRST] > 0], parts)
+
+
+def _judged(
+    measure: str, factors: Factors, share: Fraction, found: Ints, parts: int
+) -> ContributorAudit:
+    top, bottom = share.numerator, share.denominator
+
+    def exact(column: int) -> Array:
+        return found[:, column].astype(object)
+
+    one, noise = exact(FIRST), exact(FIRST_NOISE)
+    rest = exact(TOTAL) - one - exact(SECOND)
+    lacking = one * top - rest * bottom
+    sensitive = (lacking > 0).astype(np.bool_)
+    without = np.abs(exact(NOISE) - exact(SECOND_NOISE)) * bottom
+    unprotected = sensitive & (without < lacking).astype(np.bool_)
+    estimate = np.abs(exact(NOISE) + rest) * bottom
+    near = sensitive & (estimate <= one * top).astype(np.bool_)
+    published = one + noise
+    up, down = (candidates(published, factors.least, factors.most, side) for side in ("up", "down"))
+    moved = (noise != 0).astype(np.bool_)
+    # Amounts are rounded up record by record and part by part, small ones to two units.
+    most_noise = one * factors.high + 2 * parts * exact(PIECES) * SHARES
+    size = np.abs(noise) * SHARES
+    outside = moved & ((size < one * factors.low) | (size > most_noise)).astype(np.bool_)
+    least, most = np.minimum(up[0], down[0]), np.maximum(up[1], down[1])
+    least = np.where(published == 0, 0, least)  # a published 0 may be a true one
+    certain = certain_within(least, most, share) & moved
+    upwards = (noise > 0).astype(np.bool_)
+    by_side = np.where(upwards, certain_within(*up, share), certain_within(*down, share)) & moved
+    # A contribution that did not move at all is known to everybody.
+    still = ~moved
+    return ContributorAudit(
+        measure=measure,
+        cells=len(found),
+        sensitive=int(sensitive.sum()),
+        unprotected=int((unprotected | (still & sensitive)).sum()),
+        certain=int((certain | still).sum()),
+        certain_with_direction=int((by_side | still).sum()),
+        from_units=int(max(one[by_side], default=0)) + 1,
+        outside=int(outside.sum()),
+        close_by_chance=int(near.sum()),
+    )

@@ -1,0 +1,282 @@
+"""The hot loops of protected magnitudes: who is largest in every cell, and the balancing of noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lustrum.compiled import compiled
+from lustrum.protect.population.kernels import places
+
+__all__ = ["add_amounts", "balance", "rank_noise", "rank_owners"]
+
+# Columns of the ranking of a cell.
+TOTAL, FIRST, SECOND, OWN, OWNER = 0, 1, 2, 3, 4
+
+
+@compiled
+def _flush(row: Any) -> None:  # pragma: no cover
+    size = abs(row[OWN])
+    row[TOTAL] += size
+    if size > row[FIRST]:
+        row[SECOND] = row[FIRST]
+        row[FIRST] = size
+    elif size > row[SECOND]:
+        row[SECOND] = size
+
+
+@compiled
+def rank_owners(
+    layout: Any, codes: Any, owner: Any, values: Any, ranking: Any
+) -> None:  # pragma: no cover
+    """The absolute total and the two largest contributors of every controlled cell.
+
+    Records come sorted by owner, so that a cell needs to remember one owner only. ``ranking`` has a row of
+    five numbers for every cell, the last of them -1 at the beginning.
+    """
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for i in range(values.size):
+        if values[i] == 0:
+            continue
+        places(layout, codes[i], p, inner, base)
+        for r in range(base.size):
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                row = ranking[base[r] + inner[t]]
+                if row[OWNER] != owner[i]:
+                    _flush(row)
+                    row[OWNER] = owner[i]
+                    row[OWN] = 0
+                row[OWN] += values[i]
+    for c in range(ranking.shape[0]):
+        _flush(ranking[c])
+        ranking[c, OWN] = 0
+
+
+# Columns of the audit of a cell, after the same first three.
+FIRST_NOISE, SECOND_NOISE, NOISE, PIECES, VALUE, MOVED, COUNT, HOLDER = 3, 4, 5, 6, 7, 8, 9, 10
+
+
+@compiled
+def _flush_noise(row: Any) -> None:  # pragma: no cover
+    size = abs(row[VALUE])
+    # Noise that makes the contribution larger counts as positive, whatever its sign.
+    noise = row[MOVED] if row[VALUE] >= 0 else -row[MOVED]
+    row[TOTAL] += size
+    row[NOISE] += noise
+    if size > row[FIRST]:
+        row[SECOND], row[SECOND_NOISE] = row[FIRST], row[FIRST_NOISE]
+        row[FIRST], row[FIRST_NOISE] = size, noise
+        row[PIECES] = row[COUNT]
+    elif size > row[SECOND]:
+        row[SECOND], row[SECOND_NOISE] = size, noise
+    row[VALUE] = 0
+    row[MOVED] = 0
+    row[COUNT] = 0
+
+
+@compiled
+def rank_noise(
+    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, found: Any
+) -> None:  # pragma: no cover
+    """Of every cell: total, largest and second largest with their noise, the noise of all, and of how many
+    records the largest consists. The last column of ``found`` is the current owner, -1 at first."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for i in range(values.size):
+        places(layout, codes[i], p, inner, base)
+        for r in range(base.size):
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                row = found[base[r] + inner[t]]
+                if row[HOLDER] != owner[i]:
+                    _flush_noise(row)
+                    row[HOLDER] = owner[i]
+                row[VALUE] += values[i]
+                row[MOVED] += noise[i]
+                row[COUNT] += 1
+    for c in range(found.shape[0]):
+        _flush_noise(found[c])
+
+
+@compiled
+def add_amounts(layout: Any, codes: Any, amounts: Any, cells: Any) -> None:  # pragma: no cover
+    """Add up amounts of several measures over all controlled cells."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for i in range(amounts.shape[0]):
+        places(layout, codes[i], p, inner, base)
+        for r in range(base.size):
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                for j in range(amounts.shape[1]):
+                    cells[base[r] + inner[t], j] += amounts[i, j]
+
+
+@compiled
+def _change(
+    layout: Any, inner: Any, base: Any, errors: Any, change: Any
+) -> None:  # pragma: no cover
+    for r in range(base.size):
+        for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+            at = base[r] + inner[t]
+            for j in range(change.size):
+                errors[at, j] += change[j]
+
+
+@compiled
+def _slopes(
+    layout: Any, inner: Any, base: Any, errors: Any, weights: Any, slope: Any, bend: Any
+) -> None:  # pragma: no cover
+    """What a change ``c`` of a record's noise costs in its cells: ``2 slope c + bend c**2``, per measure."""
+    for j in range(slope.size):
+        slope[j] = 0.0
+        bend[j] = 0.0
+    for r in range(base.size):
+        for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+            at = base[r] + inner[t]
+            for j in range(slope.size):
+                slope[j] += weights[at, j] * errors[at, j]
+                bend[j] += weights[at, j]
+
+
+@compiled
+def _settle(
+    i: Any,
+    way: Any,
+    side: Any,
+    low: Any,
+    high: Any,
+    shown: Any,
+    slope: Any,
+    bend: Any,
+    chosen: Any,
+    change: Any,
+) -> Any:  # pragma: no cover
+    """Move the amounts of a record to the best within their bounds, given its direction; says what it costs.
+
+    ``change`` holds, for every shown measure, by how much the record's noise differs from what it was.
+    """
+    for _ in range(2):
+        for k in range(chosen.size):
+            if low[i, k] == high[i, k]:
+                continue
+            up = 0.0
+            down = 0.0
+            for j in range(change.size):
+                if shown[j, k]:
+                    up += slope[j] + bend[j] * change[j]
+                    down += bend[j]
+            if down <= 0.0:
+                continue
+            sign = np.float64(way * side[i, k])
+            best = np.float64(chosen[k]) - sign * up / down
+            best = min(max(np.rint(best), np.float64(low[i, k])), np.float64(high[i, k]))
+            step = np.int64(best) - chosen[k]
+            if step != 0:
+                chosen[k] += step
+                for j in range(change.size):
+                    if shown[j, k]:
+                        change[j] += sign * step
+    cost = 0.0
+    for j in range(change.size):
+        cost += change[j] * (2.0 * slope[j] + bend[j] * change[j])
+    return cost
+
+
+@compiled
+def balance(
+    layout: Any,
+    units: Any,
+    order: Any,
+    shown: Any,
+    weights: Any,
+    errors: Any,
+) -> None:  # pragma: no cover
+    """Visit owners in the given order: turn an owner round where that helps, and settle its amounts.
+
+    ``units`` holds the records sorted by owner: ``amount[i, k]`` is by how much record ``i`` changes in measure
+    ``k``, from ``low`` to ``high``; ``side`` is the sign of its value, ``sign`` the direction of its owner.
+    ``shown[j, k]`` says whether measure ``k`` is part of the shown measure ``j``; ``errors[c, j]`` is the noise
+    of controlled cell ``c`` and ``weights[c, j]`` what its square costs.
+    """
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    parts = units.amount.shape[1]
+    seen = shown.shape[0]
+    slope, bend = np.empty(seen), np.empty(seen)
+    stay, turn, change = np.empty(seen), np.empty(seen), np.empty(seen)
+    kept = np.empty(parts, dtype=np.int64)
+    turned = np.empty(parts, dtype=np.int64)
+    for o in order:
+        start, stop = units.first[o], units.first[o + 1]
+        if stop - start == 1:
+            i = start
+            places(layout, units.codes[i], p, inner, base)
+            _slopes(layout, inner, base, errors, weights, slope, bend)
+            for j in range(seen):
+                stay[j] = 0.0
+                turn[j] = 0.0
+                for k in range(parts):
+                    if shown[j, k]:
+                        turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
+            for k in range(parts):
+                kept[k] = units.amount[i, k]
+                turned[k] = units.amount[i, k]
+            way = units.sign[o]
+            cost = _settle(
+                i, way, units.side, units.low, units.high, shown, slope, bend, kept, stay
+            )
+            other = _settle(
+                i, -way, units.side, units.low, units.high, shown, slope, bend, turned, turn
+            )
+            if other < cost:
+                units.sign[o] = -way
+                for k in range(parts):
+                    units.amount[i, k] = turned[k]
+                _change(layout, inner, base, errors, turn)
+            else:
+                for k in range(parts):
+                    units.amount[i, k] = kept[k]
+                _change(layout, inner, base, errors, stay)
+            continue
+        # Several records of one owner may lie in the same cells: they turn round one after the other.
+        total = 0.0
+        for i in range(start, stop):
+            places(layout, units.codes[i], p, inner, base)
+            _slopes(layout, inner, base, errors, weights, slope, bend)
+            for j in range(seen):
+                turn[j] = 0.0
+                for k in range(parts):
+                    if shown[j, k]:
+                        turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
+                total += turn[j] * (2.0 * slope[j] + bend[j] * turn[j])
+            _change(layout, inner, base, errors, turn)
+        back = not total < 0.0
+        if not back:
+            units.sign[o] = -units.sign[o]
+        for i in range(start, stop):
+            places(layout, units.codes[i], p, inner, base)
+            if back:
+                for j in range(seen):
+                    change[j] = 0.0
+                    for k in range(parts):
+                        if shown[j, k]:
+                            change[j] += 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
+                _change(layout, inner, base, errors, change)
+        for i in range(start, stop):
+            places(layout, units.codes[i], p, inner, base)
+            _slopes(layout, inner, base, errors, weights, slope, bend)
+            for j in range(seen):
+                stay[j] = 0.0
+            for k in range(parts):
+                kept[k] = units.amount[i, k]
+            _settle(
+                i, units.sign[o], units.side, units.low, units.high, shown, slope, bend, kept, stay
+            )
+            for k in range(parts):
+                units.amount[i, k] = kept[k]
+            _change(layout, inner, base, errors, stay)

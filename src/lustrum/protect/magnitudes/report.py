@@ -1,0 +1,164 @@
+"""What the agency and the public may know of protected magnitudes.
+
+The agency's report is measured against the truth and stays in the house. The public one says how factors were
+made, and typical relative errors by the number of variables, in coarse steps from a secret beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats
+from lustrum.model import InputError
+from lustrum.protect.magnitudes.factors import Factors
+from lustrum.protect.magnitudes.search import Ranking
+from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.public import coarse_error
+
+__all__ = ["MagnitudeReport", "MeasureErrors", "PublicFactors", "measured"]
+
+
+@dataclass(frozen=True)
+class MeasureErrors:
+    """Relative errors of one measure in per cent, over cells that are not sensitive. Confidential."""
+
+    measure: str
+    cells: int
+    sensitive: int
+    mean: float
+    median: float
+    total: float
+    by_variables: Mapping[int, float]
+
+
+@dataclass(frozen=True, repr=False)
+class MagnitudeReport:
+    """What the agency may know: errors of every measure, against the truth."""
+
+    measures: tuple[MeasureErrors, ...]
+
+    def __repr__(self) -> str:
+        return "MagnitudeReport(hidden)"
+
+    def of(self, measure: str) -> MeasureErrors:
+        """The errors of one measure."""
+        return next(m for m in self.measures if m.measure == measure)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The report as plain values, for a file that stays in the house."""
+        return {
+            "measures": [
+                {**vars(m), "by_variables": {str(k): v for k, v in m.by_variables.items()}}
+                for m in self.measures
+            ]
+        }
+
+
+@dataclass(frozen=True)
+class PublicFactors:
+    """What everybody may know: the method, its shares, and typical relative errors in per cent."""
+
+    method: Mapping[str, Any]
+    factors: Factors
+    errors: Mapping[str, Mapping[int, float]]
+
+    def error(self, measure: str, variables: int) -> float:
+        """The typical relative error of a sum by so many variables, in per cent."""
+        known = self.errors[measure]
+        fitting = [k for k in sorted(known) if k >= variables]
+        return known[fitting[0] if fitting else max(known)]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The words as plain values, for a bundle."""
+        return {
+            "method": dict(self.method),
+            "low": self.factors.low,
+            "high": self.factors.high,
+            "errors": {
+                name: {str(k): v for k, v in sorted(kinds.items())}
+                for name, kinds in sorted(self.errors.items())
+            },
+        }
+
+    @classmethod
+    def from_mapping(cls, words: Mapping[str, Any]) -> PublicFactors:
+        """The words that :meth:`to_mapping` wrote."""
+        try:
+            return cls(
+                dict(words["method"]),
+                Factors(int(words["low"]), int(words["high"])),
+                {
+                    str(name): {int(k): float(v) for k, v in kinds.items()}
+                    for name, kinds in words["errors"].items()
+                },
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError("The public words of the protected sums are damaged.") from None
+
+
+def measured(
+    method: Mapping[str, Any],
+    factors: Factors,
+    plan: Plan,
+    found: Sequence[tuple[str, Ranking, Floats]],
+    ratio: tuple[int, int],
+    key: bytes,
+) -> tuple[PublicFactors, MagnitudeReport]:
+    """Measure the errors of every measure, and make coarse ones of them."""
+    variables = np.zeros(plan.cells, dtype=np.int64)
+    for table in plan.tables:
+        variables[table.places().ravel()] = len(table.levels)
+    errors, public = [], {}
+    for name, ranking, noise in found:
+        own = _errors(name, ranking, noise, variables, ratio)
+        errors.append(own)
+        public[name] = _coarse(ranking, noise, variables, key, name)
+    return PublicFactors(dict(method), factors, public), MagnitudeReport(tuple(errors))
+
+
+def _errors(
+    name: str, ranking: Ranking, noise: Floats, variables: Array, ratio: tuple[int, int]
+) -> MeasureErrors:
+    sensitive = ranking.sensitive(ratio)
+    chosen = (ranking.total > 0) & ~sensitive
+    relative = 100 * np.abs(noise) / np.maximum(ranking.total, 1)
+    own = relative[chosen]
+    return MeasureErrors(
+        measure=name,
+        cells=int(chosen.sum()),
+        sensitive=int(sensitive.sum()),
+        mean=float(own.mean()) if own.size else 0.0,
+        median=float(np.median(own)) if own.size else 0.0,
+        total=float(relative[variables == 0].max(initial=0.0)),
+        by_variables={
+            int(k): float(relative[chosen & (variables == k)].mean())
+            for k in np.unique(variables[chosen])
+        },
+    )
+
+
+_FEWEST = 50
+
+
+def _coarse(
+    ranking: Ranking, noise: Floats, variables: Array, key: bytes, name: str
+) -> dict[int, float]:
+    """Typical relative errors over all cells that hold anything, never smaller for more variables."""
+    occupied = ranking.total > 0
+    relative = np.minimum(100 * np.abs(noise) / np.maximum(ranking.total, 1), 100.0)
+    errors: dict[int, float] = {}
+    most, waiting = 0.0, np.zeros(variables.size, dtype=np.bool_)
+    kinds = [int(k) for k in np.unique(variables) if k > 0]
+    for kind in kinds:
+        waiting |= occupied & (variables == kind)
+        if waiting.sum() < _FEWEST and kind < kinds[-1]:
+            continue
+        own = float(relative[waiting].mean()) if waiting.any() else 0.0
+        most = max(most, coarse_error(own, key, f"{name} {kind}"))
+        errors[kind] = most
+        waiting[:] = False
+    return errors

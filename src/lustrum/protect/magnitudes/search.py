@@ -1,0 +1,103 @@
+"""The search: directions and amounts so that the cells of all controlled tables stay close to the truth.
+
+Noise of sensitive cells is left as it is. In all others relative errors cost, more in tables of few cells than
+in those of many; after every sweep costs are weighted anew, so that their sum is nearly that of absolute
+relative errors and not of squares, which a few cells with a giant would rule. Work is bounded by sweeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model.keys import scramble
+from lustrum.model.stop import check_stop, report_progress
+from lustrum.protect.magnitudes.families import Family
+from lustrum.protect.magnitudes.kernels import add_amounts, balance, rank_owners
+from lustrum.protect.magnitudes.units import Units
+from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.start import derived
+
+__all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]
+
+_CLOSE = 0.005
+"""Relative errors below this cost as squares do."""
+_TOTAL = 30.0
+"""How much more an error of the total costs than its being the only cell of its table would make it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Of every controlled cell the absolute total and the two largest contributors. Confidential."""
+
+    total: Ints
+    first: Ints
+    second: Ints
+
+    def __repr__(self) -> str:
+        return "Ranking(hidden)"
+
+    @property
+    def rest(self) -> Ints:
+        """What is left beside the two largest."""
+        return self.total - self.first - self.second
+
+    def sensitive(self, share: tuple[int, int]) -> Mask:
+        """Cells that are sensitive by the p% rule; ``share`` is p as numerator and denominator."""
+        top, bottom = share
+        # In 64 bits, exactly as long as p has few digits; else as close as floats are.
+        if self.total.size and int(self.total.max()) < 2**62 // max(top, bottom):
+            return np.asarray((self.total > 0) & (self.rest * bottom < self.first * top))
+        return np.asarray((self.total > 0) & (self.rest < self.first * (top / bottom)))
+
+
+def rank_cells(plan: Plan, units: Units, values: Ints) -> Ranking:
+    """Rank the owners of every controlled cell."""
+    ranking = np.zeros((plan.cells, 5), dtype=np.int64)
+    ranking[:, 4] = -1
+    rank_owners(plan.layout, units.codes, units.owner, values, ranking)
+    return Ranking(*(np.ascontiguousarray(ranking[:, c]) for c in range(3)))
+
+
+def noise_of(units: Units) -> Ints:
+    """The signed noise of every record and moved measure."""
+    return np.asarray(units.sign[units.owner][:, None] * units.side * units.amount)
+
+
+def search(
+    plan: Plan, units: Units, family: Family, scale: Floats, secret: Words, key: bytes, sweeps: int
+) -> Floats:
+    """Balance the noise in place; gives the noise of every controlled cell and shown measure.
+
+    ``scale[c, j]`` makes noise relative: one over the total of cell ``c``, or 0 where noise stays as it is.
+    """
+    prices = _prices(plan)[:, None]
+    errors = np.zeros((plan.cells, len(family.shown)))
+    noise = family.added(noise_of(units)).astype(np.float64)
+    add_amounts(plan.layout, units.codes, noise, errors)
+    for sweep in range(sweeps):
+        check_stop()
+        report_progress(f"balancing {family.name}", sweep / sweeps)
+        order = np.argsort(scramble(derived(key, f"order {sweep}"), secret), kind="stable")
+        weights = prices * scale * scale / np.maximum(np.abs(errors) * scale, _CLOSE)
+        balance(plan.layout, units, order, family.adds, weights, errors)
+    report_progress(f"balancing {family.name}", 1.0)
+    return errors
+
+
+def _prices(plan: Plan) -> Floats:
+    """What a relative error costs in every cell."""
+    prices = np.zeros(plan.cells)
+    for table in plan.tables:
+        places = table.places().ravel()
+        prices[places] = (plan.cells / places.size) ** 0.5 * (1 if table.levels else _TOTAL)
+    return prices
+
+
+def relative_scale(totals: Array, close: Mask) -> Floats:
+    """One over the total of every cell that is to be kept close, and 0 for the others."""
+    scale = np.zeros(totals.shape)
+    np.divide(1.0, totals, out=scale, where=close & (totals > 0))
+    return scale

@@ -1,0 +1,124 @@
+"""Contributors and their records as the search sees them: sorted by owner, with directions and shares by key.
+
+The direction of an owner and its share follow from the key and the owner's identity; the shares of its records
+lie around that of the owner. Shares of two records or periods of one owner are related, so that growth stays
+closer than independent noise would leave it, and never equal: whatever one of them is, the other can lie
+anywhere from the least to the largest share. Measures of different families have nothing in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints, Mask, Words
+from lustrum.model.keys import scramble
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes.factors import SHARES, Factors
+from lustrum.protect.magnitudes.families import Family
+from lustrum.protect.population.start import derived
+from lustrum.sensitivity import Background
+
+__all__ = ["Units", "owner_shares", "record_shares", "units_of"]
+
+
+class Units(NamedTuple):
+    """Records sorted by owner; ``first[o]`` is the first record of owner ``o``, with one more at the end."""
+
+    codes: Array  # (records, variables), as the plan orders them
+    owner: Array
+    first: Array
+    sign: Array  # owner -> 1 or -1
+    side: Array  # (records, measures): the sign of each value
+    low: Array  # (records, measures): the least amount that the search may choose,
+    high: Array  # the largest,
+    amount: Array  # and the one chosen
+
+
+def identities(records: Records, holding: str | None) -> tuple[Words, Words]:
+    """Of every record, the lasting identity of its owner and its own."""
+    name = records.dataset.record_id
+    if records.keys is not None:
+        own = records.keys
+    elif name is not None and name in records.ids:
+        own = records.ids[name].astype(np.uint64)
+    else:
+        own = np.arange(len(records), dtype=np.uint64)
+    return (own if holding is None else records.ids[holding].astype(np.uint64)), own
+
+
+def owner_shares(words: Words) -> Ints:
+    """A uniform number below ``SHARES`` for every owner."""
+    return np.asarray((words >> np.uint64(8)) & np.uint64(SHARES - 1)).astype(np.int64)
+
+
+def record_shares(owner: Ints, words: Words) -> Ints:
+    """Numbers below ``SHARES``, uniform too, at most one half of it from the owner's; folded at the ends.
+
+    >>> record_shares(np.array([0]), np.array([0], dtype=np.uint64)).tolist()
+    [524287]
+    """
+    moved = owner + owner_shares(words) - SHARES // 2
+    moved = np.where(moved < 0, -moved - 1, moved)
+    return np.where(moved >= SHARES, 2 * SHARES - 1 - moved, moved)
+
+
+def units_of(
+    records: Records,
+    rows: Sequence[str],
+    family: Family,
+    factors: Factors,
+    key: bytes,
+    *,
+    room: int,
+    background: Background,
+) -> tuple[Units, Ints, Words]:
+    """The units of a family, the order of their records, and a secret word of each owner.
+
+    ``room`` is which part of its way to either end the search may move a share, over ``SHARES``.
+    """
+    owners, own = identities(records, family.holding)
+    order = np.lexsort((own, owners))
+    owners, own = owners[order], own[order]
+    new = np.r_[True, owners[1:] != owners[:-1]] if owners.size else np.zeros(0, dtype=np.bool_)
+    owner = np.cumsum(new) - 1
+    first = np.r_[np.flatnonzero(new), owners.size].astype(np.int64)
+    secret = scramble(derived(key, f"owner {family.name}"), owners[first[:-1]])
+    sign = np.where(secret >> np.uint64(63), 1, -1).astype(np.int64)
+    values = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
+    size = np.abs(values)
+    base = owner_shares(secret)[owner]
+    shares = np.stack(
+        [
+            record_shares(base, scramble(derived(key, f"share {name}"), own))
+            for name in family.moved
+        ],
+        axis=1,
+    )
+    # Values of both signs cancel: their owner keeps one share, or its noise would cancel too.
+    mixed = _mixed(values, owner, first)
+    shares = np.where(mixed, base[:, None], shares)
+    spread = factors.high - factors.low
+    share = factors.low + (shares * spread >> 20)
+    amount, low, high = factors.chosen(size, share, np.where(mixed, 0, room) + np.zeros_like(size))
+    waived = background.has_waived(owners.astype(np.int64))[:, None]
+    for array in (low, high, amount):
+        array[np.broadcast_to(waived, array.shape)] = 0
+    codes = np.stack([records.codes[v][order] for v in rows], axis=1).astype(np.uint32)
+    return (
+        Units(codes, owner.astype(np.int64), first, sign, np.sign(values), low, high, amount),
+        order,
+        secret,
+    )
+
+
+def _mixed(values: Ints, owner: Ints, first: Ints) -> Mask:
+    """Which records belong to an owner with values of both signs, in any measure of the family."""
+    if not values.size or int(values.min()) >= 0:
+        return np.zeros((values.shape[0], 1), dtype=np.bool_)
+    starts = first[:-1]
+    below = np.logical_or.reduceat((values < 0).any(axis=1), starts)
+    above = np.logical_or.reduceat((values > 0).any(axis=1), starts)
+    return np.asarray((below & above)[owner])[:, None]

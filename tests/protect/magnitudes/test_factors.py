@@ -1,0 +1,110 @@
+"""The factors keep two promises for every set of records, whatever the directions are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model import InputError
+from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
+
+PERCENTS = st.sampled_from([1, 2, 5, 10, 15, 20])
+
+
+def test_factors_of_ten_percent_worked_by_hand() -> None:
+    # a = 0.1; b = 1.1 * 1.1 / 0.9 * 1.02 - 1 = 0.37133.
+    factors = needed_factors(Fraction(1, 10), "known")
+    assert float(factors.least) == pytest.approx(0.1, abs=2e-6)
+    assert float(factors.most) == pytest.approx(0.3713333, abs=2e-6)
+    assert float(needed_factors(Fraction(1, 10), "secret").most) == pytest.approx(0.15, abs=2e-6)
+
+
+@given(st.integers(0, 2**61), st.integers(1, SHARES - 1))
+def test_amounts_are_exact(size: int, share: int) -> None:
+    found = amounts(np.array([size]), np.array([share]))
+    assert int(found[0]) == ceil(Fraction(size * share, SHARES))
+
+
+@given(PERCENTS, st.lists(st.integers(1, 400), min_size=2, max_size=6), st.data())
+def test_every_set_of_records_carries_the_protection_of_the_p_percent_rule(
+    percent: int, sizes: list[int], data: st.DataObject
+) -> None:
+    share = Fraction(percent, 100)
+    factors = needed_factors(share, "known")
+    low, high = factors.amounts(np.array(sizes))
+    noise = [
+        data.draw(st.sampled_from([1, -1])) * data.draw(st.integers(int(a), int(b)))
+        for a, b in zip(low, high, strict=True)
+    ]
+    # Any target, any coalition of the others, who know their own factors.
+    for target in range(len(sizes)):
+        for inside in product([False, True], repeat=len(sizes)):
+            if inside[target]:
+                continue
+            left = [k for k in range(len(sizes)) if k != target and not inside[k]]
+            error = abs(noise[target] + sum(noise[k] for k in left))
+            demanded = share * sizes[target] - sum(sizes[k] for k in left)
+            assert error >= demanded
+
+
+@settings(max_examples=60)
+@given(PERCENTS, st.integers(1, 100_000), st.data())
+def test_no_contribution_is_certain_within_p_percent(
+    percent: int, size: int, data: st.DataObject
+) -> None:
+    share = Fraction(percent, 100)
+    factors = needed_factors(share, "known")
+    low, high = (int(x[0]) for x in factors.amounts(np.array([size])))
+    amount = data.draw(st.integers(low, high))
+    for sign in (1, -1):
+        published = np.array([size + sign * amount])
+        up, down = (
+            candidates(published, factors.least, factors.most, side) for side in ("up", "down")
+        )
+        own = up if sign > 0 else down
+        assert own[0][0] <= size <= own[1][0]
+        least, most = min(up[0][0], down[0][0]), max(up[1][0], down[1][0])
+        if published[0] > 0:
+            assert not certain_within(np.array([least]), np.array([most]), share)[0]
+        if size > 400:
+            # With the direction known too, from some hundred units on.
+            assert not certain_within(*own, share)[0]
+
+
+@pytest.mark.parametrize("percent", [1, 5, 10, 20])
+def test_no_small_contribution_is_certain_without_its_direction(percent: int) -> None:
+    share = Fraction(percent, 100)
+    factors = needed_factors(share, "known")
+    published = np.arange(1, 3000)
+    up, down = (candidates(published, factors.least, factors.most, side) for side in ("up", "down"))
+    empty = up[0] > up[1]
+    least = np.where(empty, down[0], np.minimum(up[0], down[0]))
+    assert not certain_within(least, np.maximum(up[1], down[1]), share).any()
+
+
+@given(PERCENTS, st.integers(0, 50), st.integers(0, SHARES), st.integers(0, SHARES - 1))
+def test_the_search_stays_within_the_public_amounts(
+    percent: int, size: int, room: int, place: int
+) -> None:
+    factors = needed_factors(Fraction(percent, 100), "known")
+    share = factors.low + (place * (factors.high - factors.low) >> 20)
+    amount, low, high = factors.chosen(np.array([size]), np.array([share]), np.array([room]))
+    least, most = factors.amounts(np.array([size]))
+    assert least[0] <= low[0] <= amount[0] <= high[0] <= most[0]
+
+
+def test_shares_that_cannot_be_are_refused() -> None:
+    for p, said in ((Fraction(0), "between 0 and 100"), (Fraction(30, 100), "at most 22 percent")):
+        with pytest.raises(InputError, match=said):
+            needed_factors(p, "known")
+    with pytest.raises(InputError, match="65 percent"):
+        needed_factors(Fraction(70, 100), "secret")
+    with pytest.raises(InputError, match="0 < low < high < 1"):
+        Factors(5, 5)
