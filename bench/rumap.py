@@ -135,7 +135,7 @@ def cell_level(plain: Table, with_totals: Table, small: Table, draws: int) -> No
 
 
 def first_point(table: Table) -> None:
-    """From the request for a map to its first point, over HTTP, of a page that runs already."""
+    """From the request for a map to its first point, over HTTP; the first request comes as soon as it can."""
     app = create_agency_app()
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -145,7 +145,6 @@ def first_point(table: Table) -> None:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         while not server.started:
             time.sleep(0.02)
-        time.sleep(15)  # somebody opens the page and finds the file
         content = base64.b64encode(csv_of(table)).decode()
         asked = {
             "files": [{"name": "table.csv", "content": content}],
@@ -162,7 +161,8 @@ def first_point(table: Table) -> None:
         server.should_exit = True
         thread.join()
     print(
-        f"page: first point after {statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s in five maps"
+        f"page: first point after {seconds[0]:.2f} s in a page that has just opened, then after "
+        f"{statistics.median(seconds[1:]):.2f} s, at most {max(seconds):.2f} s in five maps"
     )
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from lustrum.demo import people
 from lustrum.model import Table
-from lustrum.rumap import RUMap
+from lustrum.risk import EntropyRisk
+from lustrum.rumap import RUMap, grid, rumap
 from lustrum.study.figures import tables_figure
 from lustrum.study.maps import (
     RegionSwapping,
@@ -18,6 +19,7 @@ from lustrum.study.maps import (
     map_of_2015,
     map_with_totals,
     order_claims,
+    property_lines,
     study_cube,
 )
 from lustrum.study.result import Panel, Study
@@ -53,6 +55,23 @@ def test_the_order_of_the_methods_is_that_of_the_paper(found: RUMap, table: str)
 def test_what_the_map_says_beyond_the_paper(found: RUMap, table: str) -> None:
     claims = beyond_claims(_by(found, table))
     assert [what for what, holds in claims.items() if not holds] == []
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_protection_lowers_the_risk_where_that_can_be_expected(found: RUMap, table: str) -> None:
+    lines = property_lines(table, found)
+    assert [line.what for line in lines if not line.reproduced] == []
+    assert all(line.expected == 1.0 for line in lines)  # there are small cells among so few people
+
+
+def test_a_small_part_without_people_lets_the_risk_rise() -> None:
+    """The one case in which protection raises the risk by much, from a table made for it."""
+    number = np.arange(400).reshape(20, 20)
+    table = Table.from_counts(np.where(number < 80, number**2 % 997 + 8, 0))
+    noisy = rumap(table, grid("differential-privacy", epsilon=2.0), [EntropyRisk()], replications=3)
+    original, private = (p for p in noisy.of() if p.family != "no data")
+    assert EntropyRisk().terms_before(table).small == 0.0
+    assert private.risk > original.risk + 0.1
 
 
 def test_swapping_leaves_a_table_without_regions_as_it_is(found: RUMap) -> None:

@@ -7,7 +7,7 @@ import binascii
 import json
 import secrets
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,12 @@ def create_agency_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+        # What every map needs is loaded before the page opens, the rest while its first visitor reads.
+        await run_in_threadpool(_warm_up, methods_of({"random-rounding": "3"}))
+        rest = threading.Thread(
+            target=_warm_up_rest, args=(pages.jobs,), name="warm-up", daemon=True
+        )
+        rest.start()
         yield
         pages.jobs.stop()
 
@@ -77,12 +82,20 @@ def create_agency_app(
     return app
 
 
-def _warm_up() -> None:
-    """Load and compile what a first map needs, so that its first point does not wait for that."""
+def _warm_up(methods: Sequence[Any]) -> None:
+    """Load and compile what maps of some methods need, so that a first point does not wait for that."""
     text = b"area,faith,value\nA,F,1\nA,G,4\nB,F,9\nB,G,2\n"
-    methods = methods_of({own.name: own.values for own in offered() if own.ticked})
     found = rumap(cases_of_texts({"warm.csv": text}), methods, replications=1, workers=1)
     map_svg(found, found.tables[0], 0.1, "{index}")
+
+
+def _warm_up_rest(jobs: Jobs) -> None:
+    """The other methods, one after the other; a map that somebody asked for has the processor to itself."""
+    for own in offered():
+        if jobs.all():
+            return
+        if own.ticked:
+            _warm_up(methods_of({own.name: own.values}))
 
 
 def _guarded(handler: Handler) -> Handler:
