@@ -47,7 +47,7 @@ class DeviationProgram:
         self._ends = np.zeros(width), np.zeros(width)
         self._light_ends = np.zeros(2 * width)
         self._light_cost = np.zeros(2 * width)
-        self._asked = -1
+        self._weight = np.zeros(width)
         self._held = np.zeros(0, dtype=np.int64)
         self.steps = 0
 
@@ -60,22 +60,27 @@ class DeviationProgram:
         limit: float,
     ) -> Furthest:
         """Move one column as far as possible, up (sign 1) or down (-1), to the limit at most."""
+        low, high = low.copy(), high.copy()
+        low[column], high[column] = -limit, limit
+        weight = np.zeros(low.size)
+        weight[column] = float(sign)
+        before = self.steps
+        point = self.most(weight, low, high)
+        return Furthest(sign * float(point[column]), point, self.steps - before)
+
+    def most(self, weight: Floats, low: Floats, high: Floats) -> Floats:
+        """The deviation with the most ``weight @ d``."""
         if self._far is None:
             self._far = _model(self.matrix, *self._ends)
         model = self._far
-        low, high = low.copy(), high.copy()
-        low[column], high[column] = -limit, limit
         self._move(model, low, high)
-        if self._asked != column and self._asked >= 0:
-            model.changeColCost(self._asked, 0.0)
-        model.changeColCost(column, -float(sign))
-        self._asked = column
+        changed = np.flatnonzero(weight != self._weight).astype(np.int32)
+        if changed.size:
+            model.changeColsCost(changed.size, changed, -weight[changed])
+        self._weight = weight.copy()
         self._run(model)
-        solution = model.getSolution()
-        point = np.array(solution.col_value)
-        steps = max(int(model.getInfo().simplex_iteration_count), 0)
-        self.steps += steps
-        return Furthest(sign * float(point[column]), point, steps)
+        self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
+        return np.array(model.getSolution().col_value)
 
     def reasons(self, columns: Sparse, column: int, sign: int) -> Floats:
         """Why the last question got no better answer: weights of the moves of other columns.

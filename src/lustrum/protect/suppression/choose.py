@@ -16,12 +16,18 @@ from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pat
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
-from lustrum.protect.suppression.search.attacks import Attacks, FlowAttacks, attacks_on
+from lustrum.protect.suppression.search.attacks import (
+    Attacks,
+    FlowAttacks,
+    ProgramAttacks,
+    attacks_on,
+)
 from lustrum.protect.suppression.search.boxes import protect_by_boxes, simple_bound
 from lustrum.protect.suppression.search.cuts import InfeasibleError
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
 from lustrum.protect.suppression.search.parts import parts_of
+from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
@@ -32,6 +38,7 @@ Progress = Callable[[str, float, float], None]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # cells from which on linear programs take too long
+_SHARE = 0.25  # of the work that goes into a first pattern, before anything is proven
 _WORK, _WORK_EACH = (
     40_000,
     60,
@@ -184,12 +191,17 @@ def _solve_part(
         return _Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
     kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
     limit = _WORK + _WORK_EACH * tasks * attacks.weight if work is None else work
-    state = Witnessed(attacks, problem.fixed)
-    protect_all(state, problem.cost, np.arange(tasks))
-    tell("heuristic", problem.total_cost(state.suppressed), 0.0)
+    if not isinstance(attacks, ProgramAttacks):
+        state = Witnessed(attacks, problem.fixed)
+        protect_all(state, problem.cost, np.arange(tasks))
+        tell("heuristic", problem.total_cost(state.suppressed), 0.0)
+        if algorithm == "heuristic":
+            clean_up(state, problem.cost)
+            state = improve(state, problem.cost, limit)
+    else:
+        share = 1.0 if algorithm == "heuristic" else _SHARE
+        state = published_pattern(attacks, int(share * limit), tell)
     if algorithm == "heuristic":
-        clean_up(state, problem.cost)
-        state = improve(state, problem.cost, limit)
         why = f"Asked for. The table was attacked by {kind}."
         return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", why)
     found = BranchAndCut(attacks, state, limit, tell).run()

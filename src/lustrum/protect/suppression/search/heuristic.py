@@ -29,6 +29,14 @@ class Witnessed:
         self.witness: list[Ints | None] = [None] * count
         self.users: dict[int, set[int]] = {}
 
+    @classmethod
+    def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> Witnessed:
+        """A pattern with a witness for every task."""
+        made = cls(attacks, suppressed)
+        for task, cells in enumerate(witness):
+            made.fulfil(task, cells)
+        return made
+
     def copy(self) -> Witnessed:
         """The same, to go on apart."""
         twin = Witnessed(self.attacks, self.suppressed)

@@ -1,0 +1,171 @@
+"""Patterns by publishing: suppress all that may be, then publish the dearest cells while all stays protected.
+
+Cells that always move in proportion are published together, so their costs count together. After a first
+pattern, part of what was published is taken back and published anew in an order with some chance in it, and the
+cheaper pattern is kept (iterated greedy search). The chance is drawn from a fixed seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
+from lustrum.protect.suppression.search.space import DeviationSpace
+from lustrum.protect.suppression.search.tasks import Tasks
+
+__all__ = ["Published", "Publisher"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_ENTRIES = 100_000  # of a basis, which take about as long as one small program
+_NOISE = (
+    0.1,
+    0.6,
+)  # how much chance there is in the order: standard deviations of the logarithm of costs
+_BACK = (0.05, 0.9)  # which share of what was published is taken back
+_PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
+_ROOM = 50.0  # levels; a cell that can move by more is as good as one that can move by this
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A pattern: which places are published, the cells that give all others of these away, and witnesses."""
+
+    shut: Mask
+    basis: Ints
+    pool: Pool
+    cost: float
+
+
+class Publisher:
+    """The search for one problem, among the cells that may be suppressed."""
+
+    def __init__(self, tasks: Tasks, cells: Ints, space: DeviationSpace) -> None:
+        problem = tasks.problem
+        self.tasks, self.cells, self.space = tasks, cells, space
+        self.choice = problem.choice[cells]
+        self.cost = problem.cost[cells]
+        self.targets = np.flatnonzero(
+            problem.primary[cells] & (problem.upper + problem.lower + problem.sliding > 0)[cells]
+        )
+        self.joint = JointWitnesses(tasks, cells)
+        self.luck = np.random.default_rng(0)
+        self.looks = 0
+        self.weight = 1 + space.basis.size // _ENTRIES
+
+    @classmethod
+    def of(cls, tasks: Tasks, cells: Ints, most: int) -> Publisher | None:
+        """None where the cells have too many deviations to write a basis of them down."""
+        problem = tasks.problem
+        part = problem.relations[:, cells].tocsr()
+        part = part[np.flatnonzero(np.diff(part.indptr))]
+        # A relation takes away one dimension at most.
+        if cells.size - part.shape[0] > most:
+            return None
+        rooms = np.minimum(problem.room_up, problem.room_down)[cells].astype(np.float64)
+        level = float(max(problem.upper.max(initial=1), problem.lower.max(initial=1)))
+        unit = np.clip(rooms, 1.0, _ROOM * level)
+        space = DeviationSpace.of(part, unit)
+        return None if space is None or space.dimension > most else cls(tasks, cells, space)
+
+    @property
+    def steps(self) -> int:
+        """The work so far: cells looked at, dearer the larger the basis is, and programs."""
+        return self.looks * self.weight + self.joint.programs * (1 + self.cells.size // 1000)
+
+    def first(self) -> Published | None:
+        """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled."""
+        shut = np.zeros(self.cells.size, dtype=np.bool_)
+        pool = self.joint.aimed(self.joint.nothing(), self.space.aimed, self.luck)
+        made = self.joint.completed(pool, shut, self.luck)
+        if made is None:
+            return None
+        space = DeviationSpace(self.space.basis.copy(), self.space.unit)
+        return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, self.cost)
+
+    def again(self, best: Published) -> Published:
+        """A pattern from part of what the best one publishes."""
+        share = float(np.exp(self.luck.uniform(*np.log(_BACK))))
+        noise = float(self.luck.uniform(*_NOISE))
+        kept = best.basis[self.luck.random(best.basis.size) >= share]
+        space = self.space.without(kept)
+        shut = np.zeros(self.cells.size, dtype=np.bool_)
+        shut[kept] = True
+        weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
+        return self._publish(space, shut, kept, list(best.pool), weight)
+
+    def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
+        """The cheapest of many patterns, each from the best before it."""
+        end = self.steps + work
+        in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
+        while self.steps < end and in_vain < patience:
+            found = self.again(best)
+            in_vain = 0 if found.cost < best.cost else in_vain + 1
+            if found.cost <= best.cost:
+                if found.cost < best.cost:
+                    tell(found.cost)
+                best = found
+        return best
+
+    def pattern(self, found: Published) -> Mask:
+        """The suppressed cells, among all of the problem."""
+        out = self.tasks.problem.fixed.copy()
+        out[self.cells[~found.shut]] = True
+        return out
+
+    def supports(self, found: Published) -> list[Ints]:
+        """For each task the cells that its witness moves."""
+        return self.joint.supports(found.pool, self.tasks)
+
+    def _publish(
+        self, space: DeviationSpace, shut: Mask, basis: Ints, pool: Pool, weight: Floats
+    ) -> Published:
+        held = np.zeros(self.cells.size, dtype=np.bool_)
+        chosen = basis.tolist()
+        while True:
+            # What no deviation moves protects nothing.
+            shut = shut | (space.idle() & self.choice)
+            live = np.flatnonzero(~shut & ~held & self.choice)
+            if not live.size:
+                break
+            number = space.groups(live, self.luck)
+            best = int(np.argmax(np.bincount(number, weights=weight[live])))
+            members = live[number == best]
+            cell = int(members[np.argmax(space.lengths[members])])
+            self.looks += 1
+            shadow = space.shadow(cell)
+            made = None
+            if not space.gives_away(cell, shadow, self.targets):
+                less = shut.copy()
+                less[cell] = True
+                made = self._without(space, pool, cell, shadow, less)
+            if made is None:
+                held[members] = True
+                continue
+            pool = made
+            shut[cell] = True
+            chosen.append(cell)
+            space.publish(cell, shadow)
+        cost = float(self.cost[~shut & self.choice].sum())
+        return Published(shut, np.array(chosen, dtype=np.int64), pool, cost)
+
+    def _without(
+        self, space: DeviationSpace, pool: Pool, cell: int, shadow: Floats, less: Mask
+    ) -> Pool | None:
+        """Witnesses that do not move one cell more; None where some task needs it."""
+        direction = space.direction(cell, shadow)
+
+        def aim(places: Ints, moves: Floats) -> Floats:
+            row = space.aimed(places, moves)
+            row -= row[cell] * direction
+            row[less] = 0.0
+            return row
+
+        made = self.joint.aimed(self.joint.bent(pool, cell, direction, less), aim, self.luck)
+        return self.joint.completed(made, less, self.luck)

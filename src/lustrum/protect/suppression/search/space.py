@@ -1,0 +1,198 @@
+"""All deviations of a pattern at once: an orthonormal basis of what suppressed cells can do together.
+
+A deviation moves suppressed cells only and keeps every relation. All of them make a space, and its dimension is
+what is left to an attacker's doubt. Publishing a cell takes the deviations away that move it. A cell that no
+deviation moves is given away, and cells that always move in proportion are published or suppressed together.
+All of this is read off a basis, without a linear program.
+
+Moves are counted in units of each cell, about as much as it can move, so that a basis vector is long where it
+uses much room.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from lustrum.audit.knowledge.independent import echelon, independent_rows
+from lustrum.audit.knowledge.reduce import Piece
+from lustrum.compiled import compiled
+
+__all__ = ["DeviationSpace", "deviation_basis", "independent_part"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+_PRIME = 2**31 - 1
+_FILL = 5000  # entries of combined relations for each entry at first
+_ROUNDED = 1e-9  # what rounding leaves where nothing should be
+_IDLE = 1e-13  # a squared length below this is none
+_PARALLEL = 1e-11  # squared sine of an angle that is none
+_SAME = 1e-7  # ratios of random projections that differ by less are the same
+_REFRESH = 64  # steps between two computations of lengths from the basis itself
+
+
+class DeviationSpace:
+    """The deviations of some cells, given by an orthonormal basis; changes as cells are published.
+
+    >>> space = DeviationSpace.of(sparse.csr_array([[1, 1, -1, 0], [0, 0, 1, -1]]), np.ones(4))
+    >>> space.dimension
+    2
+    >>> space.publish(2, space.shadow(2))
+    >>> space.dimension, space.idle().tolist()
+    (1, [False, False, True, True])
+    """
+
+    def __init__(self, basis: Floats, unit: Floats) -> None:
+        self.basis, self.unit = basis, unit
+        self.lengths = (basis * basis).sum(axis=0)
+        self._since = 0
+
+    @classmethod
+    def of(cls, relations: Sparse, unit: Floats) -> DeviationSpace | None:
+        """The space for cells that are the columns of relations; None where elimination fills in too much."""
+        plain = deviation_basis(relations)
+        if plain is None:
+            return None
+        turned, _ = np.linalg.qr(plain / unit[:, None])
+        return cls(np.ascontiguousarray(turned.T), unit)
+
+    @property
+    def dimension(self) -> int:
+        """How many deviations are independent of each other."""
+        return int(self.basis.shape[0])
+
+    def idle(self) -> Mask:
+        """Which cells no deviation moves."""
+        return np.asarray(self.lengths < _IDLE)
+
+    def shadow(self, cell: int) -> Floats:
+        """The products of the basis at one cell with that at every cell."""
+        return np.asarray(_product(self.basis[:, cell].copy(), self.basis))
+
+    def direction(self, cell: int, shadow: Floats) -> Floats:
+        """The least deviation, in units, that moves a cell by 1."""
+        return np.asarray(shadow * self.unit / (shadow[cell] * self.unit[cell]))
+
+    def aimed(self, cells: Ints, moves: Floats) -> Floats:
+        """A deviation that moves some cells about as asked for, and the others little."""
+        times = moves / (self.unit[cells] * np.maximum(self.lengths[cells], _IDLE))
+        mixed = np.asarray(_product(self.basis[:, cells] @ times, self.basis))
+        return mixed * self.unit
+
+    def gives_away(self, cell: int, shadow: Floats, targets: Ints) -> bool:
+        """Whether publishing a cell would give one of some other cells away, whatever the bounds are."""
+        own, length = shadow[cell], self.lengths[targets]
+        return bool((length * own - shadow[targets] ** 2 < _PARALLEL * length * own).any())
+
+    def publish(self, cell: int, shadow: Floats) -> None:
+        """Take away the deviations that move a cell."""
+        column = self.basis[:, cell].copy()
+        size = float(np.sqrt(column @ column))
+        turn = size if column[-1] >= 0 else -size
+        mirror = column.copy()
+        mirror[-1] += turn
+        # The last basis vector becomes the only one that moves the cell, and goes.
+        seen = shadow + turn * self.basis[-1]
+        _reflect(self.basis, mirror, seen, 2.0 / float(mirror @ mirror))
+        self.basis = self.basis[:-1]
+        self._since += 1
+        if self._since >= _REFRESH:
+            self.lengths = (self.basis * self.basis).sum(axis=0)
+            self._since = 0
+        else:
+            self.lengths = np.maximum(self.lengths - shadow**2 / (size * size), 0.0)
+        self.lengths[cell] = 0.0
+
+    def without(self, cells: Ints) -> DeviationSpace:
+        """The space in which some cells, none of which follows from the others, are published."""
+        turned, _ = np.linalg.qr(self.basis[:, cells], mode="complete")
+        return DeviationSpace(turned[:, cells.size :].T @ self.basis, self.unit)
+
+    def groups(self, cells: Ints, luck: np.random.Generator) -> Ints:
+        """A number for each cell; cells that always move in proportion have the same."""
+        shares = luck.standard_normal((2, self.dimension))
+        seen = shares @ self.basis[:, cells]
+        ratio = np.arctan2(seen[0], seen[1]) % np.pi
+        order = np.argsort(ratio, kind="stable")
+        new = np.diff(ratio[order]) > _SAME
+        number = np.empty(cells.size, dtype=np.int64)
+        number[order] = np.concatenate([[0], np.cumsum(new)])
+        return number
+
+
+def deviation_basis(relations: Sparse) -> Floats | None:
+    """Deviations as columns that make up all others; None where elimination fills in too much.
+
+    Some cells move by themselves, one in each column, and all others follow.
+    """
+    rows = sparse.csr_array(relations)
+    width = rows.shape[1]
+    lengths = np.diff(rows.indptr)
+    order = np.argsort(lengths, kind="stable").astype(np.int64)
+    kept, cell_of, _, _, _, _, done = echelon(
+        rows.indptr.astype(np.int64),
+        rows.indices.astype(np.int64),
+        rows.data.astype(np.int64) % _PRIME,
+        np.zeros(rows.shape[0], dtype=np.int64),
+        order,
+        np.bincount(rows.indices, minlength=width).astype(np.int64),
+        _FILL * max(rows.nnz, 1),
+        _PRIME,
+    )
+    if not done:
+        return None
+    free = np.setdiff1d(np.arange(width), cell_of)
+    basis = np.zeros((width, free.size))
+    basis[free, np.arange(free.size)] = 1.0
+    if cell_of.size and free.size:
+        needed = rows[order[kept]].astype(np.float64)
+        factors = splu(needed[:, cell_of].tocsc())
+        basis[cell_of] = factors.solve(-needed[:, free].toarray())
+        basis[np.abs(basis) < _ROUNDED] = 0.0
+    size = np.abs(basis).max(initial=1.0)
+    return None if np.abs(rows @ basis).max(initial=0.0) > _ROUNDED * size else basis
+
+
+def independent_part(relations: Sparse) -> Sparse:
+    """The relations that do not follow from others, as far as is quickly seen."""
+    rows = relations[np.flatnonzero(np.diff(relations.indptr))]
+    height, width = rows.shape
+    nothing = np.zeros(height, dtype=np.int64)
+    ends = np.ones(width, dtype=np.int64)
+    piece = Piece(
+        cells=np.arange(width),
+        matrix=rows,
+        fact_low=nothing,
+        fact_high=nothing,
+        low=-ends,
+        high=ends,
+    )
+    return rows[independent_rows(piece)]
+
+
+@compiled
+def _product(column: Any, basis: Any) -> Any:  # pragma: no cover
+    out = np.zeros(basis.shape[1])
+    for row in range(column.size):
+        times = column[row]
+        if times != 0.0:
+            for cell in range(out.size):
+                out[cell] += times * basis[row, cell]
+    return out
+
+
+@compiled
+def _reflect(basis: Any, mirror: Any, seen: Any, factor: float) -> None:  # pragma: no cover
+    for row in range(mirror.size - 1):
+        times = factor * mirror[row]
+        if times != 0.0:
+            for cell in range(seen.size):
+                basis[row, cell] -= times * seen[cell]
