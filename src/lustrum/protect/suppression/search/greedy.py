@@ -98,7 +98,7 @@ class Publisher:
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         shut[kept] = True
         weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
-        return self._publish(space, shut, kept, list(best.pool), weight)
+        return self._publish(space, shut, kept, [rows.copy() for rows in best.pool], weight)
 
     def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
         """The cheapest of many patterns, each from the best before it."""
@@ -152,6 +152,8 @@ class Publisher:
             shut[cell] = True
             chosen.append(cell)
             space.publish(cell, shadow)
+        for rows in pool:
+            rows[:, shut] = 0.0
         cost = float(self.cost[~shut & self.choice].sum())
         return Published(shut, np.array(chosen, dtype=np.int64), pool, cost)
 
