@@ -11,17 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.space import DeviationSpace
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["Published", "Publisher"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _ENTRIES = 100_000  # of a basis, which take about as long as one small program
 _NOISE = (

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.space import independent_part
 from lustrum.protect.suppression.search.tasks import OUTSIDER, Tasks
@@ -23,9 +23,6 @@ from lustrum.solve.deviations import DeviationProgram
 
 __all__ = ["JointWitnesses", "Known"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _NEARLY = 1e-7  # a level counts as reached up to this share; the audit decides without it
 _MORE = 2.0  # joint deviations go further than the level, so that they can be bent

@@ -14,19 +14,16 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.independent import echelon, independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 
 __all__ = ["DeviationSpace", "deviation_basis", "independent_part"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.protect.suppression.search.attacks import ProgramAttacks
 from lustrum.protect.suppression.search.cuts import InfeasibleError
@@ -19,8 +18,6 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, pr
 
 __all__ = ["published_pattern"]
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Tell = Callable[[str, float, float], None]
 
 _DIMENSIONS = 1600  # of a basis that is written down
