@@ -233,6 +233,23 @@ def test_the_records_are_not_touched_where_every_dataset_has_a_bundle(
     assert service.states() == {"demo": "ready"}
 
 
+def test_readers_can_read_the_public_report(bundled: TestClient, client: TestClient) -> None:
+    body = bundled.get("/api/v1/datasets/demo/protection").json()
+    report = body["report"]
+    assert body["method"]["method"] == "protected-population"
+    assert [(o["shown"], o["low"], o["high"]) for o in report["open"]][:2] == [(0, 0, 2), (3, 0, 5)]
+    assert 0.05 <= report["changed"] <= 0.95
+    assert all(e["error"] % 0.5 == 0 < e["error"] for e in report["errors"])
+    assert report["known"] == []
+    page = bundled.get("/datasets/demo/about").text
+    for words in ("How the numbers are protected", "0 to 5", "Typical errors of counts"):
+        assert words in page
+    keyed = client.get("/api/v1/datasets/demo/protection").json()
+    assert keyed["report"] is None
+    assert keyed["method"]["method"] == "random-rounding"
+    assert "How the numbers are protected" not in client.get("/datasets/demo/about").text
+
+
 def flipped(path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1

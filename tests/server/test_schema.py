@@ -29,6 +29,7 @@ from lustrum.server import Settings, create_app
 OPERATIONS = (
     "GET /api/v1/datasets",
     "GET /api/v1/datasets/{name}",
+    "GET /api/v1/datasets/{name}/protection",
     "GET /api/v1/datasets/{name}/variables/{variable}/categories",
     "GET /api/v1/hints",
     "GET /api/v1/jobs/{name}",
@@ -43,6 +44,7 @@ OPERATIONS = (
 )
 ONLY_A_NAME = (
     "GET /api/v1/datasets/{name}",
+    "GET /api/v1/datasets/{name}/protection",
     "GET /api/v1/jobs/{name}",
     "DELETE /api/v1/jobs/{name}",
     "GET /api/v1/prepared",
@@ -62,9 +64,19 @@ FEW = settings(
 )
 
 
-@pytest.fixture(scope="module")
-def described(root: Path, tmp_path_factory: pytest.TempPathFactory) -> BaseSchema:
-    """The description that a server itself gives; nobody is told to wait."""
+@pytest.fixture(scope="module", params=["keyed", "bundle"])
+def described(
+    request: pytest.FixtureRequest,
+    root: Path,
+    bundle: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> BaseSchema:
+    """The description that a server itself gives, of records or of a bundle; nobody is told to wait."""
+    if request.param == "bundle":
+        service = TableService(bundles=[bundle], workers=1)
+        return schemathesis.openapi.from_asgi(
+            "/api/v1/openapi.json", create_app(service, Settings(rate=""))
+        )
     own = tmp_path_factory.mktemp("schema") / "data"
     shutil.copytree(root, own, ignore=shutil.ignore_patterns("jobs.sqlite*"))
     app = create_app(local_service(own, workers=1), Settings(rate=""))

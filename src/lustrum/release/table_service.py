@@ -38,6 +38,7 @@ from lustrum.policy import Policy, check_names, read_policy
 from lustrum.release.bundle.files import bundle_name, read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
 from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
+from lustrum.release.bundle.protection import Protection, protection_of
 from lustrum.release.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
@@ -212,6 +213,11 @@ class TableService:
             there = path.is_file()
         if there:
             check_names(read_policy(path), dataset, str(path))
+
+    def protection(self, name: str) -> Protection | None:
+        """The public report of a dataset that is served from a bundle; None for one that is not."""
+        numbers = self.in_force(name)[0]
+        return protection_of(numbers.bundle) if isinstance(numbers, BundleNumbers) else None
 
     def forget_policies(self) -> None:
         """Read every policy again before the next question, even if its file looks the same."""

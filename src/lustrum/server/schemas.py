@@ -249,6 +249,47 @@ class Categories(BaseModel):
     next: str | None = Field(description="Address of the next page, or null.")
 
 
+class StillOpenOut(BaseModel):
+    """What a number of a finest cell leaves open."""
+
+    shown: int = Field(description="The number shown.", examples=[3])
+    low: int = Field(description="The least that it can stand for.", examples=[0])
+    high: int = Field(description="The most that it can stand for.", examples=[5])
+
+
+class TypicalErrorOut(BaseModel):
+    """A typical error, rounded up in coarse steps."""
+
+    variables: int = Field(description="How many variables a count is by, filters counted.")
+    error: float = Field(description="Of tables at levels of the classifications.")
+    with_own_groups: float = Field(description="Of tables with own groups.")
+
+
+class KnownTotalOut(BaseModel):
+    """An exact total that the agency publishes elsewhere."""
+
+    variables: list[str]
+    labels: list[str]
+    total: int
+
+
+class ProtectionOut(BaseModel):
+    """The public report of a protected population; without it, question by question, `report` is null."""
+
+    method: dict[str, Any] = Field(description="The method and its parameters.")
+    report: ReportOut | None
+
+
+class ReportOut(BaseModel):
+    """What was measured once, made coarse, and what follows from the method."""
+
+    changed: float = Field(description="A coarse share of finest cells that show another number.")
+    open: list[StillOpenOut] = Field(description="What the numbers of finest cells leave open.")
+    errors: list[TypicalErrorOut]
+    known: list[KnownTotalOut] = Field(description="Exact totals that are public elsewhere.")
+    digest: str = Field(description="The digest of the public bundle.")
+
+
 class GroupOut(CategoryOut):
     """A category of a level."""
 

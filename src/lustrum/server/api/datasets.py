@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from lustrum.server.schemas import (
     DatasetOut,
     Datasets,
     DatasetSummary,
+    ProtectionOut,
 )
 from lustrum.server.service.answers import only
 from lustrum.server.service.offer import Offer, catalogue, find
@@ -55,6 +57,20 @@ def router(service: TableService) -> APIRouter:
         """Its variables with codes, levels and what may be asked of them, and the policy."""
         only(request)
         return DatasetOut.model_validate(_described(find(service, name)))
+
+    @routes.get(
+        "/datasets/{name}/protection",
+        summary="How a dataset is protected",
+        responses=documented(400, 404, 422, 429, 500, 503),
+    )
+    def protection(name: str, request: Request) -> ProtectionOut:
+        """The method, and for a protected population its public report: bounds and typical errors."""
+        only(request)
+        offer = find(service, name)
+        found = service.protection(name)
+        words = None if found is None else {k: v for k, v in asdict(found).items() if k != "method"}
+        method = policy_words(offer) if found is None else found.method
+        return ProtectionOut.model_validate({"method": method, "report": words})
 
     @routes.get(
         "/datasets/{name}/variables/{variable}/categories",
@@ -128,10 +144,15 @@ def _described(offer: Offer) -> dict[str, Any]:
             "notes": policy.notes,
             "rules": policy.rules.model_dump(),
             "risk": policy.risk.model_dump(),
-            # The method's own words, not the file's: what a method keeps to itself stays so.
-            "protection": policy.method.to_mapping(),
+            "protection": policy_words(offer),
         },
     }
+
+
+def policy_words(offer: Offer) -> dict[str, Any]:
+    """The method's own words, not the file's: what a method keeps to itself stays so."""
+    words: dict[str, Any] = offer.policy.method.to_mapping()
+    return words
 
 
 def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:

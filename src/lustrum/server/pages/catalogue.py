@@ -68,6 +68,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             dataset=offer.dataset,
             variables=found,
             wanted=wanted,
+            protection=service.protection(name),
         )
 
     @routes.get("/datasets/{name}")
