@@ -199,11 +199,11 @@ def test_a_server_runs_where_the_records_never_were(bundle: Path, tmp_path: Path
 
 
 class Forbidden:
-    """A desk that must not be asked."""
+    """A records service that must not be asked."""
 
     def __getattr__(self, name: str) -> Any:
         def asked(*_words: Any) -> Any:
-            raise AssertionError(f"the part that holds the records was asked: {name}")
+            raise AssertionError(f"the records service was asked: {name}")
 
         return (lambda: None) if name in ("close", "check_in_background") else asked
 
@@ -217,7 +217,7 @@ def test_the_records_are_not_touched_where_every_dataset_has_a_bundle(
     shutil.copytree(root / "demo", data / "demo")
     (data / "policies").mkdir()
     shutil.copy(bundle / "policy.toml", data / "policies" / "demo.toml")
-    service = TableService(data, workers=1, desk=Forbidden())
+    service = TableService(data, workers=1, records=Forbidden())
     client = TestClient(create_app(service, Settings(rate="")), base_url="http://house.test")
     for path in (
         "/",
