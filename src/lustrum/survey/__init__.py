@@ -3,6 +3,9 @@
 =============================  =====================================================================
 :class:`Design`                weights, strata, clusters and finite populations of a sample
 :class:`ReplicateWeights`      replicate weights that came with the data
+:func:`jackknife`              replicate weights from a design, by leaving clusters out
+:func:`balanced_half_samples`  the same by half-samples, with Fay's factor if wanted
+:func:`bootstrap`              the same by drawing clusters again
 :func:`estimate_totals`        weighted counts and sums in every cell
 :func:`estimate_ratios`        means, shares and ratios of two measures in every cell
 :class:`Estimates`             values, standard errors, respondents, and which are unreliable
@@ -12,12 +15,16 @@
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates, Reliability
 from lustrum.survey.linearised import estimate_ratios, estimate_totals
+from lustrum.survey.replicates import balanced_half_samples, bootstrap, jackknife
 
 __all__ = [
     "Design",
     "Estimates",
     "Reliability",
     "ReplicateWeights",
+    "balanced_half_samples",
+    "bootstrap",
     "estimate_ratios",
     "estimate_totals",
+    "jackknife",
 ]

@@ -1,0 +1,146 @@
+"""The demo survey: blocks of households drawn in each district, with nonresponse and calibrated weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.arrays import Floats, Ints, Mask
+from lustrum.demo.census import AREA, EDUCATION, EMPLOYMENT, SEX
+from lustrum.demo.columns import categorical
+from lustrum.demo.draws import generators
+from lustrum.demo.geography import areas, districts
+from lustrum.demo.labour_force import AGE_FROM, AGE_GROUP, DISTRICT, SCHOOLING, SCHOOLING_OF
+from lustrum.demo.population import people
+from lustrum.demo.progress import Progress, silent
+
+__all__ = ["FRAME", "frame", "survey"]
+
+FRAME = 150_000
+"""People of all ages in the frame that the survey is drawn from."""
+
+_HOUSEHOLDS = 60
+#: Households of a block, and the share of them that is asked.
+_ASKED = 0.5
+#: How likely people answer, by age group.
+_ANSWERS = np.array([0.62, 0.66, 0.72, 0.78, 0.82, 0.86, 0.80])
+#: Blocks drawn in a district: a share of them, but so many at least.
+_SHARE, _FEWEST = 0.12, 4
+_CENTS = 100
+
+
+def frame(persons: int = FRAME, seed: int = 2001) -> pa.Table:
+    """Everybody of 15 and over, with the district, the block and the variables of the survey."""
+    census = people(persons, seed)
+    band = _positions(census, "age")
+    adult = np.flatnonzero(band >= AGE_FROM[0])
+    names = [code for code, _ in districts()]
+    district_of = np.array([names.index(area.district) for area in areas()], dtype=np.int64)
+    assert [area.code for area in areas()] == list(AREA.code_list)
+    district = district_of[_positions(census, "area")[adult]]
+    home = census.column("household_id").to_numpy()[adult]
+    age = np.searchsorted(np.array(AGE_FROM), band[adult], side="right") - 1
+    schooling = np.array(SCHOOLING_OF)[_positions(census, "education")[adult]]
+    assert len(SCHOOLING_OF) == len(EDUCATION)
+    return pa.table(
+        {
+            "household_id": home,
+            "block": _blocks(district, home),
+            "district": categorical(district, DISTRICT),
+            "sex": categorical(_positions(census, "sex")[adult], SEX),
+            "age": categorical(age, AGE_GROUP),
+            "employment": categorical(_positions(census, "employment")[adult], EMPLOYMENT),
+            "education": categorical(schooling, SCHOOLING),
+        }
+    )
+
+
+def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = None) -> pa.Table:
+    """A sample of the frame with weights that sum to it; the same seed gives the same table.
+
+    >>> survey(persons=3000).column_names[:3]
+    ['respondent_id', 'stratum', 'block']
+    """
+    tell = progress or silent
+    tell(0.0)
+    everybody = frame(persons, seed)
+    tell(0.7)
+    draws, homes, answers = generators(seed + 1, 3)
+    district = _positions(everybody, "district")
+    block = everybody.column("block").to_numpy()
+    chosen, weight = _drawn(district, block, draws)
+    asked = _asked(everybody.column("household_id").to_numpy(), homes) & chosen
+    age = _positions(everybody, "age")
+    there = np.flatnonzero(asked & (answers.random(len(age)) < _ANSWERS[age]))
+    weight = weight[there] / _ASKED
+    sex = _positions(everybody, "sex")
+    weight = _calibrated(weight, there, (district, sex * len(_ANSWERS) + age))
+    tell(1.0)
+    sample = everybody.take(pa.array(there)).drop_columns(["household_id", "block"])
+    lead = pa.table(
+        {
+            "respondent_id": np.arange(1, there.size + 1),
+            "stratum": district[there] + 1,
+            "block": block[there] + 1,
+        }
+    )
+    for name in sample.column_names:
+        lead = lead.append_column(name, sample.column(name))
+    return lead.append_column("weight", pa.array(_to_cents(weight, len(age))))
+
+
+def _positions(table: pa.Table, name: str) -> Ints:
+    column = table.column(name).combine_chunks()
+    return np.asarray(column.indices).astype(np.int64)
+
+
+def _blocks(district: Ints, home: Ints) -> Ints:
+    """Neighbouring households of a district, so many in each block."""
+    found = np.zeros(home.size, dtype=np.int64)
+    first = 0
+    for one in np.unique(district):
+        here = np.flatnonzero(district == one)
+        place = np.unique(home[here], return_inverse=True)[1]
+        found[here] = first + place // _HOUSEHOLDS
+        first = int(found[here].max()) + 1
+    return found
+
+
+def _drawn(district: Ints, block: Ints, rng: np.random.Generator) -> tuple[Mask, Floats]:
+    """Whether each person's block was drawn, and the inverse of the chance of it."""
+    chosen = np.zeros(district.size, dtype=np.bool_)
+    weight = np.ones(district.size)
+    for one in np.unique(district):
+        here = np.flatnonzero(district == one)
+        own = np.unique(block[here])
+        count = min(own.size, max(_FEWEST, round(_SHARE * own.size)))
+        order = np.argsort(rng.random(own.size), kind="stable")
+        chosen[here] = np.isin(block[here], own[order[:count]])
+        weight[here] = own.size / count
+    return chosen, weight
+
+
+def _asked(home: Ints, rng: np.random.Generator) -> Mask:
+    names, place = np.unique(home, return_inverse=True)
+    return np.asarray((rng.random(names.size) < _ASKED)[place])
+
+
+def _calibrated(weight: Floats, there: Ints, margins: tuple[Ints, ...]) -> Floats:
+    """Weights raked to the number of people in the frame, margin by margin."""
+    for _ in range(20):
+        for margin in margins:
+            size = int(margin.max()) + 1
+            wanted = np.bincount(margin, minlength=size).astype(np.float64)
+            held = np.bincount(margin[there], weights=weight, minlength=size)
+            factor = np.divide(wanted, held, out=np.ones(size), where=held > 0)
+            weight = weight * factor[margin[there]]
+    return weight
+
+
+def _to_cents(weight: Floats, total: int) -> Floats:
+    """Weights with two decimals that still sum to the frame."""
+    cents = np.rint(weight * (total / weight.sum()) * _CENTS).astype(np.int64)
+    over = int(cents.sum()) - total * _CENTS
+    step = -1 if over > 0 else 1
+    cents[np.argsort(-cents, kind="stable")[: abs(over)]] += step
+    return np.asarray(cents / _CENTS)

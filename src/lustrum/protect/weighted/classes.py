@@ -1,0 +1,74 @@
+"""Weight classes: groups of respondents, each large enough that its mean weight tells nobody's own.
+
+Respondents are divided by one variable after the other, in an order that the agency names. A division is kept
+where every part is large enough; parts that are not are joined with each other, and with the smallest large
+part if they are still too few. So every respondent is in exactly one class, no class is smaller than the least
+size, and no difference of two classes is a smaller group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints
+from lustrum.model import InputError
+
+__all__ = ["weight_classes"]
+
+
+def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> Ints:
+    """The class of each cell, numbered from 0.
+
+    ``codes[v]`` are the codes of the cells, ``sizes`` how many respondents each has, ``order`` the
+    variables to divide by, ``least`` the fewest respondents of a class.
+
+    >>> codes = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    >>> weight_classes(codes, np.array([6, 7, 2, 3]), [0, 1], 5).tolist()
+    [0, 1, 2, 2]
+    """
+    if least < 1:
+        raise InputError(f"A weight class needs at least 1 respondent, not {least!r}.")
+    if int(sizes.sum()) < least:
+        raise InputError(
+            "The survey has fewer respondents than a weight class needs; choose a smaller 'class_size'."
+        )
+    found = np.full(codes.shape[1], -1, dtype=np.int64)
+    waiting = [(np.arange(codes.shape[1], dtype=np.int64), 0)]
+    number = 0
+    while waiting:
+        cells, depth = waiting.pop()
+        parts = _divided(codes, sizes, cells, order, depth, least)
+        if parts is None:
+            found[cells] = number
+            number += 1
+        else:
+            # The last is taken up first, so that classes are numbered in the order of their codes.
+            waiting.extend(reversed(parts))
+    return found
+
+
+def _divided(
+    codes: Array, sizes: Ints, cells: Ints, order: list[int], depth: int, least: int
+) -> list[tuple[Ints, int]] | None:
+    """The parts of a group with the depth to go on from; None where it stays whole."""
+    while depth < len(order):
+        own = codes[order[depth], cells]
+        depth += 1
+        groups = [cells[own == code] for code in np.unique(own)]
+        held = [int(sizes[group].sum()) for group in groups]
+        large = [i for i, size in enumerate(held) if size >= least]
+        small = [i for i, size in enumerate(held) if size < least]
+        if not large or len(groups) == 1:
+            continue
+        if not small:
+            return [(group, depth) for group in groups]
+        rest = np.sort(np.concatenate([groups[i] for i in small]))
+        if sum(held[i] for i in small) >= least:
+            return [*((groups[i], depth) for i in large), (rest, len(order))]
+        if len(large) == 1:
+            continue
+        nearest = min(large, key=lambda i: (held[i], i))
+        joined = np.sort(np.concatenate([groups[nearest], rest]))
+        others = [(groups[i], depth) for i in large if i != nearest]
+        return [*others, (joined, len(order))]
+    return None

@@ -1,0 +1,179 @@
+"""A protected survey: one public file of respondents, made once, whose sums are all weighted tables.
+
+The number of respondents in every finest cell comes from a protected population. A weight is never that of one
+respondent: respondents of a class share the mean weight of the class, moved by keyed noise and rounded to whole
+numbers, so that a weighted count of one respondent tells neither the weight nor that there is one respondent.
+Strata and clusters of a protected respondent are drawn from those of the class. Tables add up and agree with
+each other; standard errors follow from the file itself and state what protection adds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.model.finest import FinestCells
+from lustrum.model.parameters import check_parameters, parameter
+from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
+from lustrum.protect.population.public import coarse_share
+from lustrum.protect.weighted.classes import weight_classes
+from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
+
+__all__ = ["ProtectedSurvey"]
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class ProtectedSurvey:
+    """Protected respondents with shared weights and drawn designs.
+
+    ``classes`` are the variables that weights follow, the most telling first; without it, all variables.
+    """
+
+    name: ClassVar[str] = "protected-survey"
+    class_size: int = parameter(10, "Fewest respondents that share a weight.", least=3)
+    noise: float = parameter(
+        0.05, "Largest relative noise of a shared weight.", least=0.01, below=0.5
+    )
+    classes: tuple[str, ...] = parameter((), "The variables that weights follow, in order.")
+    decimals: int = parameter(0, "Decimals of shared weights.", least=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(self.classes))
+        check_parameters(self, "A protected survey")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        return {
+            "class_size": self.class_size,
+            "noise": self.noise,
+            "classes": list(self.classes),
+            "decimals": self.decimals,
+        }
+
+    def protect(
+        self,
+        records: SurveyRecords,
+        population: ProtectedPopulation,
+        key: bytes,
+        *,
+        progress: Progress | None = None,
+    ) -> tuple[ProtectedRespondents, PopulationResult]:
+        """Make the public file; all chance comes from the key and the record keys."""
+        if len(key) < 16:
+            raise InputError("The key of a protected survey must have at least 16 bytes.")
+        if len(self.classes) != len(set(self.classes)):
+            raise InputError("'classes' of a protected survey names a variable twice.")
+        true = records.cells()
+        made = population.protect(true, _derived(key, "population"), progress=progress)
+        return self.with_counts(records, true, made, key), made
+
+    def with_counts(
+        self, records: SurveyRecords, true: FinestCells, made: PopulationResult, key: bytes
+    ) -> ProtectedRespondents:
+        """Give protected respondents their weights and designs."""
+        rng = np.random.default_rng(list(_derived(key, "survey")))
+        codes, sizes, place = _joined(true, made.cells)
+        names = [v.name for v in records.dataset.variables]
+        for name in self.classes:
+            if name not in names:
+                raise InputError(
+                    f"'classes' of a protected survey: there is no variable {name!r}; "
+                    f"{choices(name, names)}."
+                )
+        order = [names.index(name) for name in self.classes or names]
+        group = weight_classes(codes, sizes, order, self.class_size)
+        of_record = group[_places(codes, records.codes[:, records.order])]
+        weight = records.design.weights[records.order]
+        mean, spread = _means(of_record, weight, int(group.max()) + 1)
+        shared = self._shared(mean, rng)
+        rows = np.repeat(place, made.cells.counts)
+        klass = group[rows]
+        donor = _donors(klass, of_record, rng)
+        weights = self._calibrated(shared[klass], records)
+        strata = records.design.stratum[records.order][donor]
+        clusters = records.design.cluster[records.order][donor]
+        return ProtectedRespondents(
+            dataset=records.dataset,
+            codes=codes[:, rows],
+            weights=weights,
+            strata=_renumbered(strata, rng),
+            clusters=_renumbered(clusters, rng),
+            count_errors=dict(made.public.errors),
+            weight_spread=coarse_share(spread, key, "spread of weights"),
+            weight_noise=self.noise,
+            decimals=self.decimals,
+            classes=klass,
+        )
+
+    def _shared(self, mean: Floats, rng: np.random.Generator) -> Floats:
+        """The weight of every class: its mean, moved by noise."""
+        return np.asarray(mean * (1.0 + self.noise * rng.uniform(-1.0, 1.0, mean.size)))
+
+    def _calibrated(self, weights: Floats, records: SurveyRecords) -> Ints:
+        """Whole weights, at least 1; scaled to the frame where its size is public."""
+        if records.total is not None and weights.size:
+            weights = weights * (records.total / float(weights.sum()))
+        return np.maximum(np.rint(weights * 10.0**self.decimals), 1).astype(np.int64)
+
+
+def _derived(key: bytes, purpose: str) -> bytes:
+    return hmac.digest(key, b"lustrum protected survey " + purpose.encode(), hashlib.sha256)
+
+
+def _joined(true: FinestCells, shown: FinestCells) -> tuple[Array, Ints, Ints]:
+    """All finest cells with true or protected respondents, the true numbers, and where protected ones stand."""
+    both = np.concatenate([true.codes, shown.codes], axis=1)
+    codes, place = np.unique(both, axis=1, return_inverse=True)
+    place = np.asarray(place).ravel()
+    counts = np.zeros((2, codes.shape[1]), dtype=np.int64)
+    counts[0, place[: len(true)]] = true.counts
+    counts[1, place[len(true) :]] = shown.counts
+    # A class must be large in truth; its protected number says nothing more about it.
+    return codes, counts[0], place[len(true) :].astype(np.int64)
+
+
+def _places(codes: Array, records: Array) -> Ints:
+    """The column of each record among the cells, which are in ascending order."""
+    sizes = codes.max(axis=1).astype(np.int64) + 1
+    if float(np.prod(sizes.astype(np.float64))) >= 2.0**62:
+        known = {column.tobytes(): i for i, column in enumerate(np.ascontiguousarray(codes.T))}
+        rows = np.ascontiguousarray(records.T.astype(codes.dtype))
+        return np.array([known[row.tobytes()] for row in rows], dtype=np.int64)
+    keys = np.ravel_multi_index(tuple(codes.astype(np.int64)), tuple(sizes))
+    wanted = np.ravel_multi_index(tuple(records.astype(np.int64)), tuple(sizes))
+    order = np.argsort(keys, kind="stable")
+    return np.asarray(order[np.searchsorted(keys[order], wanted)], dtype=np.int64)
+
+
+def _means(group: Ints, weight: Floats, count: int) -> tuple[Floats, float]:
+    """The mean weight of every class, and the relative spread of weights within classes."""
+    number = np.bincount(group, minlength=count)
+    total = np.bincount(group, weights=weight, minlength=count)
+    mean = np.divide(total, number, out=np.ones(count), where=number > 0)
+    apart = (weight / mean[group] - 1.0) ** 2
+    return mean, float(np.sqrt(apart.mean()))
+
+
+def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator) -> Ints:
+    """For each protected respondent a record of its class whose stratum and cluster it takes over."""
+    order = np.argsort(of_record, kind="stable")
+    starts = np.searchsorted(of_record[order], np.arange(int(of_record.max()) + 2))
+    held = np.diff(starts)
+    pick = starts[klass] + np.floor(rng.random(klass.size) * held[klass]).astype(np.int64)
+    return np.asarray(order[pick], dtype=np.int64)
+
+
+def _renumbered(numbers: Ints, rng: np.random.Generator) -> Ints:
+    """The same groups under numbers in a random order, so that no number leads back to a place."""
+    found, place = np.unique(numbers, return_inverse=True)
+    return np.asarray(rng.permutation(found.size)[place], dtype=np.int64)
