@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lustrum.demo import businesses, people
+from lustrum.demo import businesses, people, survey
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +18,9 @@ def census() -> pa.Table:
 def register() -> pa.Table:
     """The default business register at full size."""
     return businesses()
+
+
+@pytest.fixture(scope="session")
+def sample() -> pa.Table:
+    """The default survey at full size."""
+    return survey()

@@ -12,7 +12,7 @@ import lustrum.demo
 from lustrum.demo import description_path
 from lustrum.demo.descriptions import DESCRIPTIONS
 
-NAMES = ("demo", "businesses")
+NAMES = ("demo", "businesses", "survey")
 
 
 def load(name: str) -> dict[str, Any]:
@@ -20,12 +20,12 @@ def load(name: str) -> dict[str, Any]:
 
 
 def test_the_package_exports_what_it_says() -> None:
-    assert lustrum.demo.__all__ == ["businesses", "description_path", "people"]
+    assert lustrum.demo.__all__ == ["businesses", "description_path", "people", "survey"]
     assert all(hasattr(lustrum.demo, name) for name in lustrum.demo.__all__)
 
 
 def test_an_unknown_description_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="demo, businesses"):
+    with pytest.raises(ValueError, match="demo, businesses, survey"):
         description_path("moon")
 
 
@@ -77,9 +77,9 @@ def test_structural_zeros_speak_of_known_codes(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_column_is_described_and_every_code_listed(
-    name: str, census: pa.Table, register: pa.Table
+    name: str, census: pa.Table, register: pa.Table, sample: pa.Table
 ) -> None:
-    table = {"demo": census, "businesses": register}[name]
+    table = {"demo": census, "businesses": register, "survey": sample}[name]
     dataset = load(name)
     described = [dataset["dataset"]["record_id"], *dataset["dataset"]["identifiers"]]
     for part in ("variables", "measures", "weights"):

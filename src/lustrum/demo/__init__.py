@@ -1,12 +1,14 @@
-"""Invented data to try things on: a census and a business register, made from a seed.
+"""Invented data to try things on: a census, a business register and a survey, made from a seed.
 
 - :func:`people`: a synthetic census, described in ``demo.toml``.
 - :func:`businesses`: a synthetic business register, described in ``businesses.toml``.
+- :func:`survey`: a synthetic labour force survey, described in ``survey.toml``.
 - :func:`description_path`: where those descriptions are.
 """
 
 from lustrum.demo.businesses import businesses
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.population import people
+from lustrum.demo.survey import survey
 
-__all__ = ["businesses", "description_path", "people"]
+__all__ = ["businesses", "description_path", "people", "survey"]

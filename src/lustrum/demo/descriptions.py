@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from lustrum.demo.census import PEOPLE
+from lustrum.demo.labour_force import LABOUR_FORCE
 from lustrum.demo.register import BUSINESSES
 from lustrum.demo.vocabulary import Description
 
-DESCRIPTIONS: dict[str, Description] = {"demo": PEOPLE, "businesses": BUSINESSES}
+DESCRIPTIONS: dict[str, Description] = {
+    "demo": PEOPLE,
+    "businesses": BUSINESSES,
+    "survey": LABOUR_FORCE,
+}
 
 
 def description_path(name: str) -> Path:
-    """The TOML file that describes a demo dataset, ``demo`` or ``businesses``.
+    """The TOML file that describes a demo dataset, ``demo``, ``businesses`` or ``survey``.
 
     >>> description_path("demo").name
     'demo.toml'

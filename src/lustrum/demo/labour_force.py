@@ -84,6 +84,9 @@ SCHOOLING = Variable(
 #: The level of the survey for each level of the census, from 'not applicable' on.
 SCHOOLING_OF = (3, 0, 0, 0, 1, 1, 2, 2, 3)
 
+#: People of 15 and over in the frame.
+ADULTS = 123_878
+
 LABOUR_FORCE = Description(
     name="survey",
     title="Demo labour force survey",
@@ -96,7 +99,7 @@ LABOUR_FORCE = Description(
     record_id="respondent_id",
     identifiers=("stratum", "block"),
     variables=(DISTRICT, SEX, AGE_GROUP, EMPLOYMENT, SCHOOLING),
-    weights=(Weight("weight", "Survey weight", 2),),
+    weights=(Weight("weight", "Survey weight", 2, "stratum", "block", ADULTS),),
     structural_zeros=(
         StructuralZero(
             "Nobody retires before 45.", (("age", ("1", "2", "3")), ("employment", ("4",)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lustrum.demo.businesses import businesses
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.population import people
+from lustrum.demo.survey import survey
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
 from lustrum.release.bundle.files import is_readable
@@ -47,8 +48,10 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
     make("demo", "people", lambda p: people(persons, progress=p))
     make("businesses", "businesses", lambda p: businesses(progress=p))
+    make("survey", "respondents", lambda p: survey(progress=p))
     _protect("demo", "people", store, told)
     _protect("businesses", "businesses", store, told)
+    _protect("survey", "respondents", store, told)
     return made
 
 

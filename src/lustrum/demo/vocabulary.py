@@ -76,11 +76,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Weight:
-    """A sampling weight column with a fixed number of decimals."""
+    """A sampling weight column with a fixed number of decimals, and the design of the sample."""
 
     name: str
     label: str
     decimals: int
+    strata: str | None = None
+    clusters: str | None = None
+    total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,12 @@ def _lines(dataset: Description) -> Iterator[str]:
     for weight in dataset.weights:
         yield from ("", "[[weights]]", f"name = {_text(weight.name)}")
         yield from (f"label = {_text(weight.label)}", f"decimals = {weight.decimals}")
+        if weight.strata is not None:
+            yield f"strata = {_text(weight.strata)}"
+        if weight.clusters is not None:
+            yield f"clusters = {_text(weight.clusters)}"
+        if weight.total is not None:
+            yield f"total = {weight.total}"
     for zero in dataset.structural_zeros:
         where = ", ".join(f"{name} = {_list(codes)}" for name, codes in zero.where)
         yield from ("", "[[structural_zeros]]", f"reason = {_text(zero.reason)}")

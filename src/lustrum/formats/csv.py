@@ -20,7 +20,8 @@ class Csv:
 
     A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
-    and beside sums, means and the like stands their unit. A number that does not exist, such as a mean over
+    and beside sums, means and the like stands their unit.
+    Estimates have their standard error and reliability. A number that does not exist, such as a mean over
     nobody, is an empty field that is free for publication.
     """
 
@@ -37,7 +38,9 @@ class Csv:
         shown, stated = release.known, release.stated
         measured = bool(release.label)
         ends = ["low", "high"] if stated.any() else []
-        writer.writerow([*head, "value", *(["unit"] if measured else []), "status", *ends])
+        estimated = ["standard_error", "reliability"] if release.errors is not None else []
+        unit = ["unit"] if measured else []
+        writer.writerow([*head, "value", *unit, "status", *ends, *estimated])
         for position in np.ndindex(*release.shape):
             row: list[str] = []
             for axis, i in zip(release.axes, position, strict=True):
@@ -54,6 +57,13 @@ class Csv:
                 known = stated[position]
                 row += [
                     number_text(*release.written(int(end), place)) if known else "" for end in pair
+                ]
+            if release.errors is not None and release.grades is not None:
+                error = int(release.errors[position])
+                there = error >= 0 and bool(shown[position])
+                row += [
+                    number_text(*release.written(error, place)) if there else "",
+                    str(release.grades[position]) if there else "",
                 ]
             writer.writerow(row)
         return out.getvalue()

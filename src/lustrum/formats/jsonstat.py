@@ -67,6 +67,16 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         out["status"] = status
         letters = sorted(set(status))
         out["extension"]["status"] = {s: CellStatus(s).meaning for s in letters}
+    if release.errors is not None and release.grades is not None:
+        there = (shown & (release.errors.ravel() >= 0)).tolist()
+        errors = (release.errors / scale).ravel().tolist()
+        grades = release.grades.ravel().tolist()
+        out["extension"]["standard_error"] = [
+            e if k else None for e, k in zip(errors, there, strict=True)
+        ]
+        out["extension"]["reliability"] = [
+            g if k else None for g, k in zip(grades, there, strict=True)
+        ]
     if release.stated.any() and release.low is not None and release.high is not None:
         ends = [(release.low / scale).ravel().tolist(), (release.high / scale).ravel().tolist()]
         if release.decimals == 0:

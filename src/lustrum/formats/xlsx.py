@@ -197,7 +197,9 @@ def _cells(sheet: Any, pen: _Pen) -> None:
     release = pen.release
     names = [text for axis in release.axes for text in (axis.name, f"{axis.name}_label")]
     unit = ["unit"] if release.label else []
-    for column, name in enumerate([*names, "value", "status", "low", "high", *unit]):
+    estimated = ["standard_error", "reliability"] if release.errors is not None else []
+    heads = [*names, "value", "status", "low", "high", *unit, *estimated]
+    for column, name in enumerate(heads):
         pen.text(sheet, 0, column, name, pen.bold)
     sheet.freeze_panes(1, 0)
     sheet.set_column(0, len(names) + 4, 14)
@@ -215,6 +217,10 @@ def _cells(sheet: Any, pen: _Pen) -> None:
             _end(sheet, pen, (row, width + 2 + column), ends, at)
         if unit:
             pen.text(sheet, row, width + 4, release.unit_at(at[-1] if at else 0))
+        if release.errors is not None and release.grades is not None and release.errors[at] >= 0:
+            first = width + 4 + len(unit)
+            _end(sheet, pen, (row, first), release.errors, at)
+            pen.text(sheet, row, first + 1, str(release.grades[at]))
 
 
 def _end(

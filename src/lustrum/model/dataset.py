@@ -60,6 +60,12 @@ class Dataset:
             if column in seen:
                 raise DescriptionError(f"The column {column!r} is described twice; once is right.")
             seen.add(column)
+        for weight in self.weights:
+            for name in (weight.strata, weight.clusters):
+                if name is not None and name not in self.id_columns:
+                    raise DescriptionError(
+                        f"Weight {weight.name!r}: {name!r} is not an identifier; list it in 'identifiers'."
+                    )
         for measure in self.measures:
             if measure.holding is not None and measure.holding not in self.id_columns:
                 raise DescriptionError(
@@ -272,8 +278,18 @@ def _check_related(measures: Sequence[Measure]) -> None:
 def _weight(raw: Mapping[str, Any]) -> Weight:
     name = _text(raw, "name", "[[weights]]")
     where = f"Weight {name!r}"
-    _only(raw, ("name", "label", "decimals"), where)
-    return Weight(name, _text(raw, "label", where, name), _whole(raw, "decimals", where))
+    _only(raw, ("name", "label", "decimals", "strata", "clusters", "total"), where)
+    total = _whole(raw, "total", where) if "total" in raw else None
+    if total is not None and total < 1:
+        raise DescriptionError(f"{where}: 'total' is the size of the frame, a number above 0.")
+    return Weight(
+        name,
+        _text(raw, "label", where, name),
+        _whole(raw, "decimals", where),
+        _optional_text(raw, "strata", where),
+        _optional_text(raw, "clusters", where),
+        total,
+    )
 
 
 def _structural(raw: Mapping[str, Any], variables: Mapping[str, Variable]) -> StructuralZero:

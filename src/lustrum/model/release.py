@@ -65,6 +65,7 @@ class Release:
 
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
+    ``errors`` are standard errors of estimates, -1 where there is none, and ``grades`` how reliable each is.
     ``undefined`` marks numbers that do not exist, such as a mean over nobody: they are not hidden, and not 0.
 
     ``label`` names what the cells show where they are no counts, and ``additive`` says whether totals are to be
@@ -86,12 +87,24 @@ class Release:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     structural: Mask | None = None
     undefined: Mask | None = None
+    errors: Ints | None = None
+    grades: npt.NDArray[np.str_] | None = None
     statistics: tuple[DescribedStatistic, ...] = ()
     label: str = ""
     additive: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("published", "status", "low", "high", "structural", "undefined"):
+        arrays = (
+            "published",
+            "status",
+            "low",
+            "high",
+            "structural",
+            "undefined",
+            "errors",
+            "grades",
+        )
+        for name in arrays:
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _kept(array))
@@ -156,5 +169,7 @@ class Release:
             high=None if self.high is None else self.high[grid],
             structural=None if self.structural is None else self.structural[grid],
             undefined=None if self.undefined is None else self.undefined[grid],
+            errors=None if self.errors is None else self.errors[grid],
+            grades=None if self.grades is None else self.grades[grid],
             statistics=tuple(self.statistics[i] for i in indices[-1]) if self.statistics else (),
         )

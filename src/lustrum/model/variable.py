@@ -147,11 +147,18 @@ class Measure:
 
 @dataclass(frozen=True)
 class Weight:
-    """A column of sampling weights, kept exactly as integers of ``10**-decimals``."""
+    """A column of sampling weights, kept exactly as integers of ``10**-decimals``.
+
+    ``strata`` and ``clusters`` are the identifiers that hold the design of the sample, ``total`` the size of
+    the frame that the weights sum to.
+    """
 
     name: str
     label: str
     decimals: int = 0
+    strata: str | None = None
+    clusters: str | None = None
+    total: int | None = None
 
     def __post_init__(self) -> None:
         _check_decimals(self.name, self.decimals)

@@ -13,7 +13,9 @@ from lustrum.model import InputError
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.protect.abilities import abilities_of
+from lustrum.protect.weighted.method import ProtectedSurvey
 from lustrum.risk.measure import RiskSpec
+from lustrum.survey import Reliability
 
 __all__ = [
     "Audit",
@@ -23,6 +25,7 @@ __all__ = [
     "Policy",
     "Risk",
     "Rules",
+    "Weights",
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -197,6 +200,43 @@ class Audit(_Part):
     )
 
 
+class Weights(_Part):
+    """How weights of a survey are protected, and when an estimate is flagged."""
+
+    weight: str = Field(description="The weight that tables can be weighted by.")
+    classes: list[str] = Field(
+        default_factory=list,
+        description="The variables that weights follow, the most telling first; all if left out.",
+    )
+    class_size: int = Field(10, ge=3, description="Fewest respondents that share a weight.")
+    noise: float = Field(
+        0.05, ge=0.01, lt=0.5, description="Largest relative noise of a shared weight."
+    )
+    decimals: int = Field(0, ge=0, le=6, description="Decimals of shared weights.")
+    respondents: int = Field(
+        20, ge=0, description="Estimates of fewer protected respondents are flagged as unreliable."
+    )
+    caution: float = Field(
+        0.15, gt=0, description="Relative standard error from which on caution is advised."
+    )
+    unreliable: float = Field(
+        0.3, gt=0, description="Relative standard error from which on an estimate is unreliable."
+    )
+
+    def spec(self) -> ProtectedSurvey:
+        """The method."""
+        return ProtectedSurvey(
+            class_size=self.class_size,
+            noise=self.noise,
+            classes=tuple(self.classes),
+            decimals=self.decimals,
+        )
+
+    def reliability(self) -> Reliability:
+        """When an estimate is flagged."""
+        return Reliability(self.respondents, self.unreliable, self.caution)
+
+
 class Policy(_Part):
     """All decisions of an agency about a dataset."""
 
@@ -212,6 +252,9 @@ class Policy(_Part):
     sums: Method | None = Field(
         None,
         description="How sums of measures are protected where tables are counted from records.",
+    )
+    weights: Weights | None = Field(
+        None, description="How a survey's weights are protected, beside a protected population."
     )
     fallback: list[Fallback] = Field(
         default_factory=list, description="What is tried next where a table fails, in this order."
@@ -264,6 +307,16 @@ class Policy(_Part):
                 f"the method {self.population.name!r} stands alone under [[before]], or with "
                 "'protected-magnitudes' for sums, and with method = 'none' under [protect]: every table is a "
                 "plain count of its result"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _weights_a_population(self) -> Policy:
+        """Weights go with protected respondents, from which every weighted table is added up."""
+        if self.weights is not None and self.population is None:
+            raise ValueError(
+                "[weights] goes with a protected population; write [[before]] with method = "
+                "'protected-population'"
             )
         return self
 

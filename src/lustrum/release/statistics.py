@@ -99,11 +99,14 @@ def compose(
             notes=notes,
             label=described[0].label,
             additive=not asked[0].derived,
+            errors=only.errors,
+            grades=only.grades,
         )
         return whole.take(picks)
     most = max(column.decimals for column in made)
     scaled = [column.scaled(most) for column in made]
     bounded = any(column.low is not None for column in scaled)
+    estimated = any(column.errors is not None for column in scaled)
     shape = counted.shape
     whole = Release(
         axes=(*counted.axes, _axis(described, query)),
@@ -121,8 +124,19 @@ def compose(
         statistics=tuple(described),
         label=say("Statistic"),
         additive=False,
+        errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if estimated else None,
+        grades=np.stack([_ungraded(c.grades, shape) for c in scaled], -1) if estimated else None,
     )
     return whole.take([*picks, np.arange(len(made))])
+
+
+def _none(errors: Ints | None, shape: tuple[int, ...]) -> Ints:
+    """The standard errors of a column, -1 where it has none."""
+    return np.full(shape, -1, dtype=np.int64) if errors is None else np.maximum(errors, -1)
+
+
+def _ungraded(grades: npt.NDArray[np.str_] | None, shape: tuple[int, ...]) -> npt.NDArray[np.str_]:
+    return np.full(shape, "", dtype="<U10") if grades is None else grades
 
 
 def _axis(described: Sequence[DescribedStatistic], query: TableQuery) -> TableAxis:
@@ -162,6 +176,8 @@ class _Column:
     low: Ints | None = None
     high: Ints | None = None
     undefined: Mask | None = None
+    errors: Ints | None = None
+    grades: npt.NDArray[np.str_] | None = None
 
     def scaled(self, decimals: int) -> _Column:
         """The same with more decimals."""
@@ -174,6 +190,7 @@ class _Column:
             published=_times(self.published, factor),
             low=None if self.low is None else _times(self.low, factor),
             high=None if self.high is None else _times(self.high, factor),
+            errors=None if self.errors is None else _times(self.errors, factor),
         )
 
 
@@ -193,6 +210,8 @@ def _column(
             over.low,
             over.high,
             over.undefined,
+            over.errors,
+            over.grades,
         )
     under = _base(over, statistic) if statistic.kind == "share" else parts[needed[1]]
     return _quotient(over, under, statistic, words)

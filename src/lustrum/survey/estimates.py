@@ -15,16 +15,22 @@ __all__ = ["Estimates", "Reliability"]
 
 @dataclass(frozen=True)
 class Reliability:
-    """When an estimate is flagged: too few respondents, or too large a relative standard error."""
+    """When an estimate is flagged: too few respondents, or too large a relative standard error.
+
+    From ``caution`` on an estimate is graded ``caution``, from ``unreliable`` on ``unreliable``.
+    """
 
     respondents: int = 20
     unreliable: float = 0.3
+    caution: float = 0.15
 
     def __post_init__(self) -> None:
         if type(self.respondents) is not int or self.respondents < 0:
             raise InputError("'respondents' must be a whole number of 0 or more.")
         if not self.unreliable > 0:
             raise InputError("'unreliable' must be a relative standard error above 0.")
+        if not self.caution > 0:
+            raise InputError("'caution' must be a relative standard error above 0.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,12 @@ class Estimates:
         few = self.respondents < reliability.respondents
         errors = self.relative_errors
         return np.asarray(few | ~(errors <= reliability.unreliable))
+
+    def grades(self, reliability: Reliability) -> npt.NDArray[np.str_]:
+        """``reliable``, ``caution`` or ``unreliable`` for each estimate."""
+        careful = self.relative_errors > reliability.caution
+        grade = np.where(careful, "caution", "reliable")
+        return np.asarray(np.where(self.flagged(reliability), "unreliable", grade))
 
     def with_noise(self, variance: npt.ArrayLike) -> Estimates:
         """The same estimates where protection has added noise of this variance, drawn independently."""

@@ -80,7 +80,7 @@ def test_tables_of_records_are_refused_beside_flexible_tables(root: Path, tmp_pa
 
 
 def test_exact_counts_are_not_published_beside_protected_ones(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="exact counts would undo protected ones"):
+    with pytest.raises(InputError, match="exact numbers would undo protected ones"):
         run(root, tmp_path / "public", 'dataset = "town"\nbeside = "bundle"', RULES)
     assert not (tmp_path / "public").exists()
 

@@ -3,10 +3,11 @@
 ::
 
     <bundle>/manifest.json   format, name, the digest of every file, and the digest of these digests
-    <bundle>/dataset.json    the public description: no identifiers, no measures, no weights
+    <bundle>/dataset.json    the public description: no identifiers, no measures, and of weights their names
     <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
     <bundle>/policy.toml     what the agency decided
     <bundle>/report.json     the public report: method, support, typical errors
+    <bundle>/respondents.arrow   of a survey: protected respondents with shared weights and drawn designs
 
 Every digest is one of public bytes: a digest of the records, or of the secret, would confirm a guess. A bundle
 is written beside its place and put there as a whole; one whose bytes do not fit its digests is refused.
@@ -32,7 +33,9 @@ from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
+from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.release.bundle.place import MANIFEST, put_in_place, standing
+from lustrum.release.bundle.respondents import respondents_bytes, respondents_of
 
 __all__ = [
     "Bundle",
@@ -53,6 +56,7 @@ _CELLS = "cells.arrow"
 _POLICY = "policy.toml"
 _REPORT = "report.json"
 _FILES = (_DATASET, _CELLS, _POLICY, _REPORT)
+_RESPONDENTS = "respondents.arrow"
 _COUNT = "count"
 
 
@@ -64,6 +68,7 @@ class Bundle:
     policy: Policy
     report: PublicReport
     digest: str
+    respondents: ProtectedRespondents | None = None
 
     def __repr__(self) -> str:
         return f"Bundle({self.cells.dataset.name!r}, {self.digest[:12]})"
@@ -74,11 +79,20 @@ class Bundle:
         return self.cells.dataset
 
 
-def public_description(dataset: Dataset) -> dict[str, Any]:
-    """A description without what only records have: identifiers, measures and weights."""
+def public_description(
+    dataset: Dataset, respondents: ProtectedRespondents | None = None
+) -> dict[str, Any]:
+    """A description without what only records have: identifiers, measures and weights.
+
+    Of a survey the weight stays that its protected respondents have.
+    """
     source = dict(dataset.source)
     for part in ("measures", "weights"):
         source.pop(part, None)
+    if respondents is not None:
+        weight = dataset.weight(respondents.name)
+        words = {"name": weight.name, "label": weight.label, "decimals": respondents.decimals}
+        source["weights"] = [words]
     head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
     return {**source, "dataset": head}
 
@@ -91,14 +105,21 @@ class PackedBundle:
     digest: str
 
 
-def pack_bundle(cells: FinestCells, policy: bytes, report: PublicReport) -> PackedBundle:
+def pack_bundle(
+    cells: FinestCells,
+    policy: bytes,
+    report: PublicReport,
+    respondents: ProtectedRespondents | None = None,
+) -> PackedBundle:
     """The files of a bundle, with their digests in a manifest."""
     files = {
-        _DATASET: _json(public_description(cells.dataset)),
+        _DATASET: _json(public_description(cells.dataset, respondents)),
         _CELLS: _arrow(cells),
         _POLICY: policy,
         _REPORT: _json(report.to_mapping()),
     }
+    if respondents is not None:
+        files[_RESPONDENTS] = respondents_bytes(respondents)
     digests = {
         name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
         for name, data in files.items()
@@ -170,7 +191,7 @@ def is_readable(path: Path) -> bool:
 def _read(path: Path, there: Path) -> Bundle:
     manifest = _manifest(path, there)
     try:
-        files = {name: (there / name).read_bytes() for name in _FILES}
+        files = {name: (there / name).read_bytes() for name in manifest["files"]}
     except OSError as error:
         missing = Path(str(error.filename)).name
         raise _damaged(path, f"{missing} cannot be read") from None
@@ -184,11 +205,14 @@ def _read(path: Path, there: Path) -> Bundle:
         check_names(policy, dataset, str(path / _POLICY))
         cells = _cells(files[_CELLS], dataset)
         report.support.bounds(cells.counts)
+        respondents = None
+        if _RESPONDENTS in files:
+            respondents = respondents_of(files[_RESPONDENTS], cells)
     except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
         # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
-    return Bundle(cells, policy, report, manifest["digest"])
+    return Bundle(cells, policy, report, manifest["digest"], respondents)
 
 
 def _manifest_bytes(there: Path) -> bytes | None:
@@ -217,7 +241,7 @@ def _manifest(path: Path, there: Path) -> Mapping[str, Any]:
         or raw.get("digest") != _overall(layout, name, files)
     ):
         raise _damaged(path, f"{MANIFEST} does not have its own digest")
-    if layout != FORMAT or sorted(files) != sorted(_FILES):
+    if layout != FORMAT or sorted(set(files) - {_RESPONDENTS}) != sorted(_FILES):
         raise _other_version(path, f" (layout {layout}; this version reads {FORMAT})")
     return raw
 

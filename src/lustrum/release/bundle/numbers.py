@@ -13,6 +13,7 @@ from lustrum.model.text import say, say_many
 from lustrum.protect.population.support import Combinations
 from lustrum.release.bundle.files import Bundle
 from lustrum.release.bundle.known import most_by_totals
+from lustrum.release.bundle.weighted import WeightedNumbers
 from lustrum.release.numbers import Views
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate.chunk import Chunk
@@ -57,12 +58,23 @@ class BundleNumbers:
         return tuple(weight.name for weight in self.dataset.weights)
 
     def views(self, query: TableQuery) -> Views:
-        """Count the protected cells."""
+        """Count the protected cells, or add up the weights of protected respondents."""
+        if query.weight is not None:
+            shown = self._weighted.release(query)
+            return Views(shown, None, shown)
         cube = self._engine.cube(query, unfiltered=True)
         return Views(
             self._plain(cube.unfiltered()),
             self._plain(cube.widened()) if query.where else None,
             self._release(cube, cube.shown(), query),
+        )
+
+    @cached_property
+    def _weighted(self) -> WeightedNumbers:
+        assert self.bundle.respondents is not None
+        assert self.bundle.policy.weights is not None
+        return WeightedNumbers(
+            self.bundle.respondents, self.bundle.policy.weights.reliability(), self.workers
         )
 
     @cached_property

@@ -19,6 +19,7 @@ from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, together
 from lustrum.release.bundle.files import bundle_digest, pack_bundle, write_bundle
 from lustrum.release.records.memory import Memory, memory_path, read_memory, write_memory
+from lustrum.release.records.survey import survey_records
 from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells
 
@@ -124,7 +125,13 @@ def make_bundle(
         state=None if folder is None else folder / "search.state",
     )
     engine.require_unchanged()
-    packed = pack_bundle(result.cells, policy.read_bytes(), result.public)
+    respondents = None
+    weights = read_policy(policy).weights
+    if weights is not None:
+        records = survey_records(engine, weights.weight)
+        own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
+        respondents = weights.spec().with_counts(records, cells, result, own)
+    packed = pack_bundle(result.cells, policy.read_bytes(), result.public, respondents)
     if folder is not None:
         method = dict(result.public.method)
         write_memory(folder, Memory(result.memory, method, packed.digest))

@@ -101,6 +101,8 @@ def _captions(table: Arrangement) -> list[str]:
     release = table.release
     if release.label and not release.statistics and release.unit and not table.view.percent:
         said.append(say("Unit: {unit}", unit=release.unit))
+    if table.release.errors is not None and not table.view.percent:
+        said.append(say("Beside each estimate: its standard error"))
     if table.view.bounds == "on" and table.figures.low is not None:
         said.append(say("Beside each figure: what the true value can be"))
     return said

@@ -180,6 +180,9 @@ class _Writer:
         self._ends = None
         if table.view.bounds == "on" and made.low is not None and made.high is not None:
             self._ends = table.turned(made.low), table.turned(made.high)
+        self._errors = None
+        if release.errors is not None and release.grades is not None and not table.view.percent:
+            self._errors = table.turned(release.errors), table.turned(release.grades)
 
     def row(self, block: int, row: int) -> Row:
         """One row of a block."""
@@ -197,7 +200,8 @@ class _Writer:
             if known[column]:
                 drop = dropped[column]
                 text = self._texts.get((units, drop)) or self._text(units, drop)
-                span = "" if self._ends is None else self._span((block, row, column))
+                at = (block, row, column)
+                span = self._error(at) if self._ends is None else self._span(at)
                 cells.append(Cell(text, "", heavy, head.starts, span))
             else:
                 letter = NO_PERCENTAGE
@@ -210,6 +214,18 @@ class _Writer:
     def _text(self, units: int, dropped: int) -> str:
         text = self._texts[units, dropped] = self._table.text(units, self._point, dropped)
         return text
+
+    def _error(self, at: tuple[int, int, int]) -> str:
+        """The standard error of an estimate, and a word where it is not reliable."""
+        if self._errors is None or int(self._errors[0][at]) < 0:
+            return ""
+        error = self._table.text(int(self._errors[0][at]), self._point, int(self._dropped[at]))
+        grade = str(self._errors[1][at])
+        if grade == "caution":
+            return say("± {error}, use with caution", error=error)
+        if grade == "unreliable":
+            return say("± {error}, unreliable", error=error)
+        return say("± {error}", error=error)
 
     def _span(self, at: tuple[int, int, int]) -> str:
         assert self._ends is not None

@@ -191,14 +191,16 @@ def _check_beside(programme: Programme, beside: Bundle, dataset: Dataset) -> Non
         raise InputError(
             f"[data]: 'beside' is a bundle of {beside.dataset.name!r}, not of {dataset.name!r}."
         )
+    held = {COUNT, *(measure.name for measure in beside.dataset.measures)}
     for own in programme.sets:
         for table in own.tables:
-            if COUNT in table.responses:
-                raise InputError(
-                    f"Table {table.name!r} counts the people of the bundle that is served beside it, and "
-                    "exact counts would undo protected ones; make it from the bundle, in a programme of "
-                    "its own."
-                )
+            for response in table.responses:
+                if response in held:
+                    raise InputError(
+                        f"Table {table.name!r} shows {response!r}, which the bundle that is served beside it "
+                        "holds protected: exact numbers would undo protected ones; make the table from the "
+                        "bundle, in a programme of its own."
+                    )
 
 
 def _one_set(

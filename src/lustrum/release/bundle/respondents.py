@@ -1,0 +1,62 @@
+"""Protected respondents of a survey as a file of a bundle, and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.model.finest import FinestCells
+from lustrum.protect.weighted import ProtectedRespondents
+
+__all__ = ["respondents_bytes", "respondents_of"]
+
+_WEIGHT, _STRATUM, _CLUSTER = "weight", "stratum", "cluster"
+_WORDS = b"lustrum"
+
+
+def respondents_bytes(made: ProtectedRespondents) -> bytes:
+    """One row a respondent: the finest cell in the order of the bundle's cells, weight, stratum and cluster.
+
+    The codes follow from ``cells.arrow``, whose counts say how many rows each cell has.
+    """
+    words = {
+        "name": made.name,
+        "decimals": made.decimals,
+        "count_errors": {str(k): v for k, v in sorted(made.count_errors.items())},
+        "weight_spread": made.weight_spread,
+        "weight_noise": made.weight_noise,
+    }
+    columns = {_WEIGHT: made.weights, _STRATUM: made.strata, _CLUSTER: made.clusters}
+    table = pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
+    table = table.replace_schema_metadata({_WORDS: json.dumps(words, sort_keys=True).encode()})
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
+        writer.write_table(table)
+    data: bytes = out.getvalue().to_pybytes()
+    return data
+
+
+def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
+    """The respondents that were written; a ValueError where they do not fit the cells."""
+    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    words = json.loads((table.schema.metadata or {})[_WORDS])
+    if table.schema.names != [_WEIGHT, _STRATUM, _CLUSTER]:
+        raise ValueError("other columns than respondents have")
+    weights, strata, clusters = (np.asarray(column).astype(np.int64) for column in table.columns)
+    if weights.size != int(cells.counts.sum()) or bool((weights < 1).any()):
+        raise ValueError("respondents do not fit the cells")
+    return ProtectedRespondents(
+        dataset=cells.dataset,
+        codes=np.repeat(cells.codes, cells.counts, axis=1),
+        weights=weights,
+        strata=strata,
+        clusters=clusters,
+        count_errors={int(k): float(v) for k, v in words["count_errors"].items()},
+        weight_spread=float(words["weight_spread"]),
+        weight_noise=float(words["weight_noise"]),
+        decimals=int(words["decimals"]),
+        name=str(words["name"]),
+    )
