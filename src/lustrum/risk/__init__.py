@@ -4,7 +4,7 @@
 a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what an attacker can believe
 a table                :class:`EntropyRisk`, :class:`PaperEntropyRisk`, :func:`r1`, :func:`r2`
 parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
-a table from a sample  :func:`estimate_risk`, :func:`choose_model`, models of the population
+a table from a sample  :func:`estimate_risk`, :class:`SampleRisk`, :func:`choose_model`
 what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :class:`SparseLines`
 =====================  ==========================================================================
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lustrum.risk.cell_certainty import CellCertainty
     from lustrum.risk.choose import ModelChoice, choose_model
     from lustrum.risk.close_estimates import CloseEstimates
-    from lustrum.risk.estimate import ModelRisk, RiskEstimate, estimate_risk
+    from lustrum.risk.estimate import ModelRisk, RiskEstimate, SampleRisk, estimate_risk
     from lustrum.risk.population import (
         KnownPopulation,
         KnownProbabilities,
@@ -75,6 +75,7 @@ __all__ = [
     "RiskEstimate",
     "RiskMeasure",
     "RiskTerms",
+    "SampleRisk",
     "SliceRisk",
     "SliceRisks",
     "SmallCells",
@@ -114,6 +115,7 @@ _LATER = {
     "PolyaUrn": "population",
     "PopulationModel": "population",
     "RiskEstimate": "estimate",
+    "SampleRisk": "estimate",
     "choose_model": "choose",
     "estimate_risk": "estimate",
     "simple_random_samples": "population",

@@ -1,7 +1,8 @@
 """The risk of a sample when the population behind it is unknown (Antal, Shlomo and Elliot 2015).
 
 Populations are drawn from a model of what may lie behind the sample, and the risk is averaged over
-them; section 6.2 of the paper. Several models side by side show how much hangs on the choice.
+them; section 6.2 of the paper. Several models side by side show how much hangs on the choice. The same average
+as a measure, :class:`SampleRisk`, compares methods that protect the sample's own table.
 """
 
 from __future__ import annotations
@@ -9,24 +10,36 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from lustrum._version import __version__
-from lustrum.arrays import Floats
-from lustrum.model import InputError
+from lustrum.arrays import Floats, Ints
+from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, any_generator
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.risk.batch import risks_of_many
-from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_scale, check_size
+from lustrum.risk.counts import (
+    Cells,
+    CountsLike,
+    cells_of,
+    check_draws,
+    check_scale,
+    check_size,
+    check_weights,
+    same_cells,
+)
+from lustrum.risk.measure import RiskSpec
 from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
-from lustrum.risk.r1 import R1
-from lustrum.risk.r2 import R2
+from lustrum.risk.r1 import R1, WEIGHTS
+from lustrum.risk.r2 import R2, r2_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ModelRisk", "RiskEstimate", "draw_risks", "estimate_risk"]
+__all__ = ["ModelRisk", "RiskEstimate", "SampleRisk", "draw_risks", "estimate_risk"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CELLS_AT_ONCE = 1 << 22
@@ -191,3 +204,87 @@ def _model_risk(
         draws=draws,
         details=model.details(sample, N),
     )
+
+
+@dataclass(frozen=True)
+class SampleRisk(RiskSpec):
+    """``R2`` of what is published of a sample, averaged over populations that may lie behind it.
+
+    Only the sample is known. ``fraction`` is the share of the population that it holds. ``draws`` populations
+    come from the ``model``: ``"polya-urn"``, ``"log-linear"`` (independence), or an object. They follow from
+    ``seed``, so that all methods of a map are judged by the same populations.
+
+    >>> sample = Table.from_counts([[20, 3], [11, 0]])
+    >>> 0 < SampleRisk(fraction=0.1).before(sample) < SampleRisk(fraction=0.9).before(sample) < 1
+    True
+    """
+
+    name: ClassVar[str] = "sample-r2"
+    measures_releases: ClassVar[bool] = True
+    fraction: float | None = parameter(
+        None, "The share of the population that was sampled; it has to be given.", above=0, most=1
+    )
+    model: Literal["polya-urn", "log-linear"] | PopulationModel = parameter(
+        "polya-urn", "The model of the population behind the sample: a word, or an object."
+    )
+    weights: tuple[float, float, float] = parameter(
+        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1."
+    )
+    draws: int = parameter(200, "Populations that are drawn.", least=1)
+    seed: int = parameter(0, "The same seed gives the same populations.", least=0)
+
+    @checks_parameters("The risk of a sample")
+    def __post_init__(self) -> None:
+        if self.fraction is None:
+            raise InputError(
+                "The risk of a sample needs the share of the population that was sampled, as fraction=0.05."
+            )
+        if isinstance(self.model, str) and self.model not in ("polya-urn", "log-linear"):
+            raise InputError(
+                f"A model of the population is 'polya-urn' or 'log-linear', not {self.model!r}."
+            )
+        object.__setattr__(self, "weights", check_weights(self.weights))
+
+    def before(self, table: Table) -> float:
+        """The risk of publishing the sample as it is."""
+        return self._mean(table, cells_of(table, "sample").measured)
+
+    def after(self, table: Table, release: Release) -> float:
+        """The risk of the release in place of the sample's table."""
+        whole, part = cells_of(table, "sample"), cells_of(release, "published table")
+        same_cells(whole, part, "sample and the published table")
+        return self._mean(table, part.counts[whole.possible])
+
+    def _mean(self, table: Table, published: Ints) -> float:
+        cells = cells_of(table, "sample")
+        check_scale(cells.measured, "sample")
+        assert self.fraction is not None
+        people = max(round(cells.total / self.fraction), cells.total)
+        sample = _Behind(table, cells, self.model)
+        populations = _populations(sample, people, check_draws(self.draws), self.seed)
+        return float(r2_values(populations, published, self.weights).mean())
+
+
+class _Behind:
+    """A sample and a model of what is behind it, told apart from others by counts and model."""
+
+    def __init__(self, table: Table, cells: Cells, model: str | PopulationModel) -> None:
+        self.table, self.model = table, model
+        own = model if isinstance(model, str) else id(model)
+        self._key = (own, cells.counts.shape, cells.counts.tobytes(), cells.possible.tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Behind) and self._key == other._key
+
+
+@lru_cache(maxsize=4)
+def _populations(sample: _Behind, people: int, draws: int, seed: int) -> Ints:
+    """Populations behind a sample, one a row; drawn once for all methods that are compared."""
+    model = sample.model
+    if isinstance(model, str):
+        model = PolyaUrn() if model == "polya-urn" else LogLinear()
+    drawn = model.draw(sample.table, people, np.random.default_rng(seed), draws)
+    return np.asarray(drawn[:, cells_of(sample.table, "sample").possible])

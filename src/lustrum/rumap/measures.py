@@ -139,13 +139,31 @@ def _impute(table: Table) -> Impute:
 def _measure(given: Any, table: Table) -> Any:
     if not isinstance(given, str):
         return given
-    if given in names("lustrum.risks"):
-        return load("lustrum.risks", given)()
-    kind = load("lustrum.utilities", given)
+    name, parameters = _words(given)
+    if name in names("lustrum.risks"):
+        return load("lustrum.risks", name)(**parameters)
+    kind = load("lustrum.utilities", name)
     try:
-        return kind(impute=_impute(table))
+        return kind(impute=_impute(table), **parameters)
     except TypeError:
-        return kind()
+        return kind(**parameters)
+
+
+def _words(given: str) -> tuple[str, dict[str, Any]]:
+    """A measure by its name, with values such as ``sample-r2:fraction=0.05``."""
+    name, _, rest = given.partition(":")
+    values: dict[str, Any] = {}
+    for part in filter(None, rest.split(":")):
+        key, equals, text = part.partition("=")
+        if not equals:
+            raise InputError(
+                f"{given!r} is not a measure with values; write it as 'sample-r2:fraction=0.05'."
+            )
+        try:
+            values[key] = json.loads(text)
+        except json.JSONDecodeError:
+            values[key] = text
+    return name, values
 
 
 def _numbered(named: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
