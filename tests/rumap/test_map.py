@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import lustrum as lu
-from lustrum.model import InputError, Table
+from lustrum.demo import businesses, description_path
+from lustrum.model import InputError, Table, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.rumap import (
     BeforeCounting,
@@ -20,6 +21,7 @@ from lustrum.rumap import (
     growing_map,
     sweep_of,
 )
+from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
 
 COUNTS = np.random.default_rng(7).negative_binomial(1, 0.1, size=(6, 5, 3))
@@ -178,6 +180,22 @@ def test_magnitudes_have_a_map_of_their_own() -> None:
     assert found.risk == "close-estimates"
     assert found.points[1].risk == 1.0
     assert 0 <= found.points[2].risk <= 1
+
+
+def test_magnitudes_of_a_register_are_judged_by_who_contributes() -> None:
+    description = read_description(description_path("businesses"))
+    query = TableQuery.from_mapping(
+        {"dataset": "businesses", "by": ["size", "region"], "measure": "turnover", "totals": True}
+    )
+    frame = businesses(1500, 1)
+    table = Table.from_frame(frame, query, dataset=description, ranks=2)
+    found = lu.rumap(table, replications=2)
+    assert found.risk == "close-estimates"
+    points = {p.family: p for p in found.points}
+    assert set(points) >= {"suppression", "multiplicative-noise", "cell-key-magnitude"}
+    assert all(np.isfinite(p.risk) and np.isfinite(p.utility) for p in points.values())
+    # What is suppressed by the rule that judges is never known exactly; the true table is.
+    assert points["suppression"].risk < 0.6 < points["original data"].risk == 1.0
 
 
 def test_samples_are_judged_by_r2() -> None:

@@ -64,10 +64,15 @@ def default_methods(table: Table) -> list[Any]:
     """
     installed = names("lustrum.methods")
     if table.kind == "magnitude":
+        # Where contributions are known, the rule is that of the risk which judges the map.
+        close = (
+            {"rule": [{"rule": "p-percent", "p": 10}]} if table.contributions is not None else {}
+        )
         wanted: tuple[tuple[str, dict[str, Any]], ...] = (
             ("multiplicative-noise", {}),
             ("cell-key-magnitude", {}),
-            ("suppression", {}),
+            ("suppression", close),
+            ("controlled-adjustment", close),
         )
     else:
         wanted = (
