@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import (
     Dataset,
+    DescriptionError,
     Quantity,
     QueryError,
     Statistic,
@@ -23,6 +24,13 @@ FIRMS = Dataset.from_mapping(
             {"name": "region", "label": "Region", "codes": ["1", "2"]},
             {"name": "size", "label": "Size", "codes": ["s", "l"]},
             {"name": "year", "label": "Year", "codes": ["2023", "2024"]},
+            {
+                "name": "age",
+                "label": "Age",
+                "codes": ["y", "o"],
+                "edges": [0, 10],
+                "unit": "years",
+            },
         ],
         "measures": [
             {"name": "turnover", "label": "Turnover", "unit": "euro", "decimals": 2},
@@ -35,9 +43,8 @@ FIRMS = Dataset.from_mapping(
 
 
 def asked(*statistics: object, **more: object) -> TableQuery:
-    return TableQuery.from_mapping(
-        {"dataset": "firms", "by": ["region", "size"], "statistics": list(statistics), **more}
-    )
+    words = {"dataset": "firms", "by": ["region", "size"], "statistics": list(statistics)}
+    return TableQuery.from_mapping(words | more)
 
 
 class TestForms:
@@ -70,6 +77,8 @@ class TestForms:
             "growth:turnover:turnover_before",
             "growth:count:year=2023",
             "growth:turnover:year=a:b=c",
+            "median:age",
+            "quantile:age:0.125",
         ],
     )
     def test_both_forms_say_the_same(self, text: str) -> None:
@@ -121,14 +130,16 @@ class TestWords:
         [
             ("count", "Number of firms", "firms", 0),
             ("sum:turnover", "Turnover", "euro", 2),
-            ("mean:turnover", "Turnover, mean per firm", "euro", 3),
-            ("ratio:turnover:employees", "Turnover per Employees", "euro / people", 2),
-            ("ratio:turnover:turnover_before", "Turnover per Turnover a year before", "%", 1),
-            ("share:count:total", "Number of firms, share of the total", "%", 1),
-            ("share:turnover:size", "Turnover, share within Size", "%", 1),
+            ("mean:turnover", "Mean turnover per firm", "euro", 3),
+            ("ratio:turnover:employees", "Turnover per employees", "euro / people", 2),
+            ("ratio:turnover:turnover_before", "Turnover per turnover a year before", "%", 1),
+            ("share:count:total", "Share of firms in the total", "%", 1),
+            ("share:turnover:size", "Share of turnover within size", "%", 1),
+            ("median:age", "Median age", "years", 1),
+            ("quantile:age:0.125", "12.5 % quantile of age", "years", 1),
             (
                 "growth:turnover:turnover_before",
-                "Turnover, growth since Turnover a year before",
+                "Growth of turnover since turnover a year before",
                 "%",
                 1,
             ),
@@ -187,6 +198,21 @@ class TestWords:
             {"where": {"year": ["2023", "2024"]}},
             "is part of the selected one",
         ),
+        (["median:size"], {}, "'size' has no classes of a number ('edges')"),
+        (["median:age"], {"by": ["age"]}, "'age' is in the table already"),
+        (["median:age"], {"weight": "w"}, "leave the weight out"),
+        (["median:age:0.5"], {}, "says too much"),
+        (["median"], {}, "needs 'variable'"),
+        (["quantile:age"], {}, "'at' belongs to a quantile"),
+        (["quantile:age:1.5"], {}, "between 0 and 1 in thousandths"),
+        (["quantile:age:0.12345"], {}, "between 0 and 1 in thousandths"),
+        (["quantile:age:half"], {}, "between 0 and 1 in thousandths"),
+        (["quantile:age:nan"], {}, "between 0 and 1 in thousandths"),
+        (
+            [{"statistic": "median", "variable": "age", "measure": "turnover"}],
+            {},
+            "is of a variable, not of a measure",
+        ),
         (["growth:turnover:year=1999"], {"where": {"year": ["2024"]}}, "has no category '1999'"),
     ],
 )
@@ -197,3 +223,17 @@ def test_every_mistake_is_one_sentence(
         describe_statistics(asked(*statistics, **more), FIRMS)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "edges", [[0, 0], [10, 0], [0], [0, 5, 9, 12], ["a", "b"], [0, float("inf")], 7]
+)
+def test_edges_that_are_no_classes_are_one_sentence(edges: object) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        Dataset.from_mapping(
+            {
+                "dataset": {"name": "firms"},
+                "variables": [{"name": "age", "codes": ["y", "o"], "edges": edges}],
+            }
+        )
+    assert "edge" in str(caught.value)

@@ -149,7 +149,7 @@ def test_the_form_is_one_that_works_without_scripts(client: TestClient) -> None:
     page = Page(client.get("/datasets/demo").text)
     built = next(a for a in page.all("form") if "data-builder" in a)
     assert built["method"] == "get"
-    assert [a["name"] for a in page.all("select")] == ["by", "by", "by"]
+    assert [a["name"] for a in page.all("select")] == [*["by"] * 3, *["statistic"] * 2]
     assert {a["name"] for a in page.all("input") if a["type"] == "checkbox"} == {"where", "totals"}
     assert "checked" in next(a for a in page.all("input") if a.get("name") == "totals")
     pairs = [

@@ -88,7 +88,7 @@ class TestApi:
         values = np.array(table["value"], dtype=float).reshape(table["size"])
         assert np.abs(values[:, 2] - values[:, 1] / values[:, 0]).max() <= 0.05 + 1e-9
         assert table["dimension"]["statistic"]["category"]["label"]["mean:turnover"] == (
-            "Turnover, mean per business (thousand euro)"
+            "Mean turnover per business (thousand euro)"
         )
 
     def test_a_link_and_a_body_ask_the_same(self, asker: TestClient) -> None:
@@ -167,6 +167,32 @@ class TestApi:
         assert re.fullmatch(r"\d+\.\d", rows[0]["value"])
 
 
+class TestQuantiles:
+    def test_the_median_age_comes_from_the_protected_histogram(self, bundled: TestClient) -> None:
+        words = {"dataset": "demo", "by": ["region"]}
+        body = bundled.post(
+            "/api/v1/tables?include=bounds", json={**words, "statistics": ["median:age"]}
+        ).json()
+        assert body["decision"] == "answer"
+        assert body["table"]["extension"]["unit"] == "years"
+        counts = bundled.post(
+            "/api/v1/tables", json={"dataset": "demo", "by": ["region", "age"]}
+        ).json()["table"]
+        table = np.array(counts["value"]).reshape(counts["size"])
+        for row, median, low, high in zip(
+            table, body["table"]["value"], *body["bounds"].values(), strict=True
+        ):
+            band = int(np.argmax(2 * np.cumsum(row) >= row.sum()))
+            assert 5 * band <= median <= 5 * band + 5
+            assert low <= median
+            assert high is None or median <= high
+
+    def test_the_classes_count_as_one_more_variable(self, asker: TestClient) -> None:
+        by = [SECTORS, "region", "area"]
+        body = ask(asker, by=by, statistics=["median:size"])
+        assert body["reasons"][0]["text"] == "The table has 4 variables; at most 3 are allowed."
+
+
 class TestOtherDoors:
     def test_the_client_asks_for_statistics(self, address: str) -> None:
         client = Client(address)
@@ -182,7 +208,7 @@ class TestOtherDoors:
         words += ["--by", "activity:sector", "--measure", "turnover", "--statistic", "mean"]
         result = CliRunner().invoke(command_line, words)
         assert result.exit_code == 0, result.output
-        assert "Turnover, mean per business (thousand euro)" in " ".join(result.output.split())
+        assert "Mean turnover per business (thousand euro)" in " ".join(result.output.split())
         result = CliRunner().invoke(command_line, [*words, "--weight", "weight"])
         assert result.exit_code == 3
         assert "weighted by 'weight'" in result.output
@@ -214,9 +240,7 @@ class TestPages:
         page = asker.get(
             "/datasets/businesses/table?by=activity:sector&by=size&statistic=mean:turnover"
         ).text
-        assert (
-            "<h1>Turnover, mean per business by economic activity (sector) and size class" in page
-        )
+        assert "<h1>Mean turnover per business by economic activity (sector) and size class" in page
         assert "Unit: thousand euro" in page
         assert "view-show" not in page  # a percentage of means has no meaning
 
@@ -233,9 +257,9 @@ class TestPages:
         base = "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=mean:wages"
         first = asker.get(f"{base}&as=chart").text
         assert "Statistic: Number of businesses" in first
-        assert "Statistic: Wages" not in first
+        assert "Statistic: Mean" not in first
         second = asker.get(f"{base}&as=chart&wafer=statistic:mean:wages").text
-        assert "Statistic: Wages, mean per business (thousand euro)" in second
+        assert "Statistic: Mean wages per business (thousand euro)" in second
 
     def test_an_unprotected_measure_leads_back_to_counts(self, asker: TestClient) -> None:
         page = asker.get("/datasets/businesses/table?by=activity:sector&measure=profit").text
@@ -246,7 +270,7 @@ class TestPages:
         page = asker.get(
             "/fr/datasets/businesses/table?by=activity:sector&statistic=mean:turnover"
         ).text
-        assert "moyenne par" in page
+        assert "Moyenne de" in page
         assert "Unité" in page
 
 
@@ -264,7 +288,7 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
         page.get_by_role("button", name="Make the table").click()
         page.wait_for_url("**/table?**")
         assert f"statistic={GROWTH}" in page.url
-        assert "Turnover, growth since Turnover a year before" in page.locator("h1").inner_text()
+        assert "Growth of turnover since the period before" in page.locator("h1").inner_text()
         cells = page.locator("tbody td").all_inner_texts()
         assert all(re.fullmatch(r"-?[\d\u202f]+\.\d", text.strip()) for text in cells)
         page.get_by_role("link", name="Chart").click()

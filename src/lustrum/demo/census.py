@@ -128,6 +128,8 @@ AGE = Variable(
             ),
         ),
     ),
+    edges=tuple(range(0, 5 * OLDEST_BAND + 1, 5)),
+    unit="years",
 )
 
 EMPLOYED, UNEMPLOYED, STUDENT, RETIRED, OTHER_INACTIVE = range(5)

@@ -75,6 +75,8 @@ SIZE = Variable(
             ),
         ),
     ),
+    edges=SIZE_FROM,
+    unit="employees",
 )
 
 REGION = region_variable("Region where the business has its seat (NUTS 2).")

@@ -48,6 +48,8 @@ class Variable:
     description: str
     codes: tuple[tuple[str, str], ...]
     hierarchies: tuple[Hierarchy, ...] = ()
+    edges: tuple[int, ...] = ()
+    unit: str = ""
 
     @property
     def code_list(self) -> tuple[str, ...]:
@@ -164,6 +166,9 @@ def _variable_lines(variable: Variable) -> Iterator[str]:
     for pair in variable.codes:
         yield f"  {_list(pair)},"
     yield "]"
+    if variable.edges:
+        yield f"edges = [{', '.join(map(str, variable.edges))}]"
+        yield f"unit = {_text(variable.unit)}"
     for hierarchy in variable.hierarchies:
         yield from ("", "[[variables.hierarchies]]", f"name = {_text(hierarchy.name)}")
         yield f"label = {_text(hierarchy.label)}"

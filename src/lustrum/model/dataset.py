@@ -190,7 +190,8 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         raise DescriptionError(
             f"{where}: a name is letters, digits and '_', not starting with a digit."
         )
-    _only(raw, ("name", "label", "description", "codes", "missing", "hierarchies"), where)
+    known = ("name", "label", "description", "codes", "missing", "hierarchies", "edges", "unit")
+    _only(raw, known, where)
     pairs = raw.get("codes")
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
         raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
@@ -218,7 +219,17 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         description=_text(raw, "description", where, ""),
         hierarchies=tuple(_hierarchy(h, plain.finest, where) for h in _tables(raw, "hierarchies")),
         missing=_optional_text(raw, "missing", where),
+        edges=_edges(raw.get("edges", ()), where),
+        unit=_text(raw, "unit", where, ""),
     )
+
+
+def _edges(value: object, where: str) -> tuple[float, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise DescriptionError(f"{where}: 'edges' must be a list of numbers.")
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in value):
+        raise DescriptionError(f"{where}: 'edges' must hold numbers only.")
+    return tuple(value)
 
 
 def _hierarchy(raw: Mapping[str, Any], finest: Sequence[Category], where: str) -> Hierarchy:

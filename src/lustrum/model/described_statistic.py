@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lustrum.model.dataset import Dataset
-from lustrum.model.errors import QueryError
+from lustrum.model.errors import QueryError, choices
 from lustrum.model.query import TableQuery
 from lustrum.model.release import DescribedStatistic
 from lustrum.model.statistic import TOTAL_SHARE, Period, Statistic
-from lustrum.model.text import say
-from lustrum.model.variable import Measure
+from lustrum.model.text import lowered, say
+from lustrum.model.variable import Measure, Variable
 
 __all__ = ["describe_statistics"]
 
@@ -41,28 +41,63 @@ class _Words:
 
     def described(self, statistic: Statistic) -> DescribedStatistic:
         """One statistic."""
+        if statistic.variable is not None:
+            return self._quantile(statistic, self.dataset.variable(statistic.variable))
         measure = None if statistic.measure is None else self.dataset.measure(statistic.measure)
         what = self._what(measure)
+        inside = lowered(what) if measure is None or self.query.weight is None else what
         label, unit, decimals = what, self._unit(measure), self._decimals(measure)
         if statistic.kind == "mean":
             assert measure is not None
-            label = say("{what}, mean per {unit}", what=measure.label, unit=self.dataset.unit)
+            label = say("Mean {what} per {unit}", what=inside, unit=self.dataset.unit)
             decimals = measure.decimals + 1
         elif statistic.kind == "ratio":
             label, unit, decimals = self._ratio(statistic, measure)
         elif statistic.kind == "share":
             unit, decimals = PERCENT, 1
-            label = say("{what}, share of the total", what=what)
+            part = self.dataset.units if measure is None else inside
+            label = say("Share of {what} in the total", what=part)
             if statistic.of not in (None, TOTAL_SHARE):
                 within = self.dataset.variable(statistic.of or "").label
-                label = say("{what}, share within {variable}", what=what, variable=within)
+                label = say(
+                    "Share of {what} within {variable}", what=part, variable=lowered(within)
+                )
         elif statistic.kind == "growth":
             unit, decimals = PERCENT, 1
             earlier = self._earlier(statistic, measure)
-            label = say("{what}, growth since {earlier}", what=what, earlier=earlier)
+            label = say("Growth of {what} since {earlier}", what=inside, earlier=lowered(earlier))
+            if measure is not None and statistic.since == measure.earlier:
+                label = say("Growth of {what} since the period before", what=inside)
         if statistic.decimals is not None:
             decimals = statistic.decimals
         return DescribedStatistic(statistic.text, label, unit, decimals)
+
+    def _quantile(self, statistic: Statistic, variable: Variable) -> DescribedStatistic:
+        if not variable.edges:
+            there = [v.name for v in self.dataset.variables if v.edges]
+            raise QueryError(
+                say(
+                    "{name!r} has no classes of a number ('edges'), so it has no quantiles; {choices}.",
+                    name=variable.name,
+                    choices=choices(variable.name, there),
+                )
+            )
+        if variable.name in {axis.variable for axis in self.query.by}:
+            raise QueryError(
+                say(
+                    "{name!r} is in the table already; leave it out to have its quantiles.",
+                    name=variable.name,
+                )
+            )
+        if self.query.weight is not None:
+            raise QueryError(say("Quantiles are of counts; leave the weight out."))
+        inside = lowered(variable.label)
+        label = say("Median {variable}", variable=inside)
+        if statistic.at is not None:
+            percent = round(100 * statistic.at, 1)
+            label = say("{percent:g} % quantile of {variable}", percent=percent, variable=inside)
+        decimals = 1 if statistic.decimals is None else statistic.decimals
+        return DescribedStatistic(statistic.text, label, variable.unit, decimals)
 
     def _what(self, measure: Measure | None) -> str:
         if measure is None and self.query.weight is None:
@@ -89,7 +124,7 @@ class _Words:
                     name=over.name,
                 )
             )
-        label = say("{what} per {other}", what=over.label, other=under.label)
+        label = say("{what} per {other}", what=over.label, other=lowered(under.label))
         if over.unit == under.unit:
             return label, PERCENT, 1
         return label, f"{over.unit} / {under.unit}", _RATIO_DECIMALS

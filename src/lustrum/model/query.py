@@ -271,9 +271,13 @@ class TableQuery:
                 else f
                 for f in where
             )
+        classes = () if quantity.histogram is None else (Axis(quantity.histogram),)
         return TableQuery(
             self.dataset,
-            tuple(replace(axis, total=axis.total or axis.variable in totals) for axis in self.by),
+            (
+                *(replace(axis, total=axis.total or axis.variable in totals) for axis in self.by),
+                *classes,
+            ),
             where,
             quantity.measure,
             quantity.weight,

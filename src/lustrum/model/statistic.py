@@ -8,6 +8,8 @@ A statistic is written as an object, or shorter as a text::
     {"statistic": "growth", "measure": "turnover", "since": "turnover_2023"}      growth:turnover:turnover_2023
     {"statistic": "growth", "measure": "turnover",
      "since": {"variable": "year", "code": "2023"}}                               growth:turnover:year=2023
+    {"statistic": "median", "variable": "age"}                                    median:age
+    {"statistic": "quantile", "variable": "age", "at": 0.9}                       quantile:age:0.9
 
 Without a measure a share or a growth is that of the count, ``share:count:total``. Counts and sums are protected
 numbers; everything else is worked out from these by the part that answers.
@@ -24,13 +26,26 @@ from lustrum.model.text import say
 
 __all__ = ["COUNT", "KINDS", "TOTAL_SHARE", "Period", "Quantity", "Statistic"]
 
-KINDS = ("count", "sum", "mean", "ratio", "share", "growth")
+KINDS = ("count", "sum", "mean", "ratio", "share", "growth", "median", "quantile")
 COUNT = "count"
 TOTAL_SHARE = "total"
 _MOST_DECIMALS = 6
-_KEYS = ("statistic", "measure", "per", "of", "since", "decimals")
-_OWN = {"ratio": "per", "share": "of", "growth": "since"}
-"""The key that says what a number is compared with."""
+_KEYS = ("statistic", "measure", "per", "of", "since", "variable", "at", "decimals")
+_OWN = {
+    "ratio": "per",
+    "share": "of",
+    "growth": "since",
+    "median": "variable",
+    "quantile": "variable",
+}
+"""The key that says what a number is compared with, or what it is a quantile of."""
+
+_SUCH_AS = {
+    "per": "ratio:wages:employees",
+    "of": "share:turnover:total",
+    "since": "growth:turnover:turnover_before",
+    "variable": "median:age",
+}
 
 
 @dataclass(frozen=True)
@@ -43,11 +58,15 @@ class Period:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that is protected by itself: how many, or the sum of a measure; in an earlier period or not."""
+    """A number that is protected by itself: how many, or the sum of a measure; in an earlier period or not.
+
+    ``histogram`` is a variable into whose classes those who are counted fall.
+    """
 
     measure: str | None = None
     weight: str | None = None
     period: Period | None = None
+    histogram: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,7 @@ class Statistic:
     - ``ratio``: the sum of the measure over that of the measure ``per``.
     - ``share``: of the whole population (``total``) or within each category of the variable ``of``.
     - ``growth``: since the measure ``since``, which is the same one earlier, or since an earlier period.
+    - ``median``, ``quantile`` (at ``at``, in thousandths): of a variable whose codes are classes of a number.
 
     ``decimals`` says how many a number that is worked out shall have.
 
@@ -71,6 +91,8 @@ class Statistic:
     of: str | None = None
     since: str | Period | None = None
     decimals: int | None = None
+    variable: str | None = None
+    at: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -82,7 +104,7 @@ class Statistic:
                 )
             )
         own = _OWN.get(self.kind)
-        for key in _OWN.values():
+        for key in dict.fromkeys(_OWN.values()):
             given = getattr(self, key) is not None
             if given and key != own:
                 raise QueryError(
@@ -98,11 +120,7 @@ class Statistic:
                         "The statistic {kind!r} needs {key!r}, such as {such_as}.",
                         kind=self.kind,
                         key=key,
-                        such_as={
-                            "per": "ratio:wages:employees",
-                            "of": "share:turnover:total",
-                            "since": "growth:turnover:turnover_before",
-                        }[key],
+                        such_as=_SUCH_AS[key],
                     )
                 )
         if self.kind in ("sum", "mean", "ratio") and self.measure is None:
@@ -111,6 +129,16 @@ class Statistic:
                     "The statistic {kind!r} needs a measure, such as {kind}:turnover.",
                     kind=self.kind,
                 )
+            )
+        if self.variable is not None and self.measure is not None:
+            raise QueryError(
+                say("The statistic {kind!r} is of a variable, not of a measure.", kind=self.kind)
+            )
+        if (self.at is not None) != (self.kind == "quantile"):
+            raise QueryError(say("'at' belongs to a quantile, such as quantile:age:0.9."))
+        if self.at is not None and not (0 < self.at < 1 and _in_thousandths(self.at)):
+            raise QueryError(
+                say("'at' must be a number between 0 and 1 in thousandths, such as 0.25.")
             )
         if self.kind == COUNT and self.measure is not None:
             raise QueryError(
@@ -134,6 +162,10 @@ class Statistic:
         """The short form, without decimals."""
         if self.kind == COUNT:
             return COUNT
+        if self.variable is not None:
+            return ":".join(
+                [self.kind, self.variable, *([] if self.at is None else [f"{self.at:g}"])]
+            )
         parts = [self.kind, self.measure or COUNT]
         own = getattr(self, _OWN[self.kind]) if self.kind in _OWN else None
         if isinstance(own, Period):
@@ -149,6 +181,8 @@ class Statistic:
 
     def quantities(self, weight: str | None = None) -> tuple[Quantity, ...]:
         """The protected numbers that it takes: the first over the second where there are two."""
+        if self.variable is not None:
+            return (Quantity(None, weight, histogram=self.variable),)
         first = Quantity(self.measure, weight)
         if self.kind == "mean":
             return first, Quantity(None, weight)
@@ -171,6 +205,10 @@ class Statistic:
                 )
             return cls()
         name, _, own = rest.partition(":")
+        if kind in ("median", "quantile"):
+            if kind == "median" and own:
+                raise QueryError(say("{text!r} says too much; such as median:age.", text=text))
+            return cls(kind, variable=name or None, at=_share(own) if own else None)
         chosen = None if name == COUNT else (name or measure)
         if kind not in _OWN:
             if own:
@@ -197,7 +235,7 @@ class Statistic:
         for key in raw:
             if key not in _KEYS:
                 raise QueryError(f"A statistic has no key {key!r}; {choices(str(key), _KEYS)}.")
-        for key in ("measure", "per", "of"):
+        for key in ("measure", "per", "of", "variable"):
             if raw.get(key) is not None and not isinstance(raw[key], str):
                 raise QueryError(f"{key!r} of a statistic must be a name in quotes.")
         decimals = raw.get("decimals")
@@ -207,12 +245,24 @@ class Statistic:
         own = raw.get("measure")
         if own is None and kind in ("sum", "mean", "ratio"):
             own = measure
-        return cls(kind, own, raw.get("per"), raw.get("of"), _since(raw.get("since")), decimals)
+        at = raw.get("at")
+        if at is not None and (isinstance(at, bool) or not isinstance(at, (int, float))):
+            raise QueryError("'at' of a statistic must be a number between 0 and 1.")
+        return cls(
+            kind,
+            own,
+            raw.get("per"),
+            raw.get("of"),
+            _since(raw.get("since")),
+            decimals,
+            raw.get("variable"),
+            at,
+        )
 
     def to_mapping(self) -> dict[str, Any]:
         """The JSON form; :meth:`from_mapping` reads it back unchanged."""
         out: dict[str, Any] = {"statistic": self.kind}
-        for key in ("measure", "per", "of", "decimals"):
+        for key in ("measure", "per", "of", "variable", "at", "decimals"):
             if getattr(self, key) is not None:
                 out[key] = getattr(self, key)
         if isinstance(self.since, Period):
@@ -220,6 +270,19 @@ class Statistic:
         elif self.since is not None:
             out["since"] = self.since
         return out
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryError(
+            say("'at' must be a number between 0 and 1 in thousandths, such as 0.25.")
+        ) from None
+
+
+def _in_thousandths(value: float) -> bool:
+    return abs(value * 1000 - round(value * 1000)) < 1e-9
 
 
 def _since(raw: object) -> str | Period | None:

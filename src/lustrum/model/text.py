@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Protocol
 
-__all__ = ["Catalogue", "Message", "say", "say_many", "translated"]
+__all__ = ["Catalogue", "Message", "lowered", "say", "say_many", "translated"]
 
 
 class Catalogue(Protocol):
@@ -88,6 +88,15 @@ def say_many(one: str, many: str, number: int, /, **values: Any) -> Message:
     '3 cells'
     """
     return Message(one, {"number": number, **values}, many, number)
+
+
+def lowered(label: str) -> str:
+    """A label inside a sentence; an abbreviation such as EU keeps its capitals.
+
+    >>> lowered("Economic activity"), lowered("EU citizens")
+    ('economic activity', 'EU citizens')
+    """
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
 
 
 def translated(text: Any, catalogue: Catalogue) -> Any:

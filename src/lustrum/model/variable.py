@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from math import isfinite
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
@@ -20,6 +22,8 @@ RESERVED = frozenset({TOTAL_CODE, REST_CODE})
 class Variable:
     """A categorical variable: its finest codes with labels, and hierarchies over them.
 
+    Where the codes are classes of a number, such as age, ``edges`` says where they begin and end, in ``unit``.
+
     >>> sex = Variable("sex", "Sex", codes=("1", "2"), labels=("Male", "Female"))
     >>> sex.category("2").label
     'Female'
@@ -32,8 +36,11 @@ class Variable:
     description: str = ""
     hierarchies: tuple[Hierarchy, ...] = ()
     missing: str | None = None
+    edges: tuple[float, ...] = ()
+    unit: str = ""
 
     def __post_init__(self) -> None:
+        self._check_edges()
         if not self.codes:
             raise DescriptionError(f"Variable {self.name!r} has no codes; it needs at least one.")
         if len(self.codes) != len(self.labels):
@@ -64,6 +71,19 @@ class Variable:
                 f"Variable {self.name!r}: the code for missing values, {self.missing!r}, is not in "
                 "its code list; add it there."
             )
+
+    def _check_edges(self) -> None:
+        """Classes of a number: where each begins, and where the last one ends unless it is open."""
+        if not self.edges:
+            return
+        rising = all(a < b for a, b in pairwise(self.edges))
+        if len(self.edges) not in (len(self.codes), len(self.codes) + 1) or not rising:
+            raise DescriptionError(
+                f"Variable {self.name!r}: 'edges' must be rising numbers, one where each code begins and, "
+                "unless the last one is open, one where it ends."
+            )
+        if not all(isfinite(edge) for edge in self.edges):
+            raise DescriptionError(f"Variable {self.name!r}: every edge must be a finite number.")
 
     @property
     def levels(self) -> tuple[Level, ...]:

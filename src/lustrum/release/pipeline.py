@@ -114,6 +114,10 @@ def question(case: QuestionState) -> QuestionState:
         return case.refused("question", unprotected)
     describe_statistics(query, dataset)
     reasons = tuple(question_rules(query, dataset, rules))
+    for quantity in quantities(query):
+        # The classes of a quantile are counted as one more variable, and judged as such.
+        if quantity.histogram is not None and not reasons:
+            reasons = tuple(question_rules(query.part(quantity), dataset, rules))
     if reasons:
         return case.refused("question", *reasons)
     return case.noted("question", "passed", say("The question may be asked."))
@@ -167,7 +171,7 @@ def numbers(case: QuestionState) -> QuestionState:
         "protected",
         text,
         views=views,
-        earlier=tuple(v for q, v in found.items() if q == Quantity(period=q.period) and q.period),
+        others=tuple(v for q, v in found.items() if q.measure is None and q.weight is None)[1:],
         parts={quantity: views.shown for quantity, views in found.items()},
         release=views.shown,
     )
@@ -184,8 +188,8 @@ def judge(case: QuestionState) -> QuestionState:
         (SELECTED, case.views.selected),
         (SHOWN, case.views.shown),
     ]
-    for earlier in case.earlier:
-        seen += [(SELECTED, earlier.selected), (SHOWN, earlier.shown)]
+    for other in case.others:
+        seen += [(SELECTED, other.selected), (SHOWN, other.shown)]
     for population, release in seen:
         if release is None:
             continue  # without a filter these are the people of the first view again
@@ -301,13 +305,19 @@ def _composed(case: QuestionState) -> Release:
     parts = {
         quantity: part.take(
             [
-                np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
-                for axis, kept in zip(part.axes, case.release.axes, strict=True)
+                *(
+                    np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
+                    for axis, kept in zip(part.axes, case.release.axes, strict=False)
+                ),
+                # The classes of a histogram come after the variables of the table.
+                *(np.arange(len(axis)) for axis in part.axes[len(case.release.axes) :]),
             ]
         )
         for quantity, part in case.parts.items()
     }
-    return compose(case.query, parts, describe_statistics(case.query, case.numbers.dataset))
+    dataset = case.numbers.dataset
+    edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
+    return compose(case.query, parts, describe_statistics(case.query, dataset), edges)
 
 
 STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)

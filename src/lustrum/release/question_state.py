@@ -19,16 +19,16 @@ class QuestionState:
     """Frozen; every step returns a new one.
 
     ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
-    is made all the same. ``views`` are the counts that the rules judge, ``earlier`` those of earlier
-    periods, and ``parts`` the protected numbers that statistics are worked out from. Whatever a case knows of
-    the people are protected numbers.
+    is made all the same. ``views`` are the counts that the rules judge, ``others`` those of earlier
+    periods and of classes, and ``parts`` the protected numbers that statistics are worked out from. Whatever a
+    case knows of the people are protected numbers.
     """
 
     query: TableQuery
     numbers: ProtectedNumbers
     policy: Policy
     views: Views | None = field(default=None, repr=False)
-    earlier: tuple[Views, ...] = field(default=(), repr=False)
+    others: tuple[Views, ...] = field(default=(), repr=False)
     parts: Mapping[Quantity, Release] = field(default_factory=dict, repr=False)
     release: Release | None = None
     risk_before: float | None = field(default=None, repr=False)

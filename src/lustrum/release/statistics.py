@@ -24,8 +24,10 @@ from lustrum.model import (
     TableAxis,
     TableQuery,
 )
+from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.release.quantiles import quantile
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["AXIS", "compose", "quantities", "share_totals"]
@@ -42,6 +44,7 @@ def quantities(query: TableQuery) -> tuple[Quantity, ...]:
     for statistic in query.asked:
         needed = statistic.quantities(query.weight)
         found += [Quantity(period=q.period) for q in needed if q.period is not None]
+        found += [q for q in needed if q.histogram is not None]
         found += needed
     return tuple(dict.fromkeys(found))
 
@@ -59,6 +62,7 @@ def compose(
     query: TableQuery,
     parts: Mapping[Quantity, Release],
     described: Sequence[DescribedStatistic],
+    edges: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Release:
     """The table that was asked for, from the releases of its quantities, which all have the same axes."""
     counted = parts[Quantity()]
@@ -66,7 +70,7 @@ def compose(
     if asked == (Statistic(),) and query.weight is None:
         return counted
     made = [
-        _column(statistic, words, query, parts)
+        _column(statistic, words, query, parts, edges or {})
         for statistic, words in zip(asked, described, strict=True)
     ]
     picks = [
@@ -79,14 +83,14 @@ def compose(
         notes = (
             *notes,
             say(
-                "Means, ratios, shares and growth are worked out from protected numbers, so they carry the "
-                "uncertainty of both."
+                "Means, ratios, shares, growth and quantiles are worked out from protected numbers, so they "
+                "carry the uncertainty of these."
             ),
         )
     if len(made) == 1:
         only = made[0]
         whole = replace(
-            needed[0],
+            counted if asked[0].variable else needed[0],
             published=only.published,
             status=only.status,
             low=only.low,
@@ -199,8 +203,17 @@ def _column(
     words: DescribedStatistic,
     query: TableQuery,
     parts: Mapping[Quantity, Release],
+    edges: Mapping[str, tuple[float, ...]],
 ) -> _Column:
     needed = statistic.quantities(query.weight)
+    if statistic.variable is not None:
+        at = 0.5 if statistic.at is None else statistic.at
+        counted, histogram = parts[Quantity()], parts[needed[0]]
+        found = quantile(histogram, edges[statistic.variable], at, words.decimals)
+        values, exists, least, most = found
+        hidden = ~histogram.shown.all(axis=-1)
+        status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, counted.status)
+        return _Column(values, status, words.decimals, least, most, ~exists & ~hidden)
     over = parts[needed[0]]
     if not statistic.derived:
         return _Column(

@@ -53,7 +53,7 @@ class StatisticIn(BaseModel):
     """What the cells show."""
 
     statistic: str = Field(
-        description="count, sum, mean, ratio, share or growth.", examples=["mean"]
+        description="count, sum, mean, ratio, share, growth, median or quantile.", examples=["mean"]
     )
     measure: str | None = Field(None, description="The measure that it is of; none for counts.")
     per: str | None = Field(None, description="Of a ratio: the measure to divide by.")
@@ -63,6 +63,11 @@ class StatisticIn(BaseModel):
     since: str | PeriodIn | None = Field(
         None, description="Of a growth: the earlier measure, or the earlier period."
     )
+    variable: str | None = Field(
+        None,
+        description="Of a median or quantile: the variable whose codes are classes of a number.",
+    )
+    at: float | None = Field(None, description="Of a quantile: between 0 and 1.", examples=[0.9])
     decimals: int | None = Field(None, description="Decimals of what is worked out, 0 to 6.")
 
 

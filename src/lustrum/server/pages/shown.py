@@ -11,6 +11,7 @@ from lustrum.model import (
     QueryError,
     Statistic,
     TableQuery,
+    Variable,
     describe_statistics,
 )
 from lustrum.model.statistic import TOTAL_SHARE
@@ -51,7 +52,8 @@ class Shown:
 def shown(offer: Offer, query: TableQuery) -> Shown | None:
     """The lists for a question; none where only counts can be asked for and only counts are."""
     counts_only = query.measure is None and query.weight is None and not query.statistics
-    if not offer.measures and not offer.weights and counts_only:
+    numeric = any(variable.edges for variable in offer.variables)
+    if not (offer.measures or offer.weights or numeric) and counts_only:
         return None
     asked = query.asked
     places = max(len(asked), min(len(asked) + 1, MOST_SLOTS))
@@ -94,7 +96,11 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
     units = offer.dataset.units
     yield (
         units[:1].upper() + units[1:],
-        [Statistic(), *(Statistic("share", of=of) for of in shares)],
+        [
+            Statistic(),
+            *(Statistic("share", of=of) for of in shares),
+            *(Statistic("median", variable=v.name) for v in _classes(offer, query)),
+        ],
     )
     measures = offer.measures
     earlier = {m.earlier for m in measures}
@@ -111,6 +117,17 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
                 if other != measure and other.name not in earlier
             ]
         yield _with_unit(measure), found
+
+
+def _classes(offer: Offer, query: TableQuery) -> list[Variable]:
+    """The variables with quantiles that are not in the table and may stand beside it."""
+    chosen = [axis.variable for axis in query.by] + [item.variable for item in query.where]
+    spare = offer.rules.max_dimensions > len(query.by) and query.weight is None
+    return [
+        v
+        for v in offer.variables
+        if spare and v.edges and v.name not in chosen and not offer.conflict(v.name, chosen)
+    ]
 
 
 def _with_unit(measure: Measure) -> str:

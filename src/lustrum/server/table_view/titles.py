@@ -13,7 +13,7 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
-from lustrum.model.text import say
+from lustrum.model.text import Message, lowered, say
 
 __all__ = ["axis_words", "file_name", "heading", "lowered", "population", "shown", "title"]
 
@@ -57,7 +57,12 @@ def shown(query: TableQuery, dataset: Dataset) -> str:
     if len(labels) > _NAMED:
         more = say("{number} more numbers", number=len(labels) - _NAMED + 1)
         labels = [*labels[: _NAMED - 1], more]
-    return _and(labels)
+    return _and([labels[0], *(_inside(label) for label in labels[1:])])
+
+
+def _inside(label: str) -> str:
+    """A label that does not begin its sentence; a translated one keeps its capital."""
+    return label if isinstance(label, Message) else lowered(label)
 
 
 def population(query: TableQuery, dataset: Dataset) -> str:
@@ -99,11 +104,6 @@ def condition(item: Filter, dataset: Dataset) -> str:
     some, last = labels[:-1], labels[-1]
     what = say("{some} or {last}", some=", ".join(some), last=last) if some else last
     return say("{variable} is {what}", variable=lowered(variable.label), what=what)
-
-
-def lowered(label: str) -> str:
-    """A label inside a sentence; an abbreviation such as EU keeps its capitals."""
-    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
 
 
 def _and(words: list[str]) -> str:

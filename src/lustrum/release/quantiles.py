@@ -1,0 +1,90 @@
+"""Quantiles from protected histograms: how many of each cell fall into each class of a variable with edges.
+
+Within a class everybody is taken to be spread evenly. What the true quantile can be follows from the bounds of
+the counts: it lies in no class below the first that could reach it, and in none above the first that must.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import InputError, Release
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["quantile"]
+
+_PARTS = 1000
+"""Quantiles are asked for in thousandths."""
+
+
+def quantile(
+    histogram: Release, edges: tuple[float, ...], at: float, decimals: int
+) -> tuple[Ints, Mask, Ints | None, Ints | None]:
+    """The quantile of every cell, whether it exists, and what it can be at least and at most.
+
+    The classes stand along the last axis. ``edges`` has the lower end of every class and, unless the last one
+    is open, its upper end. A quantile of nobody, or in the open class, does not exist as a number.
+    """
+    classes = histogram.shape[-1]
+    if len(edges) not in (classes, classes + 1):
+        raise InputError("A variable with edges has one for every class, and one more at the end.")
+    ends = [Fraction(str(edge)) * 10**decimals for edge in edges]
+    parts = round(at * _PARTS)
+    counts = np.maximum(histogram.published, 0)
+    running = np.cumsum(counts, axis=-1)
+    wanted = parts * running[..., -1:]
+    found = np.argmax((_PARTS * running >= wanted) & (counts > 0), axis=-1)
+    exists = (running[..., -1] > 0) & histogram.shown.all(axis=-1)
+    exists &= found + 1 < len(ends)
+    values = np.zeros(found.shape, dtype=np.int64)
+    for place in np.ndindex(*found.shape):
+        if not exists[place]:
+            continue
+        k = int(found[place])
+        before = int(running[place][k] - counts[place][k])
+        inside = Fraction(int(wanted[place][0]) - _PARTS * before, _PARTS * int(counts[place][k]))
+        values[place] = _nearest(ends[k] + inside * (ends[k + 1] - ends[k]))
+    low, high = _bounds(histogram, ends, parts)
+    return values, exists, low, high
+
+
+def _bounds(
+    histogram: Release, ends: list[Fraction], parts: int
+) -> tuple[Ints | None, Ints | None]:
+    if histogram.low is None or histogram.high is None:
+        return None, None
+    # Floating point is exact here: a sum of counts below 2**53, and infinity where nothing is known.
+    least = np.maximum(histogram.low, 0).astype(np.float64)
+    most = np.where(histogram.high >= UNBOUNDED, np.inf, histogram.high.astype(np.float64))
+    share = parts / _PARTS
+    below_least, below_most = np.cumsum(least, axis=-1), np.cumsum(most, axis=-1)
+    above_least = np.flip(np.cumsum(np.flip(least, -1), axis=-1), -1) - least
+    above_most = np.flip(np.cumsum(np.flip(most, -1), axis=-1), -1)
+    above_most = np.concatenate([above_most[..., 1:], np.zeros_like(most[..., :1])], axis=-1)
+    hair = 1e-9
+    can = below_most * (1 - share) >= share * above_least - hair
+    with np.errstate(invalid="ignore"):
+        must = below_least * (1 - share) > share * above_most + hair
+    must[..., -1] = below_least[..., -1] > 0
+    first, last = np.argmax(can, axis=-1), np.argmax(must, axis=-1)
+    bottom = np.array([_floor(end) for end in ends[: can.shape[-1]]], dtype=np.int64)
+    top = [_ceiling(end) for end in ends[1:]]
+    top += [UNBOUNDED] * (can.shape[-1] - len(top))
+    high = np.where(must.any(axis=-1), np.array(top, dtype=np.int64)[last], UNBOUNDED)
+    return bottom[first], high
+
+
+def _nearest(value: Fraction) -> int:
+    size = (2 * abs(value.numerator) + value.denominator) // (2 * value.denominator)
+    return -size if value < 0 else size
+
+
+def _floor(value: Fraction) -> int:
+    return value.numerator // value.denominator
+
+
+def _ceiling(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
