@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from lustrum.tabulate.contributions import rank_contributions
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.plan import Plan
 
-__all__ = ["Engine", "KernelEngine"]
+__all__ = ["Engine", "KernelEngine", "SumEngine"]
 
 
 class Engine(Protocol):
@@ -41,6 +41,8 @@ class Engine(Protocol):
 
 class KernelEngine:
     """Tabulates chunks of encoded columns in parallel."""
+
+    knows_contributors: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class KernelEngine:
         partial = [d[1] for d in done if d[1] is not None]
         sums = np.add.reduce(partial) if partial else None
         contributors = contributions = None
-        if query.measure is not None:
+        if query.measure is not None and self.knows_contributors:
             contributors, contributions = self._contributions(plan, ranks)
         return Cube(
             plan,
@@ -199,6 +201,12 @@ class KernelEngine:
             max(ranks, 1),
             self._dataset.weight(query.weight).decimals if query.weight else 0,
         )
+
+
+class SumEngine(KernelEngine):
+    """Adds up cells that hold sums already; who contributed to them nobody knows here."""
+
+    knows_contributors = False
 
 
 def _index(

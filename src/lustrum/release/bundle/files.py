@@ -3,10 +3,13 @@
 ::
 
     <bundle>/manifest.json   format, name, the digest of every file, and the digest of these digests
-    <bundle>/dataset.json    the public description: no identifiers, no measures, and of weights their names
+    <bundle>/dataset.json    the public description: no identifiers, the names of weights, and only measures
+                             with protected sums
     <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
     <bundle>/policy.toml     what the agency decided
     <bundle>/report.json     the public report: method, support, typical errors
+    <bundle>/sums.arrow      protected sums of measures by finest cell, where the policy asks for them
+    <bundle>/sums.json       how they were made: method, factors, typical relative errors
     <bundle>/respondents.arrow   of a survey: protected respondents with shared weights and drawn designs
 
 Every digest is one of public bytes: a digest of the records, or of the secret, would confirm a guess. A bundle
@@ -19,7 +22,7 @@ import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +30,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lustrum.arrays import Array, Ints
 from lustrum.durable import sync
 from lustrum.model import Dataset, DatasetError, LustrumError
 from lustrum.model.finest import FinestCells
+from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
+from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.release.bundle.place import MANIFEST, put_in_place, standing
@@ -40,6 +46,7 @@ from lustrum.release.bundle.respondents import respondents_bytes, respondents_of
 __all__ = [
     "Bundle",
     "PackedBundle",
+    "ProtectedSums",
     "bundle_digest",
     "bundle_name",
     "is_readable",
@@ -57,7 +64,19 @@ _POLICY = "policy.toml"
 _REPORT = "report.json"
 _FILES = (_DATASET, _CELLS, _POLICY, _REPORT)
 _RESPONDENTS = "respondents.arrow"
+_SUMS = "sums.arrow"
+_FACTORS = "sums.json"
+_SUM_FILES = (_SUMS, _FACTORS)
+"""Both or neither of them stand in a bundle."""
 _COUNT = "count"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProtectedSums:
+    """Protected sums by finest cell, and how they were made."""
+
+    sums: FinestSums
+    public: PublicFactors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +88,7 @@ class Bundle:
     report: PublicReport
     digest: str
     respondents: ProtectedRespondents | None = None
+    sums: ProtectedSums | None = None
 
     def __repr__(self) -> str:
         return f"Bundle({self.cells.dataset.name!r}, {self.digest[:12]})"
@@ -80,21 +100,28 @@ class Bundle:
 
 
 def public_description(
-    dataset: Dataset, respondents: ProtectedRespondents | None = None
+    dataset: Dataset,
+    respondents: ProtectedRespondents | None = None,
+    measures: Collection[str] = (),
 ) -> dict[str, Any]:
-    """A description without what only records have: identifiers, measures and weights.
+    """A description without what only records have: identifiers, weights, and measures without protected sums.
 
-    Of a survey the weight stays that its protected respondents have.
+    A measure stays with its words for people; who its contributors are does not. Of a survey the weight stays
+    that its protected respondents have.
     """
     source = dict(dataset.source)
-    for part in ("measures", "weights"):
-        source.pop(part, None)
+    source.pop("weights", None)
+    kept = [
+        {key: value for key, value in measure.items() if key not in ("holding", "missing")}
+        for measure in source.pop("measures", ())
+        if measure["name"] in measures
+    ]
     if respondents is not None:
         weight = dataset.weight(respondents.name)
         words = {"name": weight.name, "label": weight.label, "decimals": respondents.decimals}
         source["weights"] = [words]
     head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
-    return {**source, "dataset": head}
+    return {**source, "dataset": head, **({"measures": kept} if kept else {})}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,16 +137,21 @@ def pack_bundle(
     policy: bytes,
     report: PublicReport,
     respondents: ProtectedRespondents | None = None,
+    sums: ProtectedSums | None = None,
 ) -> PackedBundle:
     """The files of a bundle, with their digests in a manifest."""
+    measures = () if sums is None else tuple(sums.sums.sums)
     files = {
-        _DATASET: _json(public_description(cells.dataset, respondents)),
-        _CELLS: _arrow(cells),
+        _DATASET: _json(public_description(cells.dataset, respondents, measures)),
+        _CELLS: _arrow(cells.columns(), {_COUNT: cells.counts}),
         _POLICY: policy,
         _REPORT: _json(report.to_mapping()),
     }
     if respondents is not None:
         files[_RESPONDENTS] = respondents_bytes(respondents)
+    if sums is not None:
+        files[_SUMS] = _arrow(sums.sums.columns(), sums.sums.sums)
+        files[_FACTORS] = _json(sums.public.to_mapping())
     digests = {
         name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
         for name, data in files.items()
@@ -208,11 +240,12 @@ def _read(path: Path, there: Path) -> Bundle:
         respondents = None
         if _RESPONDENTS in files:
             respondents = respondents_of(files[_RESPONDENTS], cells)
+        sums = _sums(files, dataset)
     except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
         # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
-    return Bundle(cells, policy, report, manifest["digest"], respondents)
+    return Bundle(cells, policy, report, manifest["digest"], respondents, sums)
 
 
 def _manifest_bytes(there: Path) -> bytes | None:
@@ -241,7 +274,10 @@ def _manifest(path: Path, there: Path) -> Mapping[str, Any]:
         or raw.get("digest") != _overall(layout, name, files)
     ):
         raise _damaged(path, f"{MANIFEST} does not have its own digest")
-    if layout != FORMAT or sorted(set(files) - {_RESPONDENTS}) != sorted(_FILES):
+    without = set(files) - {_RESPONDENTS}
+    if without >= set(_SUM_FILES):
+        without -= set(_SUM_FILES)
+    if layout != FORMAT or without != set(_FILES):
         raise _other_version(path, f" (layout {layout}; this version reads {FORMAT})")
     return raw
 
@@ -266,9 +302,10 @@ def _json(words: Any) -> bytes:
     return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
 
 
-def _arrow(cells: FinestCells) -> bytes:
-    columns = {name: pa.array(row) for name, row in cells.columns().items()}
-    table = pa.table({**columns, _COUNT: pa.array(cells.counts, pa.int64())})
+def _arrow(codes: Mapping[str, Array], numbers: Mapping[str, Ints]) -> bytes:
+    columns = {name: pa.array(row) for name, row in codes.items()}
+    added = {name: pa.array(column, pa.int64()) for name, column in numbers.items()}
+    table = pa.table({**columns, **added})
     out = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(out, table.schema, options=options) as writer:
@@ -287,3 +324,21 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
+
+
+def _sums(files: Mapping[str, bytes], dataset: Dataset) -> ProtectedSums | None:
+    if _SUMS not in files:
+        return None
+    table = pa.ipc.open_file(pa.BufferReader(files[_SUMS])).read_all()
+    names = [v.name for v in dataset.variables]
+    measures = [m.name for m in dataset.measures]
+    if sorted(table.schema.names) != sorted([*names, *measures]) or any(
+        c.null_count for c in table.columns
+    ):
+        raise ValueError("other columns than the description has")
+    codes = np.stack([np.asarray(table.column(name)) for name in names])
+    sums = {m: np.asarray(table.column(m)).astype(np.int64) for m in measures}
+    public = PublicFactors.from_mapping(json.loads(files[_FACTORS]))
+    if sorted(public.errors) != sorted(measures):
+        raise ValueError("other measures than the description has")
+    return ProtectedSums(FinestSums(dataset, codes, sums), public)

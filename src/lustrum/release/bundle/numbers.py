@@ -7,18 +7,20 @@ from functools import cached_property
 
 import numpy as np
 
+from lustrum.arrays import Ints
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
 from lustrum.protect.population.support import Combinations
 from lustrum.release.bundle.files import Bundle
 from lustrum.release.bundle.known import most_by_totals
+from lustrum.release.bundle.sums import SumTables
 from lustrum.release.bundle.weighted import WeightedNumbers
-from lustrum.release.numbers import Views
+from lustrum.release.numbers import CannotProtectError, Views
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.engine import KernelEngine
+from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["BundleNumbers"]
 
@@ -58,7 +60,9 @@ class BundleNumbers:
         return tuple(weight.name for weight in self.dataset.weights)
 
     def views(self, query: TableQuery) -> Views:
-        """Count the protected cells, or add up the weights of protected respondents."""
+        """Count the protected cells, or add up protected sums, or the weights of protected respondents."""
+        if query.measure is not None:
+            return self._sum_views(query)
         if query.weight is not None:
             shown = self._weighted.release(query)
             return Views(shown, None, shown)
@@ -68,6 +72,36 @@ class BundleNumbers:
             self._plain(cube.widened()) if query.where else None,
             self._release(cube, cube.shown(), query),
         )
+
+    def _sum_views(self, query: TableQuery) -> Views:
+        """Sums of a measure; how many records a sum can be made of follows from the counts."""
+        held = self.bundle.sums
+        if held is None or query.weight is not None:
+            raise CannotProtectError("The bundle holds no such protected sums.")
+        cube = self._sum_engine.cube(query, unfiltered=True)
+        counts = self._engine.cube(replace(query, measure=None))
+        most = self._bounds(counts, counts.shown())[1]
+        made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
+        return Views(
+            made.plain(cube.unfiltered()),
+            made.plain(cube.widened()) if query.where else None,
+            made.release(cube.shown(), most, query),
+        )
+
+    @cached_property
+    def _sum_engine(self) -> KernelEngine:
+        assert self.bundle.sums is not None
+        cells = self.bundle.sums.sums
+        nobody = np.zeros(len(cells), dtype=np.int64)
+        chunk = Chunk(len(cells), dict(cells.columns()), dict(cells.sums), counts=nobody)
+        return SumEngine(self.dataset, [chunk], self.workers)
+
+    @cached_property
+    def _negative(self) -> frozenset[str]:
+        """The measures with a protected sum below 0, as everybody can see."""
+        held = self.bundle.sums
+        assert held is not None
+        return frozenset(n for n, s in held.sums.sums.items() if s.size and int(s.min()) < 0)
 
     @cached_property
     def _weighted(self) -> WeightedNumbers:
@@ -103,8 +137,8 @@ class BundleNumbers:
             structural=table.structural,
         )
 
-    def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
-        """What may be shown: the numbers with bounds, a channel and the margin of error."""
+    def _bounds(self, cube: Cube, table: Table) -> tuple[Ints, Ints, list[str]]:
+        """The least and the most that every count can be in truth, and notes on public totals behind it."""
         assert table.keys is not None
         report = self.bundle.report
         listed = (table.keys >> np.uint64(_LISTED)).astype(np.int64)
@@ -115,7 +149,7 @@ class BundleNumbers:
         axes = [(axis.name, axis.categories) for axis in table.axes]
         possible = self._combinations.within(axes, passing)
         low, high = report.support.aggregate(low, high, listed, possible)
-        known = []
+        known: list[str] = []
         for totals in report.known:
             most, exact = most_by_totals(self.dataset, totals, axes, passing)
             high = np.minimum(high, most)
@@ -131,6 +165,12 @@ class BundleNumbers:
                         variables=words,
                     )
                 )
+        return low, high, known
+
+    def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
+        """What may be shown: the numbers with bounds, a channel and the margin of error."""
+        report = self.bundle.report
+        low, high, known = self._bounds(cube, table)
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}

@@ -15,13 +15,20 @@ from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
+from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, together
-from lustrum.release.bundle.files import bundle_digest, pack_bundle, write_bundle
+from lustrum.release.bundle.files import (
+    ProtectedSums,
+    bundle_digest,
+    pack_bundle,
+    write_bundle,
+)
 from lustrum.release.records.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.release.records.survey import survey_records
-from lustrum.tabulate import Store
+from lustrum.tabulate import Store, records_of
 from lustrum.tabulate.finest import finest_cells
+from lustrum.tabulate.store import EmbeddedEngine
 
 __all__ = ["Made", "PopulationMethod", "earlier_memory", "make_bundle", "population_of"]
 
@@ -33,12 +40,14 @@ class Made:
     """A bundle that was written, and what only the agency may know of it.
 
     ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
+    ``magnitudes`` are the protected sums, where the policy asks for them.
     """
 
     digest: str
     result: PopulationResult
     cells: FinestCells
     both: Together | None = None
+    magnitudes: MagnitudeResult | None = None
 
     def __repr__(self) -> str:
         return f"Made({self.digest[:12]})"
@@ -107,7 +116,8 @@ def make_bundle(
     ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
     there. ``previous`` is the memory of an earlier release of the same people.
     """
-    spec = population_of(read_policy(policy), str(policy))
+    decided = read_policy(policy)
+    spec = population_of(decided, str(policy))
     if previous is not None:
         previous.require_same_method(spec.to_mapping())
     told = progress or (lambda _step, _share: None)
@@ -124,14 +134,16 @@ def make_bundle(
         progress=told,
         state=None if folder is None else folder / "search.state",
     )
+    magnitudes = _protected_sums(decided, engine, store, name, told)
     engine.require_unchanged()
     respondents = None
-    weights = read_policy(policy).weights
+    weights = decided.weights
     if weights is not None:
         records = survey_records(engine, weights.weight)
         own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
         respondents = weights.spec().with_counts(records, cells, result, own)
-    packed = pack_bundle(result.cells, policy.read_bytes(), result.public, respondents)
+    sums = None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public)
+    packed = pack_bundle(result.cells, policy.read_bytes(), result.public, respondents, sums)
     if folder is not None:
         method = dict(result.public.method)
         write_memory(folder, Memory(result.memory, method, packed.digest))
@@ -139,4 +151,16 @@ def make_bundle(
     both = (
         None if previous is None else together(previous.shown, result.cells, result.public.support)
     )
-    return Made(packed.digest, result, cells, both)
+    return Made(packed.digest, result, cells, both, magnitudes)
+
+
+def _protected_sums(
+    policy: Policy, engine: EmbeddedEngine, store: Store, name: str, progress: Progress
+) -> MagnitudeResult | None:
+    """Protected sums of the measures, if the policy asks for them."""
+    spec = policy.magnitudes
+    if spec is None:
+        return None
+    key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
+    made: MagnitudeResult = spec.protect(records_of(engine), key, progress=progress)
+    return made

@@ -1,0 +1,159 @@
+"""Protected sums in a bundle: described without contributors, additive, bounded for certain, and checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustrum.demo import businesses, description_path
+from lustrum.model import Axis, DatasetError, Filter, Group, TableQuery
+from lustrum.protect.magnitudes.factors import needed_factors
+from lustrum.release.bundle import BundleNumbers, read_bundle
+from lustrum.release.bundle.sums import sum_bounds
+from lustrum.release.numbers import CannotProtectError
+from lustrum.release.records.make_bundle import Made, make_bundle
+from lustrum.structure import UNBOUNDED
+from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest, read_description
+
+POLICY = """dataset = "businesses"
+[rules]
+nested_only = false
+[risk]
+limit = 1.0
+[[before]]
+method = "protected-population"
+base = 3
+sweeps = 1
+ways = 2
+[[before]]
+method = "protected-magnitudes"
+p = 10.0
+ways = 2
+sweeps = 2
+[protect]
+method = "none"
+end = true
+"""
+
+
+class World:
+    """A bundle with sums, and the records that it was made of."""
+
+    def __init__(self, root: Path) -> None:
+        self.store, self.place = Store(root), root / "bundle"
+        dataset = read_description(description_path("businesses"))
+        secret = Secret(bytes(range(32)))
+        ingest(FrameSource(businesses(1500)), dataset, self.store, secret=secret)
+        (root / "policy.toml").write_text(POLICY)
+        self.policy = root / "policy.toml"
+        self.made: Made = make_bundle(self.store, "businesses", self.policy, self.place)
+        self.engine: EmbeddedEngine = self.store.open("businesses")
+        self.numbers = BundleNumbers(read_bundle(self.place))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("sums"))
+
+
+def asked(measure: str | None = "turnover", **words: Any) -> TableQuery:
+    axes = (Axis("activity", level="section", total=True), Axis("region", total=True))
+    return TableQuery("businesses", words.pop("by", axes), measure=measure, **words)
+
+
+QUESTIONS = {
+    "plain": {},
+    "filtered": {"where": (Filter("size", ("1", "2")),)},
+    "own groups": {
+        "by": (
+            Axis("activity", groups=(Group("light", ("10", "13", "14")), Group("rest", ("45",)))),
+            Axis("size"),
+        )
+    },
+}
+
+
+def test_measures_are_described_without_contributors(world: World) -> None:
+    words = json.loads((world.place.resolve() / "dataset.json").read_bytes())
+    assert {m["name"] for m in words["measures"]} == set(world.numbers.measures)
+    text = json.dumps(words)
+    assert "holding" not in text
+    assert "weights" not in words
+    assert "business_id" not in text
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("measure", ["turnover", "employees", "turnover_before"])
+def test_sums_are_plain_sums_and_their_bounds_hold(
+    world: World, question: str, measure: str
+) -> None:
+    query = asked(measure, **QUESTIONS[question])
+    shown = world.numbers.views(query).shown
+    true = world.engine.tabulate(query)
+    assert shown.axes == true.axes
+    assert (shown.unit, shown.decimals) == (true.unit, 0)
+    assert (shown.low <= true.values).all()
+    assert (true.values <= shown.high).all()
+    assert (shown.published != true.values).any()
+    assert shown.published.dtype == np.int64
+    assert all("holding" not in note for note in shown.notes)
+
+
+def test_totals_add_up_and_parts_too(world: World) -> None:
+    total = world.numbers.views(asked()).shown.published
+    assert np.array_equal(total[:-1].sum(axis=0), total[-1])
+    assert np.array_equal(total[:, :-1].sum(axis=1), total[:, -1])
+    parts = [
+        world.numbers.views(asked(m)).shown.published
+        for m in ("turnover_domestic", "turnover_export")
+    ]
+    assert np.array_equal(sum(parts), total)
+
+
+def test_bounds_are_finite_where_a_count_is_bounded(world: World) -> None:
+    shown = world.numbers.views(asked()).shown
+    assert (shown.high < UNBOUNDED).any()
+    assert (shown.low > 0).any()
+
+
+def test_the_same_records_give_the_same_sums(world: World, tmp_path: Path) -> None:
+    again = make_bundle(world.store, "businesses", world.policy, tmp_path / "again")
+    assert again.digest == world.made.digest
+
+
+def test_what_the_bundle_does_not_hold_is_not_answered(world: World) -> None:
+    bundle = replace(world.numbers.bundle, sums=None)
+    with pytest.raises(CannotProtectError):
+        BundleNumbers(bundle).views(asked())
+
+
+@pytest.mark.parametrize("name", ["sums.arrow", "sums.json"])
+def test_a_damaged_file_of_sums_is_refused(world: World, tmp_path: Path, name: str) -> None:
+    make_bundle(world.store, "businesses", world.policy, tmp_path / "other")
+    file = (tmp_path / "other").resolve() / name
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(DatasetError, match=f"{name} does not have the digest"):
+        read_bundle(tmp_path / "other")
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=8), st.data())
+def test_bounds_of_sums_hold_for_every_outcome(values: list[int], data: st.DataObject) -> None:
+    factors = needed_factors(Fraction(data.draw(st.sampled_from([2, 5, 10])), 100), "known")
+    low, high = factors.amounts(np.array(values))
+    noise = [
+        data.draw(st.sampled_from([1, -1])) * data.draw(st.integers(int(a), int(b)))
+        for a, b in zip(low, high, strict=True)
+    ]
+    published = np.array([sum(values) + sum(noise)])
+    least, most = sum_bounds(published, np.array([len(values)]), factors.most)
+    assert least[0] <= sum(values) <= most[0]
