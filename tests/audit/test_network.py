@@ -160,6 +160,19 @@ def test_three_way_tables_and_other_weights_are_left_to_programs():
     assert bounds(odd).flows == 0
 
 
+def test_a_cell_without_a_lower_end_keeps_its_upper_one():
+    """Gains and losses: what may fall without end may still not rise above its own bound."""
+    sums = [[1, 1, 0], [0, 1, 1]]
+    open_low = [-UNBOUNDED, -UNBOUNDED, 0]
+    known = made(sums, open_low, [5, UNBOUNDED, 4], [[3, 3], [9, 9]])
+    found = bounds(known)
+    assert found.low.tolist() == [-6.0, 5.0, 0.0]
+    assert found.high.tolist() == [-2.0, 9.0, 4.0]
+    capped = bounds(made(sums, open_low, [-4, UNBOUNDED, 4], [[3, 3], [9, 9]]))
+    assert capped.high.tolist() == [-4.0, 9.0, 2.0]
+    assert capped.low.tolist() == [-6.0, 7.0, 0.0]
+
+
 def test_an_equation_left_out_must_come_out_all_the_same():
     # The last equation is the sum of the others, and the middle cell is in all three.
     rows = [[1, 1, 0, 0, 1], [0, -1, 1, 1, 0], [1, 0, 1, 1, 1]]

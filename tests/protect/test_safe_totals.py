@@ -166,3 +166,27 @@ def test_a_keyed_table_with_totals_keeps_the_cells_of_the_table_without() -> Non
     bare = Table.from_counts(values, keys=keys)
     published = RandomRounding().apply(whole).published
     assert np.array_equal(published[:6, :4], RandomRounding().apply(bare).published)
+
+
+def test_totals_are_hidden_without_keys_where_a_method_asks_for_it() -> None:
+    axes, channel = [axis("v", 2)], RoundingChannel(BASE)
+    telling = np.array([3, 3, 0])
+    summed = safe_totals(axes, telling, channel)
+    assert summed.values.tolist() == [3, 3, 6]
+    assert summed.hidden is None
+    hidden = safe_totals(axes, telling, channel, hide=True)
+    assert hidden.hidden is not None
+    assert hidden.hidden.tolist() == [False, False, True]
+    kept = safe_totals(axes, telling, channel, keyed=True, hide=False)
+    assert kept.hidden is None
+    assert kept.values.tolist() == [3, 3, 6]
+
+
+def test_a_cell_that_everybody_knows_to_be_empty_does_not_hide_harmless_totals() -> None:
+    axes, channel = [axis("v", 3)], RoundingChannel(BASE)
+    shown, empty = np.array([6, 9, 0, 12]), np.array([False, False, True, False])
+    for keyed in (False, True):
+        found = safe_totals(axes, shown, channel, empty, keyed=keyed)
+        assert found.hidden is None
+        assert found.values.tolist() == [6, 9, 0, 12]
+        assert found.low.tolist()[2] == found.high.tolist()[2] == 0

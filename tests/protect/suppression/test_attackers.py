@@ -1,0 +1,178 @@
+"""What contributors know, unions of cells under a rule, and the check of deviations against every attacker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lustrum.model import Contributions, Table, TableAxis
+from lustrum.protect.suppression import (
+    RuleOnUnions,
+    SuppressionProblem,
+    audit_pattern,
+    coalition,
+    holding_views,
+    singleton_views,
+)
+from lustrum.protect.suppression.check import audit_deviations
+from lustrum.protect.suppression.problem import ContributorView
+from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.sensitivity import Dominance, Threshold
+
+NO_END = np.iinfo(np.int64).max // 8
+
+
+def table(contributors: list[int] | None) -> Table:
+    """Four cells; holding 0 is alone in the first and shares the second with holding 7."""
+    return Table(
+        (TableAxis.plain("a", ["p", "q", "r", "s"]),),
+        np.array([40, 100, 60, 9]),
+        kind="magnitude",
+        contributors=None if contributors is None else np.array(contributors),
+        contributions=Contributions(
+            np.array([[40, 0], [70, 20], [30, 10], [5, 4]]),
+            np.array([[0, -1], [0, 7], [7, 8], [8, 9]]),
+        ),
+    )
+
+
+@pytest.mark.parametrize("contributors", [[1, 5, 4, 3], None])
+def test_a_holding_knows_its_own_part_and_all_of_a_cell_that_it_has_alone(
+    contributors: list[int] | None,
+) -> None:
+    views = holding_views(table(contributors), [False, False, True, False])
+    assert [v.name for v in views] == ["holding 1", "holding 2", "holding 3"]
+    assert [v.cells.tolist() for v in views] == [[0, 1], [1, 2], [2, 3]]
+    assert [v.low.tolist() for v in views] == [[40, 70], [20, 30], [10, 4 + 1]]
+    assert views[0].high[0] == 40
+    assert (np.concatenate([views[0].high[1:], views[1].high, views[2].high]) > NO_END).all()
+
+
+def test_a_holding_that_is_neither_alone_nor_in_a_primary_cell_is_no_attacker() -> None:
+    views = holding_views(table([1, 5, 4, 3]), [False] * 4)
+    assert [v.cells.tolist() for v in views] == [[0, 1]]
+
+
+def test_parts_below_the_floor_are_known_as_the_floor() -> None:
+    views = holding_views(table([1, 5, 4, 3]), [False, False, False, True], floor=6)
+    assert [v.low.tolist() for v in views] == [[40, 70], [10, 6], [6]]
+
+
+def test_a_sole_contributor_of_several_cells_knows_exactly_those() -> None:
+    views = singleton_views([4, 7, 9, 2], [True, False, True, True], [5, 5, 5, 0])
+    assert [(v.cells.tolist(), v.low.tolist(), v.high.tolist()) for v in views] == [
+        ([3], [2], [2]),
+        ([0, 2], [4, 9], [4, 9]),
+    ]
+    assert [v.name for v in views] == ["sole contributor 1", "sole contributor 2"]
+
+
+def test_a_coalition_knows_a_cell_from_the_closer_ends_of_its_members() -> None:
+    one = ContributorView("one", np.array([1, 2]), np.array([3, 0]), np.array([9, 50]))
+    two = ContributorView("two", np.array([2, 4]), np.array([5, 1]), np.array([60, 8]))
+    both = coalition("both", [one, two])
+    assert both.cells.tolist() == [1, 2, 4]
+    assert both.low.tolist() == [3, 5, 1]
+    assert both.high.tolist() == [9, 50, 8]
+
+
+def test_a_holding_in_several_cells_of_a_union_is_one_contributor() -> None:
+    made = table([1, 5, 4, 3])
+    # Cells q and r: holdings 0, 7 and 8 are seen, 7 in both, and 5 of the 9 contributors are not seen.
+    union = np.array([1, 2])
+    assert not RuleOnUnions(made, Threshold(8)).reveals(union)
+    assert RuleOnUnions(made, Threshold(9)).reveals(union)
+
+
+def test_the_largest_contributions_of_a_union_are_added_up_by_holding() -> None:
+    made = table([1, 5, 4, 3])
+    # Of 160 in q and r holding 0 has 70 and holding 7 has 50: 75 percent together, 44 percent the first.
+    union = np.array([1, 2])
+    assert RuleOnUnions(made, Dominance(n=2, k=74)).reveals(union)
+    assert not RuleOnUnions(made, Dominance(n=2, k=76)).reveals(union)
+    assert RuleOnUnions(made, Dominance(n=1, k=43)).reveals(union)
+    assert not RuleOnUnions(made, Dominance(n=1, k=45)).reveals(union)
+    # Of 140 in p and q holding 0 has 110.
+    assert RuleOnUnions(made, Dominance(n=1, k=78)).reveals(np.array([0, 1]))
+    assert not RuleOnUnions(made, Dominance(n=1, k=79)).reveals(np.array([0, 1]))
+
+
+# Two by two cells with totals: 10 20 | 30, 30 40 | 70, 40 60 | 100.
+VALUES = [10, 20, 30, 30, 40, 70, 40, 60, 100]
+SUMS = [(2, [0, 1]), (5, [3, 4]), (8, [6, 7]), (6, [0, 3]), (7, [1, 4]), (8, [2, 5])]
+SQUARE = np.array([True, True, False, True, True, False, False, False, False])
+
+
+def problem(
+    views: tuple[ContributorView, ...] = (), sliding: int = 0, level: int = 5
+) -> SuppressionProblem:
+    return SuppressionProblem.of(VALUES, SUMS, [0], [level], sliding=[sliding], views=views)
+
+
+def deviations(up: int, down: int) -> Deviations:
+    """The square moved up at its first cell, and down."""
+    turn = np.array([1, -1, -1, 1])
+    return Deviations(
+        target=np.array([0]),
+        first=np.array([0, 4]),
+        cells=np.array([0, 1, 3, 4]),
+        amounts=up * turn,
+        lower=-down * turn,
+    )
+
+
+def test_deviations_within_all_bounds_prove_the_levels_they_reach() -> None:
+    found = audit_deviations(problem(), SQUARE, deviations(8, 6))
+    assert found.safe
+    assert found.short == ()
+    assert (found.cells.low.tolist(), found.cells.high.tolist()) == ([4], [18])
+    assert found.cells.sharp.tolist() == [False]
+    assert audit_deviations(problem(level=6), SQUARE, deviations(8, 6)).safe
+    assert audit_deviations(problem(), SQUARE, deviations(20, 10)).safe
+    short = audit_deviations(problem(), SQUARE, deviations(8, 4))
+    assert not short.safe
+    assert short.short == ((0, -1),)
+    assert not audit_deviations(problem(), SQUARE, deviations(21, 6)).safe, "the cell beside is 20"
+    assert not audit_deviations(problem(), SQUARE, deviations(8, 11)).safe, "no cell is below 0"
+
+
+def test_deviations_must_reach_the_sliding_level() -> None:
+    assert audit_deviations(problem(sliding=14), SQUARE, deviations(8, 6)).safe
+    assert not audit_deviations(problem(sliding=15), SQUARE, deviations(8, 6)).safe
+
+
+def view(cell: int, low: int, high: int, targets: list[int] | None = None) -> ContributorView:
+    marks = None if targets is None else np.isin(np.arange(9), targets)
+    return ContributorView("knows", np.array([cell]), np.array([low]), np.array([high]), marks)
+
+
+def test_deviations_must_stay_within_what_a_contributor_knows_of_other_cells() -> None:
+    shown = deviations(8, 6)
+    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).safe
+    assert not audit_deviations(problem((view(1, 13, 26),)), SQUARE, shown).safe
+    assert not audit_deviations(problem((view(1, 12, 25),)), SQUARE, shown).safe
+    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).cells.attackers == 1
+
+
+def test_what_a_contributor_knows_of_the_target_counts_if_the_target_is_protected_from_it() -> None:
+    shown = deviations(8, 6)
+    own = view(0, 10, 10)
+    assert audit_deviations(problem((own,)), SQUARE, shown).safe, "its levels count with it already"
+    assert not audit_deviations(
+        problem((replace(own, targets=np.arange(9) == 0),)), SQUARE, shown
+    ).safe
+    other = view(1, 12, 26, targets=[0])
+    assert audit_deviations(problem((other,)), SQUARE, shown).safe
+
+
+def test_an_audit_of_a_pattern_looks_at_each_attacker_and_at_its_targets() -> None:
+    assert audit_pattern(problem(), SQUARE).safe
+    knows = view(1, 20, 20)
+    found = audit_pattern(problem((knows,)), SQUARE)
+    assert found.short == ((0, 0),)
+    assert audit_pattern(problem((view(1, 20, 20, targets=[3]),)), SQUARE).safe
+    assert audit_pattern(problem((view(2, 30, 30),)), SQUARE).safe, "it knows a published cell"
+    assert audit_pattern(problem((view(0, 10, 10),)), SQUARE).safe
+    assert not audit_pattern(problem((view(0, 10, 10, targets=[0]),)), SQUARE).safe
