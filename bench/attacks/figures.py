@@ -64,6 +64,8 @@ def chosen_codes(
     *outer, last = by
     for line in np.ndindex(*whole.shown.shape[:-1]):
         anchor = int(np.nanargmax(whole.shown[line]))
+        if not whole.shown[line][anchor]:
+            continue  # nobody is shown beside the cell
         for target in np.flatnonzero(whole.shown[line] == 0):
             picked = {v: [codes[v][p]] for v, p in zip(outer, line, strict=True)}
             order = sorted((anchor, int(target)))

@@ -97,6 +97,14 @@ def test_a_policy_may_demand_that_enough_counts_are_left() -> None:
     assert left_to(mended.cells, mended.public.support, (), 2).fewer_than(2) == 0
 
 
+def test_counts_that_are_exact_by_choice_are_not_judged() -> None:
+    counts = np.random.default_rng(3).poisson(2.0, (6, 5, 4))
+    method = ProtectedPopulation(sweeps=1, cells="small", too_few="refuse")
+    result = method.protect(cells_of(town((6, 5, 4)), counts), KEY)
+    assert (result.cells.counts > 3).any()
+    assert left_to(result.cells, result.public.support, (), 1).pinned == 0
+
+
 def test_totals_that_tell_too_much_are_refused_or_mended() -> None:
     """One person in a row of its own: the total tells the row, whatever the numbers are."""
     counts = np.zeros((6, 5), dtype=np.int64)

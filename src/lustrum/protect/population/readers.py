@@ -108,7 +108,8 @@ def left_to(
     """What is left to people who are in a cell, ``coalition`` of them, and know exact totals.
 
     Cells of one group are tied by its total alone, so that the bounds from one set of totals are sharp.
-    Bounds from several sets are those that all of them leave, and may be wider than sharp ones.
+    Bounds from several sets are those that all of them leave, and may be wider than sharp ones. Where only
+    small cells are moved, larger ones are exact by choice and left out.
     """
     low, high = support.finest(cells)
     most_of_unlisted = support.most_unlisted
@@ -116,7 +117,9 @@ def left_to(
     if not known:
         shown_left = np.maximum(high - np.maximum(low, coalition) + 1, 0)
         others = int(combinations.within()) - len(cells)
-        return Left(shown_left, {max(most_of_unlisted - coalition + 1, 0): others})
+        return Left(
+            _judged(cells, support, shown_left), {max(most_of_unlisted - coalition + 1, 0): others}
+        )
     joined_low, joined_high = low.copy(), high.copy()
     unlisted: dict[int, int] = {}
     for place, totals in enumerate(known):
@@ -139,7 +142,11 @@ def left_to(
             ):
                 unlisted[int(left)] = unlisted.get(int(left), 0) + int(number)
     shown_left = np.maximum(joined_high - np.maximum(joined_low, coalition) + 1, 0)
-    return Left(shown_left, unlisted)
+    return Left(_judged(cells, support, shown_left), unlisted)
+
+
+def _judged(cells: FinestCells, support: Support, left: Ints) -> Ints:
+    return np.where(cells.counts > support.base, 0, left) if support.small_only else left
 
 
 def _groups(cells: FinestCells, totals: KnownTotals) -> tuple[Ints, int]:
