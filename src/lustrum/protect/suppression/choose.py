@@ -38,6 +38,7 @@ Progress = Callable[[str, float, float], None]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # cells from which on linear programs take too long
+_MOST_WORK = 150_000
 _SHARE = 0.25  # of the work that goes into a first pattern, before anything is proven
 _WORK, _WORK_EACH = (
     40_000,
@@ -190,7 +191,8 @@ def _solve_part(
         why = "No cell needs protection beyond being suppressed itself."
         return _Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
     kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
-    limit = _WORK + _WORK_EACH * tasks * attacks.weight if work is None else work
+    limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
+    first = None
     if not isinstance(attacks, ProgramAttacks):
         state = Witnessed(attacks, problem.fixed)
         protect_all(state, problem.cost, np.arange(tasks))
@@ -200,11 +202,13 @@ def _solve_part(
             state = improve(state, problem.cost, limit)
     else:
         share = 1.0 if algorithm == "heuristic" else _SHARE
-        state = published_pattern(attacks, int(share * limit), tell)
+        state, first = published_pattern(attacks, int(share * limit), tell)
     if algorithm == "heuristic":
         why = f"Asked for. The table was attacked by {kind}."
         return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", why)
-    found = BranchAndCut(attacks, state, limit, tell).run()
+    found = BranchAndCut(
+        attacks, state, limit, tell, near=None if first is None else first.near
+    ).run()
     why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
     why += f" The table was attacked by {kind}."
     if not found.finished:

@@ -20,7 +20,7 @@ from lustrum.protect.suppression.search.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.structure.ragged import pointers
 
-__all__ = ["Attacks", "FlowAttacks", "ProgramAttacks", "Reason", "attacks_on"]
+__all__ = ["Attacks", "FlowAttacks", "ProgramAttacks", "Reason", "attacks_on", "program_weight"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -238,7 +238,7 @@ class ProgramAttacks:
         self._cheap_is_all = False
         self.steps = 0
         # A program is dearer the more cells there are; so that work means about the same everywhere.
-        self.weight = 1 + self.cells.size // 1000
+        self.weight = program_weight(self.cells.size)
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
@@ -370,6 +370,11 @@ class ProgramAttacks:
             -np.minimum(down[cells] / level, most) * open_cells,
             np.minimum(up[cells] / level, most) * open_cells,
         )
+
+
+def program_weight(cells: int) -> int:
+    """How many steps a program with so many cells counts for."""
+    return 1 + (cells // 1000) ** 2
 
 
 class _FewCells:

@@ -50,8 +50,17 @@ class BranchAndCut:
     """The search for one problem, from a safe pattern."""
 
     def __init__(
-        self, attacks: Attacks, start: Witnessed, work: int, tell: Tell, *, gap: float = 0.0
+        self,
+        attacks: Attacks,
+        start: Witnessed,
+        work: int,
+        tell: Tell,
+        *,
+        gap: float = 0.0,
+        near: Callable[[Floats], Witnessed] | None = None,
     ) -> None:
+        # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
+        self.near = near
         self.attacks, self.problem = attacks, attacks.tasks.problem
         self.best = start
         self.cost = self.problem.total_cost(start.suppressed)
@@ -86,7 +95,7 @@ class BranchAndCut:
         if not self.done and self.choice.size:
             self._root()
             self._search()
-        if not self.done:
+        if not self.done and self.near is None:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
         bound = np.ceil(self.bound - 1e-6) if self._whole else self.bound
@@ -153,6 +162,9 @@ class BranchAndCut:
 
     def _complete(self, x: Floats) -> None:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
+        if self.near is not None:
+            self._offer(self.near(x))
+            return
         cost = self.problem.cost * (1.0 - 0.999 * x)
         self.attacks.forget_prices()
         state = Witnessed(self.attacks, self.problem.fixed)
@@ -251,6 +263,9 @@ class BranchAndCut:
         if failed.size:
             if not self.program.add(self._cuts(x, every=True)):
                 self.program.add([outside_cut(self.column, pattern)])
+            if self.near is not None:
+                self._offer(self.near(x))
+                return True
             protect_all(state, self.problem.cost, np.arange(len(self.attacks.tasks)))
         self._clean(state)
         self._offer(state)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
+from lustrum.protect.suppression.search.attacks import program_weight
 from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.space import DeviationSpace
 from lustrum.protect.suppression.search.tasks import Tasks
@@ -26,6 +27,8 @@ _NOISE = (
     0.6,
 )  # how much chance there is in the order: standard deviations of the logarithm of costs
 _BACK = (0.05, 0.9)  # which share of what was published is taken back
+_HARDLY = 1e-3  # a share of a cell that counts as none
+_STAYS = 0.8  # the share of cells that stay published between patterns near fractional points
 _PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
 _ROOM = 50.0  # levels; a cell that can move by more is as good as one that can move by this
 
@@ -74,7 +77,7 @@ class Publisher:
     @property
     def steps(self) -> int:
         """The work so far: cells looked at, dearer the larger the basis is, and programs."""
-        return self.looks * self.weight + self.joint.programs * (1 + self.cells.size // 1000)
+        return self.looks * self.weight + self.joint.programs * program_weight(self.cells.size)
 
     def first(self) -> Published | None:
         """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled."""
@@ -96,6 +99,20 @@ class Publisher:
         shut[kept] = True
         weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
         return self._publish(space, shut, kept, [rows.copy() for rows in best.pool], weight)
+
+    def near(self, best: Published, x: Floats) -> Published:
+        """A pattern near a fractional point: what the point suppresses in part is cheap.
+
+        Of what the best pattern publishes, most of what the point publishes too stays as it is.
+        """
+        inside = x[self.cells]
+        stays = (inside[best.basis] < _HARDLY) & (self.luck.random(best.basis.size) < _STAYS)
+        kept = best.basis[stays]
+        shut = np.zeros(self.cells.size, dtype=np.bool_)
+        shut[kept] = True
+        weight = self.cost * (1.0 - 0.999 * inside)
+        pool = [rows.copy() for rows in best.pool]
+        return self._publish(self.space.without(kept), shut, kept, pool, weight)
 
     def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
         """The cheapest of many patterns, each from the best before it."""

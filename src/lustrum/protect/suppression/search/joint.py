@@ -28,6 +28,7 @@ _NEARLY = 1e-7  # a level counts as reached up to this share; the audit decides 
 _MORE = 2.0  # joint deviations go further than the level, so that they can be bent
 _TOGETHER = 3  # programs in a row that help no lacking cell, before single ones
 _IN_VAIN = 6  # cells aimed at in a row without success
+_PARTNERS = 3  # witnesses that another is added to, at most
 _WIDE = 1e4  # common units by which a cell may move in a program
 _MANY = 8  # witnesses of one attacker from which on those without use are dropped
 _SPARE = 1.5  # columns of a program for each that can move, at most
@@ -66,6 +67,7 @@ class JointWitnesses:
         self._held = np.zeros(0, dtype=np.int64)
         self._mask = np.zeros(cells.size, dtype=np.bool_)
         self._program: DeviationProgram | None = None
+        self._last: dict[int, int] = {}
         self.programs = 0
 
     def nothing(self) -> Pool:
@@ -80,24 +82,28 @@ class JointWitnesses:
         """
         out: Pool = []
         for known, rows in zip(self.known, pool, strict=True):
-            lack = np.flatnonzero(_lacking(known, *self._reach(known, rows)))
+            high, low = self._reach(known, rows)
+            lack = np.flatnonzero(_lacking(known, high, low))
             level = _MORE * np.maximum(np.maximum(known.upper, known.lower), known.sliding / 2)
             sign = np.where(luck.random(level.size) < 0.5, 1.0, -1.0)
             tries = [lack] * (lack.size > 1) + [lack[k : k + 1] for k in range(lack.size)]
-            in_vain, made = 0, rows
+            in_vain, more = 0, []
             for some in tries:
-                left = _lacking(known, *self._reach(known, made))
-                some = some[left[some]]
+                lacks = _lacking(known, high, low, each=True)
+                some = some[_lacking(known, high, low)[some]]
                 if not some.size or in_vain >= _IN_VAIN:
                     continue
                 row = aim(known.targets[some], sign[some] * level[some])
-                more = np.concatenate([made, row[None]])
-                after = _lacking(known, *self._reach(known, more), each=True)
-                helps = after.sum() < _lacking(known, *self._reach(known, made), each=True).sum()
+                rise, fall = self._reach(known, row[None])
+                rise, fall = np.maximum(high, rise), np.maximum(low, fall)
+                helps = _lacking(known, rise, fall, each=True).sum() < lacks.sum()
                 in_vain = 0 if helps else in_vain + 1
-                made = more if helps else made
-            if made.shape[0] > max(_MANY, rows.shape[0]):
-                made = self._merged(known, self._useful(known, made))
+                if helps:
+                    more.append(row)
+                    high, low = rise, fall
+            made = np.concatenate([rows, np.array(more)]) if more else rows
+            if more:
+                made = self._few(known, made)
             out.append(made)
         return out
 
@@ -161,7 +167,7 @@ class JointWitnesses:
             if lack[place]:
                 return None
         made = np.concatenate([rows, np.array(more)])
-        return self._merged(known, self._useful(known, made)) if made.shape[0] > _MANY else made
+        return self._few(known, made)
 
     def _needed(self, known: Known, place: int, sign: float, high: Floats, low: Floats) -> bool:
         wide = known.sliding[place] > 0
@@ -219,6 +225,14 @@ class JointWitnesses:
             np.maximum(-forward, backward).max(axis=0),
         )
 
+    def _few(self, known: Known, rows: Floats) -> Floats:
+        """The same without witnesses that are of no use, looked at only when many have come since last time."""
+        if rows.shape[0] <= max(_MANY, 2 * self._last.get(known.view, 0)):
+            return rows
+        made = self._merged(known, self._useful(known, rows))
+        self._last[known.view] = made.shape[0]
+        return made
+
     def _useful(self, known: Known, rows: Floats) -> Floats:
         """The witnesses that are needed, the most useful first."""
         ends = [self._reach(known, row[None]) for row in rows]
@@ -239,7 +253,7 @@ class JointWitnesses:
         """Fewer witnesses: sums of two that show all that the two show, where there is room enough."""
         made: list[Floats] = []
         for row in rows:
-            for place, other in enumerate(made):
+            for place, other in list(enumerate(made))[:_PARTNERS]:
                 both = np.stack([row, other])
                 lack = _lacking(known, *self._reach(known, both), each=True)
                 sums = [row + times * other for times in (_UNEVEN, -_UNEVEN)]

@@ -1,8 +1,8 @@
 """A first safe pattern for any table, and better ones while there is work left.
 
 Where a basis of all deviations can be written down, everything that may be suppressed is, and cells are
-published from there. Otherwise the cheapest way to protect each cell in turn gives a first pattern, and
-cells are published from it.
+published from there. Otherwise boxes of cells, or the cheapest way to protect each cell in turn, give a first
+pattern, and cells are published from it and some cheap cells beside it.
 """
 
 from __future__ import annotations
@@ -11,41 +11,87 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.protect.suppression.search.attacks import ProgramAttacks
+from lustrum.arrays import Floats, Ints, Mask
+from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.search.attacks import Attacks, ProgramAttacks
+from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.cuts import InfeasibleError
-from lustrum.protect.suppression.search.greedy import Publisher
+from lustrum.protect.suppression.search.greedy import Published, Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
 
-__all__ = ["published_pattern"]
+__all__ = ["FirstPattern", "published_pattern"]
 
 Tell = Callable[[str, float, float], None]
 
 _DIMENSIONS = 1600  # of a basis that is written down
 _ENTRIES = 12_000_000  # of the same
+_BESIDE = 0.75  # cheap cells beside a first pattern, for each of its cells
 
 
-def published_pattern(attacks: ProgramAttacks, work: int, tell: Tell) -> Witnessed:
+class FirstPattern:
+    """A safe pattern, and others near it."""
+
+    def __init__(
+        self, attacks: Attacks, state: Witnessed, publisher: Publisher, found: Published
+    ) -> None:
+        self.attacks, self.state, self.publisher, self.found = attacks, state, publisher, found
+
+    def near(self, x: Floats) -> Witnessed:
+        """A safe pattern near a fractional point, published from the best one so far."""
+        before = self.publisher.steps
+        made = self.publisher.near(self.found, x)
+        self.attacks.steps += self.publisher.steps - before
+        if made.cost < self.found.cost:
+            self.found = made
+        return witnessed(self.attacks, self.publisher, made)
+
+
+def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
+    """A pattern that was published, with a witness for each task."""
+    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
+
+
+def published_pattern(
+    attacks: ProgramAttacks, work: int, tell: Tell
+) -> tuple[Witnessed, FirstPattern | None]:
     """A safe pattern that has every cell for a reason; raises where a task cannot be fulfilled."""
     tasks = attacks.tasks
     problem = tasks.problem
     every = np.flatnonzero(~problem.frozen)
     publisher = Publisher.of(tasks, every, _most(every.size))
     if publisher is None:
-        state = Witnessed(attacks, problem.fixed)
-        protect_all(state, problem.cost, np.arange(len(tasks)))
-        tell("paths", problem.total_cost(state.suppressed), 0.0)
-        near = np.flatnonzero(state.suppressed)
+        boxed = protect_by_boxes(problem, tell)
+        if boxed is not None and not boxed.without.size:
+            suppressed = boxed.suppressed | problem.fixed
+        else:
+            state = Witnessed(attacks, problem.fixed)
+            protect_all(state, problem.cost, np.arange(len(tasks)))
+            tell("paths", problem.total_cost(state.suppressed), 0.0)
+            suppressed = state.suppressed
+        near = _with_cheap_cells(problem, suppressed)
         publisher = Publisher.of(tasks, near, _most(near.size))
         if publisher is None:
+            state = Witnessed(attacks, suppressed)
+            protect_all(state, problem.cost, np.arange(len(tasks)))
             clean_up(state, problem.cost)
-            return state
+            return state, None
     found = publisher.first()
     if found is None:
         raise InfeasibleError(0, np.zeros(0, dtype=np.int64))
     tell("published", found.cost, 0.0)
     found = publisher.improve(found, work, lambda cost: tell("published", cost, 0.0))
     attacks.steps += publisher.steps
-    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
+    state = witnessed(attacks, publisher, found)
+    return state, FirstPattern(attacks, state, publisher, found)
+
+
+def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
+    """The cells of a pattern and the cheapest others, in a number that grows with the pattern."""
+    mask = suppressed.copy()
+    others = np.flatnonzero(problem.choice & ~mask)
+    more = int(_BESIDE * suppressed.sum())
+    mask[others[np.argsort(problem.cost[others], kind="stable")[:more]]] = True
+    return np.flatnonzero(mask)
 
 
 def _most(cells: int) -> int:
