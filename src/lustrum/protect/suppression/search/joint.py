@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
+from lustrum.compiled import compiled
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.space import independent_part
 from lustrum.protect.suppression.search.tasks import OUTSIDER, Tasks
@@ -34,6 +35,7 @@ _MANY = 8  # witnesses of one attacker from which on those without use are dropp
 _SPARE = 1.5  # columns of a program for each that can move, at most
 _UNEVEN = 0.8090169943749475  # sums of witnesses are uneven, so that moves hardly cancel out
 _TINY = 1e-9
+_LONGEST = 1e12  # factor of a witness that moves nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,16 +288,22 @@ class JointWitnesses:
 
 def _stretches(known: Known, rows: Floats) -> tuple[Floats, Floats]:
     """By which factor each witness, and its opposite, can be multiplied within the bounds."""
-    rise, fall = np.maximum(rows, 0.0), np.maximum(-rows, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ahead = np.minimum(_ratio(known.up, rise), _ratio(known.down, fall))
-        back = np.minimum(_ratio(known.down, rise), _ratio(known.up, fall))
-    most = 1e12
-    return np.minimum(ahead.min(axis=1), most), np.minimum(back.min(axis=1), most)
+    ahead, back = np.full(rows.shape[0], _LONGEST), np.full(rows.shape[0], _LONGEST)
+    _stretch(np.ascontiguousarray(rows), known.up, known.down, ahead, back)
+    return ahead, back
 
 
-def _ratio(room: Floats, move: Floats) -> Floats:
-    return np.where(move > _TINY, room / move, np.inf)
+@compiled
+def _stretch(rows: Any, up: Any, down: Any, ahead: Any, back: Any) -> None:  # pragma: no cover
+    for i in range(rows.shape[0]):
+        for cell in range(rows.shape[1]):
+            move = rows[i, cell]
+            if move > 1e-9:
+                ahead[i] = min(ahead[i], up[cell] / move)
+                back[i] = min(back[i], down[cell] / move)
+            elif move < -1e-9:
+                ahead[i] = min(ahead[i], down[cell] / -move)
+                back[i] = min(back[i], up[cell] / -move)
 
 
 def _lacking(known: Known, high: Floats, low: Floats, *, each: bool = False) -> Mask:
