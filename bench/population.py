@@ -14,6 +14,7 @@ import argparse
 import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,12 +34,13 @@ KEY = b"a key for benchmarks, 32 bytes.."
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--persons", type=int, default=1_500_000)
+    options.add_argument("--seed", type=int, default=2001, help="of the people who are invented")
     options.add_argument("--sweeps", type=int, default=ProtectedPopulation().sweeps)
     options.add_argument("--questions", type=int, default=200)
     given = options.parse_args()
     dataset = read_description(description_path("demo"))
     print(f"inventing {given.persons:,} people", flush=True)
-    engine = FrameEngine(people(given.persons), dataset, Secret(b"bench" * 8))
+    engine = FrameEngine(people(given.persons, given.seed), dataset, Secret(b"bench" * 8))
     start = time.perf_counter()
     cells = finest_cells(engine)
     print(
@@ -50,10 +52,12 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"protected in {seconds:.1f} s ({busy:.1f} s of one core), peak memory {peak:.2f} GiB")
     report = result.agency
+    ways = ProtectedPopulation().ways
+    few = [t for t in report.tables if t.variables <= ways]
     for label, figures in (
-        ("finest levels", report.over(finest=True)),
-        ("all levels", report.over()),
-        *((f"{v} variables", report.over(variables=v)) for v in range(4)),
+        ("finest levels", replace(report, tables=tuple(few)).over(finest=True)),
+        ("all levels", replace(report, tables=tuple(few)).over()),
+        *((f"{v} variables", report.over(variables=v)) for v in range(ways + 4)),
     ):
         print(
             f"  {label:14s} {figures['tables']:4.0f} tables {figures['cells']:8.0f} cells  mean error "
@@ -61,7 +65,11 @@ def main() -> None:
             f"largest {figures['largest']:.0f}"
         )
     print(f"  rounded up: {report.rounded_up()}; empty among shown 3s: {report.empty_share:.3f}")
-    compare(engine, result.cells, given.questions)
+    print(
+        f"  typical errors: {dict(result.public.errors)}; own groups {dict(result.public.group_errors)}"
+    )
+    if given.questions:
+        compare(engine, result.cells, given.questions)
 
 
 def compare(engine: KernelEngine, protected: FinestCells, questions: int) -> None:

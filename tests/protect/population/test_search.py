@@ -28,7 +28,7 @@ def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact() -> 
     cells = crowd()
     plan = plan_tables(cells.dataset, 3, (("v0:half", "v1", "v2", "v3"),))
     prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
-    kinds = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2))
+    kinds = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2), Cost(1))
     stage = Stage(plan, 6, 1e-12, 1e-12, kinds)
     true = dense(cells)
     problem = prepared.problem
@@ -75,6 +75,7 @@ def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact() -> 
     found = search(problem, [stage], 1, keep=keep)
     assert all(b <= a for a, b in pairwise(costs))
     assert costs[-1] < costs[0]
+    assert (found.moves[:, 1] > 0).all(), "flips, swaps and exchanges are all tried"
     assert np.array_equal(found.errors, plain_errors(found.up[order].astype(np.int64)))
 
 
@@ -134,6 +135,36 @@ def test_a_function_of_another_variable_is_a_level_of_that_variable() -> None:
     assert sum(t.places().size for t in finest.tables if t.finest) == 261_818
     places = np.concatenate([table.places().ravel() for table in plan.tables])
     assert np.array_equal(np.sort(places), np.arange(plan.cells))
+
+
+def test_further_tables_are_those_with_the_fewest_cells() -> None:
+    dataset = town((9, 4, 3, 2, 2), zeros=False)
+    every = plan_tables(dataset, 2, further=1000)
+    sizes = {t.label: 4 ** (len(t.levels) - 3) * t.places().size for t in every.tables if t.further}
+    # All tables of three variables and more at finest levels; the halves of the first one are hardly coarser.
+    assert len(sizes) == 10 + 5 + 1
+    few = plan_tables(dataset, 2, further=7)
+    taken = [sizes[t.label] for t in few.tables if t.further]
+    assert sorted(taken) == sorted(sizes.values())[:7]
+    places = np.concatenate([table.places().ravel() for table in every.tables])
+    assert np.array_equal(np.sort(places), np.arange(every.cells))
+
+
+def test_the_last_stage_moves_nothing_but_lowers_large_errors() -> None:
+    cells = crowd()
+    plan = plan_tables(cells.dataset, 2, further=5)
+    prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
+    costs = (Cost(1, 0, 100, 4),) * 4
+    stage = Stage(plan, 4, 1e-12, 1e-12, costs, beyond=5)
+    before = search(prepared.problem, [Stage(plan, 0, 1, 1, costs)], 1)
+    after = search(prepared.problem, [stage], 1)
+    few = [t for t in plan.tables if not t.further]
+    largest = [max(np.abs(f.errors[t.places()]).max() for t in few) for f in (before, after)]
+    assert largest[1] < largest[0]
+    again = search(prepared.problem, [stage], 1)
+    assert np.array_equal(after.up, again.up)
+    still = Stage(plan, 4, 1e-12, 1e-12, costs, beyond=int(largest[0]))
+    assert np.array_equal(search(prepared.problem, [still], 1).up, before.up)
 
 
 def test_own_tables_are_checked_in_one_sentence() -> None:

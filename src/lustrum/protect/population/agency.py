@@ -187,7 +187,14 @@ def agency_report(
         moves={
             name: int(n)
             for name, n in zip(
-                ("flips tried", "flips made", "swaps worked out", "swaps made"),
+                (
+                    "flips tried",
+                    "flips made",
+                    "swaps worked out",
+                    "swaps made",
+                    "exchanges worked out",
+                    "exchanges made",
+                ),
                 found.moves.ravel(),
                 strict=True,
             )

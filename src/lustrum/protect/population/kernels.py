@@ -2,9 +2,10 @@
 
 A finest cell stands at the lower or the upper of two adjacent numbers, one step apart. A *flip* moves one
 cell, a *swap* moves two cells that differ in one variable in opposite directions, which leaves every table
-without that variable as it is. ``rise[kind, e + reach]`` says what the cost of a controlled cell changes by
-when its error ``e`` grows by one step; costs are symmetric, so that ``rise[kind, reach - e]`` belongs to a
-step down. All costs are whole numbers, and sums of them are the same on every machine.
+without that variable as it is, and an *exchange* moves four. ``rise[kind, e + reach]`` says what the cost
+of a controlled cell changes by when its error ``e`` grows by one step; costs are symmetric, so that
+``rise[kind, reach - e]`` belongs to a step down. All costs are whole numbers, and sums of them are the same
+on every machine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.protect.population.exchanges import NEAR, allowed, exchange, move
 from lustrum.stream import below, next_word
 
-__all__ = ["add_errors", "places", "shuffle", "sweep_blocks"]
+__all__ = ["add_errors", "cells_beyond", "places", "shuffle", "sweep_blocks"]
 
 
 @compiled
@@ -26,10 +28,10 @@ def places(layout: Any, codes: Any, p: Any, inner: Any, base: Any) -> None:  # p
     for k in range(nodes):
         p[k] = layout.position[k, codes[layout.variable_of[k]]]
     for t in range(inner.size):
-        inner[t] = layout.table_offset[t]
-    for j in range(layout.table_node.shape[0]):
-        for t in range(inner.size):
-            inner[t] += p[layout.table_node[j, t]] * layout.table_stride[j, t]
+        parent = inner[layout.table_parent[t]] if t > 0 else np.uint64(0)
+        inner[t] = parent * layout.table_size[t] + p[layout.table_node[t]]
+    for t in range(inner.size):
+        inner[t] += layout.table_offset[t]
     for r in range(base.size):
         at = layout.run_offset[r]
         for j in range(layout.run_node.shape[0]):
@@ -108,30 +110,24 @@ def shuffle(items: Any, state: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def _allowed(cells: Any, tally: Any, i: Any, o: Any) -> bool:  # pragma: no cover
-    """Whether enough of the cells that show the smallest number stay empty in truth after a move.
+def cells_beyond(
+    layout: Any, codes: Any, errors: Any, kind_counts: Any, beyond: Any, found: Any
+) -> None:  # pragma: no cover
+    """Find the finest cells that lie in a controlled cell with an error larger than ``beyond``.
 
-    ``o`` is the partner of a swap, or -1. The rule never stands in the way of a move that mends it.
+    Tables count if their kind does.
     """
-    empty = tally[0]
-    smallest = tally[1]
-    for c in (i, o):
-        if c >= 0:
-            sign = -1 if cells.up[c] else 1
-            empty += sign * cells.is_empty[c]
-            smallest += sign * (cells.high_smallest[c] - cells.low_smallest[c])
-    lack_now = tally[2] * tally[1] - tally[3] * tally[0]
-    lack_then = tally[2] * smallest - tally[3] * empty
-    return bool(lack_then <= 0 or lack_then <= lack_now)
-
-
-@compiled
-def _move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
-    """Note that a cell has moved."""
-    sign = -1 if cells.up[c] else 1
-    tally[0] += sign * cells.is_empty[c]
-    tally[1] += sign * (cells.high_smallest[c] - cells.low_smallest[c])
-    cells.up[c] = 1 - cells.up[c]
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for i in range(found.size):
+        places(layout, codes[i], p, inner, base)
+        found[i] = 0
+        for r in range(base.size):
+            b = base[r]
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                if abs(errors[b + inner[t]]) > beyond and kind_counts[layout.kind[r, t]]:
+                    found[i] = 1
 
 
 @compiled
@@ -146,6 +142,23 @@ def _swap(
 
 
 @compiled
+def _refresh(
+    layout: Any, errors: Any, inner: Any, base: Any, rise: Any, reach: Any, fields: Any, i: Any
+) -> None:  # pragma: no cover
+    """Note what a step up and a step down of a cell cost now."""
+    up, down = _flip_costs(layout, errors, inner, base, rise, reach)
+    fields[i, 0] = np.float32(0.5 * (up - down))
+    fields[i, 1] = np.float32(0.5 * (up + down))
+
+
+@compiled
+def _about(fields: Any, i: Any, o: Any, sign: Any, share: float) -> float:  # pragma: no cover
+    """About what a swap costs; not a number if one of both cells has never been visited."""
+    about = sign * (np.float64(fields[i, 0]) - np.float64(fields[o, 0]))
+    return float(about + share * (np.float64(fields[i, 1]) + np.float64(fields[o, 1])))
+
+
+@compiled
 def sweep_blocks(
     layout: Any,
     cells: Any,
@@ -156,20 +169,28 @@ def sweep_blocks(
     state: Any,
     step: Any,
     rise: Any,
+    shares: Any,
+    pair_shares: Any,
     temperature: float,
+    slack: float,
     quantiles: Any,
     rings: Any,
+    visited: Any,
+    exchanges: bool,
     tried: Any,
 ) -> None:  # pragma: no cover
     """Try a flip of every cell of some blocks, and swaps with its next neighbours along every variable.
 
     ``fields`` keeps, for every cell, half the difference and half the sum of what a step up and a step down
     cost when it was last visited, or nothing before the first visit. From those of two cells follows about
-    what a swap would cost; only promising swaps are worked out. ``rings`` is how many neighbours are tried
-    along a variable.
+    what a swap would cost, with ``shares``, the weight of the tables with a node among all; only promising
+    swaps are worked out. ``rings`` is how many neighbours are tried along a variable. Cells that are not
+    ``visited`` move as partners only.
     """
     reach = np.int64(rise.shape[1] // 2)
+    none = np.int64(-1)
     variables = layout.first_node.size - 1
+    near = np.empty((variables, NEAR), dtype=np.int64)
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
@@ -180,56 +201,77 @@ def sweep_blocks(
         shuffle(order, state)
         for j in range(count):
             i = np.int64(low + order[j])
+            if visited[i] == 0:
+                continue
             places(layout, cells.codes[i], p, inner, base)
-            up, down = _flip_costs(layout, errors, inner, base, rise, reach)
-            fields[i, 0] = np.float32(0.5 * (up - down))
-            fields[i, 1] = np.float32(0.5 * (up + down))
+            _refresh(layout, errors, inner, base, rise, reach, fields, i)
             if cells.group[i] < 0:
-                cost = down if cells.up[i] else up
+                sign = np.int64(-1 if cells.up[i] else 1)
+                alone = sign * np.float64(fields[i, 0]) + np.float64(fields[i, 1])
                 limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
                 tried[0, 0] += 1
-                if cost <= limit and _allowed(cells, tally, i, np.int64(-1)):
-                    _add(layout, errors, inner, base, -step if cells.up[i] else step)
-                    _move(cells, tally, i)
+                if alone <= limit and allowed(cells, tally, i, none, none, none):
+                    _add(layout, errors, inner, base, step * sign)
+                    move(cells, tally, i)
                     tried[0, 1] += 1
-                    up, down = _flip_costs(layout, errors, inner, base, rise, reach)
-                    fields[i, 0] = 0.5 * (up - down)
-                    fields[i, 1] = 0.5 * (up + down)
+                    _refresh(layout, errors, inner, base, rise, reach, fields, i)
             for v in range(variables):
+                first = layout.first_node[v]
+                stop = layout.first_node[v + 1]
+                own = cells.codes[i, v]
                 o = np.int64(cells.partner[v, i])
                 for _ in range(rings):
                     if o < 0 or o == i:
                         break
                     if cells.up[o] != cells.up[i] and cells.group[o] == cells.group[i]:
                         sign = np.int64(-1 if cells.up[i] else 1)
+                        other = cells.codes[o, v]
                         share = 0.0
-                        for k in range(layout.first_node[v], layout.first_node[v + 1]):
-                            if layout.position[k, cells.codes[o, v]] != np.uint32(p[k]):
-                                share += layout.node_share[k]
-                        about = sign * (np.float64(fields[i, 0]) - np.float64(fields[o, 0]))
-                        about += share * (np.float64(fields[i, 1]) + np.float64(fields[o, 1]))
+                        for k in range(first, stop):
+                            if layout.position[k, other] != layout.position[k, own]:
+                                share += shares[k]
                         limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
-                        if not about > limit + temperature:
+                        if not _about(fields, i, o, sign, share) > limit + slack:
                             tried[1, 0] += 1
                             cost = np.int64(0)
-                            for k in range(layout.first_node[v], layout.first_node[v + 1]):
-                                apart = np.int64(layout.position[k, cells.codes[o, v]])
-                                apart -= np.int64(p[k])
+                            for k in range(first, stop):
+                                apart = np.int64(layout.position[k, other])
+                                apart -= np.int64(layout.position[k, own])
                                 if apart != 0:
                                     cost += _node_cost(
                                         layout, errors, inner, base, k, apart, sign, rise, reach
                                     )
-                            if cost <= limit and _allowed(cells, tally, i, o):
-                                for k in range(layout.first_node[v], layout.first_node[v + 1]):
-                                    apart = np.int64(layout.position[k, cells.codes[o, v]])
-                                    apart -= np.int64(p[k])
+                            if cost <= limit and allowed(cells, tally, i, o, none, none):
+                                for k in range(first, stop):
+                                    apart = np.int64(layout.position[k, other])
+                                    apart -= np.int64(layout.position[k, own])
                                     if apart != 0:
                                         _swap(layout, errors, inner, base, k, apart, step * sign)
-                                _move(cells, tally, i)
-                                _move(cells, tally, o)
+                                move(cells, tally, i)
+                                move(cells, tally, o)
                                 tried[1, 1] += 1
                                 # Moving back would cost about as much as it gained.
                                 back = np.float32(sign * 2.0 * share * np.float64(fields[i, 1]))
                                 fields[i, 0] += back
                                 fields[o, 0] -= back
                     o = np.int64(cells.partner[v, o])
+            if exchanges:
+                exchange(
+                    layout,
+                    cells,
+                    i,
+                    near,
+                    inner,
+                    base,
+                    errors,
+                    fields,
+                    tally,
+                    state,
+                    step,
+                    rise,
+                    pair_shares,
+                    temperature,
+                    slack,
+                    quantiles,
+                    tried,
+                )

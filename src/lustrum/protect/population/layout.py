@@ -1,57 +1,71 @@
 """How the cells of all controlled tables lie in one array of errors, and how a finest cell finds its own.
 
-The tables of at most ``ways`` variables are laid out in slices. One slice holds the tables of fewer than
-``ways`` variables, all of them without the *major* variable, which is the one with most codes. There is
-such a slice for every category of the major variable, at every level, and one for all people. A finest cell
-works out its places within one slice and finds its cells in all others by adding where they begin. Tables
-of exactly ``ways`` variables without the major one are slices again: for each category of their first
-variable, the tables of the variables after it. While the search works on one area, what it reads fits the
-first caches.
+The variables are split. The *outer* ones are the *major* variable, which has most codes, and where there are
+many variables the one with most levels besides; the others are *inner* ones. A table is a table of inner
+variables, a *slice table*, for every category of its outer ones. Slice tables that several outer levels share
+lie side by side, in *runs*: a finest cell works out its places in the slice tables once, and finds its cells in
+every run by adding where the run begins. While the search works on one area, what it reads fits the first
+caches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, pairwise
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.model import Dataset, InputError
+from lustrum.protect.population.chosen import Nodes, all_tables, further_tables, nodes_apart
 from lustrum.protect.population.levels import ControlledLevel, controlled_levels, find_level
 
-__all__ = ["ControlledTable", "Layout", "Plan", "plan_tables"]
+__all__ = ["KINDS", "ControlledTable", "Layout", "Plan", "plan_tables"]
 
 _MOST_CELLS = 2**31
+_MANY_VARIABLES = 5
+
+KINDS = ("coarser", "finest", "own", "further")
+"""Kinds of tables, which may cost differently: at coarser levels, at finest ones, the agency's own, and those
+of more variables."""
 
 
 class Layout(NamedTuple):
     """What the compiled search needs to know, as arrays.
 
     A *node* is a level of a variable; the last node is a dummy at position 0. ``position[k, code]`` is the
-    category of a code at node ``k``. Slice tables ``t`` have up to two nodes; runs ``r`` are slices.
+    category of a code at node ``k``. A slice table ``t`` has one more node than an earlier one, its parent; the
+    first of them is the total.
     """
 
     variable_of: Array  # node -> row of the finest codes
     position: Array  # (nodes, codes)
     first_node: Array  # variable -> its first node; one more at the end
-    table_node: Array  # (most, tables) nodes of a slice table
-    table_stride: Array  # (most, tables)
+    table_parent: Array  # the slice table without the last node
+    table_node: Array  # the last node,
+    table_size: Array  # and its categories
     table_offset: Array
     run_node: Array  # (most, runs) nodes that say where a slice begins
     run_stride: Array
     run_offset: Array
     run_first: Array  # tables of the slice: from ...
     run_stop: Array  # ... to
-    kind: Array  # (runs, tables): 0 for coarser levels, 1 for finest ones, 2 for the agency's own
-    node_share: Array  # the share of tables with a node among all
+    kind: Array  # (runs, tables): see ``KINDS``
     entry_first: Array  # node -> its first entry; one more at the end
     entry_run: Array  # every table cell that changes with a node: its run,
     entry_table: Array  # its slice table,
     entry_stride: Array  # how far apart neighbours are,
     entry_kind: Array  # and the kind of the table
+    pair_first: (
+        Array  # node * nodes + node -> its first entry, for two nodes of different variables
+    )
+    pair_run: Array  # every table cell that changes with both
+    pair_table: Array
+    pair_stride: Array  # (entries, 2)
+    pair_kind: Array
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,7 @@ class ControlledTable:
     start: int
     strides: tuple[int, ...]
     own: bool = False
+    further: bool = False
 
     @property
     def label(self) -> str:
@@ -96,6 +111,7 @@ class Plan:
     tables: tuple[ControlledTable, ...]
     cells: int
     layout: Layout
+    ways: int
 
     def rows(self) -> list[int]:
         """The rows of finest codes that the search works with, the major variable last."""
@@ -109,9 +125,14 @@ def plan_tables(
     own: Sequence[Sequence[str]] = (),
     *,
     finest_only: bool = False,
+    further: int = 0,
+    further_cells: int = 10_000,
 ) -> Plan:
-    """Plan the tables of up to ``ways`` variables at all levels, or at the finest, and the agency's own
-    ones."""
+    """Plan the tables of up to ``ways`` variables at all levels, or at the finest, and the agency's own ones.
+
+    ``further`` is how many tables of more variables are planned besides, the smallest first, each of at most
+    ``further_cells`` cells.
+    """
     levels = controlled_levels(dataset)
     if not levels:
         raise InputError("No variable of the dataset has two codes; there is nothing to control.")
@@ -119,8 +140,14 @@ def plan_tables(
     if finest_only:
         own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
         levels = {name: found if name == major else found[:1] for name, found in levels.items()}
-    names = [*(name for name in levels if name != major), major]
-    return _Builder(dataset, levels, names, ways).build(own)
+    outer = [major]
+    inner = [name for name in levels if name != major]
+    if len(levels) >= _MANY_VARIABLES:
+        second = max(inner, key=lambda name: (len(levels[name]), levels[name][0].size))
+        inner.remove(second)
+        outer = [second, major]
+    builder = _Builder(dataset, levels, [*inner, *outer], len(inner), ways)
+    return builder.build(own, further, further_cells)
 
 
 class _Builder:
@@ -129,42 +156,27 @@ class _Builder:
         dataset: Dataset,
         levels: dict[str, tuple[ControlledLevel, ...]],
         names: list[str],
+        inner: int,
         ways: int,
     ) -> None:
-        self.dataset, self.levels, self.names = dataset, levels, names
-        self.ways = ways
+        self.dataset, self.levels, self.names, self.ways = dataset, levels, names, ways
         self.nodes = [(v, level) for v, name in enumerate(names) for level in levels[name]]
         self.dummy = len(self.nodes)
-        self.slice: list[tuple[int, ...]] = []
+        self.first_outer = next(k for k, (v, _) in enumerate(self.nodes) if v >= inner)
+        self.slice: list[Nodes] = []
         self.strides: list[tuple[int, ...]] = []
         self.offsets: list[int] = []
-        # A run: nodes and strides of its beginning, its offset, and the slice tables it has.
-        self.runs: list[tuple[tuple[int, ...], tuple[int, ...], int, int, int]] = []
-        self.own: set[frozenset[int]] = set()
+        # A run: its outer nodes, their strides, its offset, and the stretch of slice tables it has.
+        self.runs: list[tuple[Nodes, tuple[int, ...], int, int, int]] = []
+        self.own: set[Nodes] = set()
         self.cells = 0
 
-    def size(self, node: int) -> int:
-        return self.nodes[node][1].size
-
-    def build(self, own: Sequence[Sequence[str]]) -> Plan:
-        minor = range(len(self.names) - 1)
-        for order in range(self.ways):
-            found = [self._nodes_of(chosen) for chosen in combinations(minor, order)]
-            # Tables of later variables come last, so that they are one stretch.
-            for table in sorted(
-                (t for many in found for t in many), key=lambda t: [self.nodes[k][0] for k in t]
-            ):
-                self._slice_table(table)
-        slice_size = self._slice_size
-        every = len(self.slice)
-        for node in self._of_variable(len(self.names) - 1):
-            self._run((node,), (slice_size,), self.cells, 0, every)
-            self.cells += slice_size * self.size(node)
-        self._run((), (), self.cells, 0, every)
-        self.cells += slice_size
-        if self.ways > 0:
-            self._slices_of_first_variables(minor, every)
-        self._add_own(own, every)
+    def build(self, own: Sequence[Sequence[str]], further: int, further_cells: int) -> Plan:
+        self.own = {self._own_table(words) for words in own}
+        chosen = set(all_tables(self.nodes, self.ways)) | self.own
+        chosen.update(further_tables(self.nodes, self.ways, further, further_cells))
+        self._lay_out_slices(chosen)
+        self._lay_out_runs(chosen)
         if self.cells >= _MOST_CELLS:
             raise InputError(
                 f"The controlled tables have {self.cells:,} cells; control tables of fewer variables."
@@ -173,150 +185,141 @@ class _Builder:
             self.dataset,
             tuple(self.names),
             self.names[-1],
-            tuple(self._tables(every)),
+            tuple(self._tables()),
             self.cells,
-            self._layout(every),
+            self._layout(),
+            self.ways,
         )
 
-    def _nodes_of(self, variables: Sequence[int]) -> list[tuple[int, ...]]:
-        return list(product(*(self._of_variable(v) for v in variables)))
+    def _size(self, nodes: Nodes) -> int:
+        return prod(self.nodes[k][1].size for k in nodes)
 
-    def _of_variable(self, variable: int) -> list[int]:
-        return [k for k, (v, _) in enumerate(self.nodes) if v == variable]
+    def _strides(self, nodes: Nodes, unit: int) -> tuple[int, ...]:
+        return tuple(unit * self._size(nodes[j + 1 :]) for j in range(len(nodes)))
 
-    def _slice_table(self, nodes: tuple[int, ...]) -> None:
-        strides, size = [], 1
-        for node in reversed(nodes):
-            strides.append(size)
-            size *= self.size(node)
-        self.slice.append(nodes)
-        self.strides.append(tuple(reversed(strides)))
-        self.offsets.append(self._slice_size)
-        self._slice_sizes = [*getattr(self, "_slice_sizes", []), size]
+    def _split(self, table: Nodes) -> tuple[Nodes, Nodes]:
+        """The outer and the inner nodes of a table."""
+        inner = tuple(k for k in table if k < self.first_outer)
+        return table[len(inner) :], inner
 
-    @property
-    def _slice_size(self) -> int:
-        return sum(getattr(self, "_slice_sizes", []))
-
-    def _run(
-        self, nodes: tuple[int, ...], strides: tuple[int, ...], offset: int, first: int, stop: int
-    ) -> None:
-        self.runs.append((nodes, strides, offset, first, stop))
-
-    def _slices_of_first_variables(self, minor: range, every: int) -> None:
-        """The tables of exactly ``ways`` variables without the major one."""
-        order = self.ways - 1
-        for variable in minor:
-            later = [
-                t
-                for t in range(every)
-                if len(self.slice[t]) == order
-                and all(self.nodes[k][0] > variable for k in self.slice[t])
-            ]
-            if not later:
-                continue
-            first = later[0]
-            assert later == list(range(first, every)), "later variables are one stretch"
-            size = self._slice_size - self.offsets[first]
-            for node in self._of_variable(variable):
-                self._run((node,), (size,), self.cells - self.offsets[first], first, every)
-                self.cells += size * self.size(node)
-
-    def _add_own(self, own: Sequence[Sequence[str]], every: int) -> None:
-        known = {
-            frozenset((*nodes, *self.slice[t]))
-            for nodes, _, _, first, stop in self.runs
-            for t in range(first, stop)
-        }
+    def _own_table(self, words: Sequence[str]) -> Nodes:
         node_of = {id(level): k for k, (_, level) in enumerate(self.nodes)}
-        for words in own:
-            found = [find_level(self.levels, self.dataset, word) for word in words]
-            nodes = tuple(sorted(node_of[id(level)] for level in found))
-            if len({self.nodes[k][0] for k in nodes}) < len(nodes):
-                raise InputError(
-                    f"A table to be controlled, {' x '.join(words)}, names one variable twice."
-                )
-            self.own.add(frozenset(nodes))
-            if frozenset(nodes) in known:
-                continue
-            known.add(frozenset(nodes))
-            strides, size = [], 1
-            for node in reversed(nodes):
-                strides.append(size)
-                size *= self.size(node)
-            self._run(nodes, tuple(reversed(strides)), self.cells, every, every + 1)
-            self.cells += size
+        found = [find_level(self.levels, self.dataset, word) for word in words]
+        nodes = tuple(sorted(node_of[id(level)] for level in found))
+        if len({self.nodes[k][0] for k in nodes}) < len(nodes):
+            raise InputError(
+                f"A table to be controlled, {' x '.join(words)}, names one variable twice."
+            )
+        return nodes
 
-    def _kind(self, nodes: Sequence[int]) -> int:
-        if frozenset(nodes) in self.own:
-            return 2
-        return int(all(self.nodes[k][1].finest for k in nodes))
+    def _lay_out_slices(self, chosen: set[Nodes]) -> None:
+        wanted = {self._split(table)[1] for table in chosen}
+        # The parents of a slice table are slice tables, whether a run has them or not.
+        wanted |= {nodes[:end] for nodes in wanted for end in range(len(nodes))} | {()}
+        apart = set(nodes_apart(self.nodes))
+        offset = 0
+        # In this order the slice tables of a run are one stretch for every number of variables.
+        for nodes in sorted(
+            wanted, key=lambda n: (len(n), not apart.issuperset(n), self._size(n), n)
+        ):
+            self.slice.append(nodes)
+            self.strides.append(self._strides(nodes, 1))
+            self.offsets.append(offset)
+            offset += self._size(nodes)
+        self.offsets.append(offset)
 
-    def _tables(self, every: int) -> Iterator[ControlledTable]:
-        for nodes, strides, offset, first, stop in self.runs:
+    def _lay_out_runs(self, chosen: set[Nodes]) -> None:
+        place = {nodes: t for t, nodes in enumerate(self.slice)}
+        within: dict[Nodes, list[int]] = {}
+        for table in chosen:
+            outer, inner = self._split(table)
+            within.setdefault(outer, []).append(place[inner])
+        for outer in sorted(within, key=lambda nodes: (len(nodes), nodes)):
+            tables = sorted(within[outer])
+            ends = [j for j in range(1, len(tables)) if tables[j] != tables[j - 1] + 1]
+            for begin, end in pairwise([0, *ends, len(tables)]):
+                first, stop = tables[begin], tables[end - 1] + 1
+                size = self.offsets[stop] - self.offsets[first]
+                offset = self.cells - self.offsets[first]
+                self.runs.append((outer, self._strides(outer, size), offset, first, stop))
+                self.cells += size * self._size(outer)
+
+    def _kind(self, nodes: Nodes) -> int:
+        if nodes in self.own:
+            return KINDS.index("own")
+        if len(nodes) > self.ways:
+            return KINDS.index("further")
+        finest = all(self.nodes[k][1].finest for k in nodes)
+        return KINDS.index("finest" if finest else "coarser")
+
+    def _tables(self) -> Iterator[ControlledTable]:
+        for outer, strides, offset, first, stop in self.runs:
             for t in range(first, stop):
-                alone = t == every
-                inner = () if alone else self.slice[t]
-                inner_strides = () if alone else self.strides[t]
-                start = offset + (0 if alone else self.offsets[t])
+                kind = KINDS[self._kind((*self.slice[t], *outer))]
                 yield ControlledTable(
-                    tuple(self.nodes[k][1] for k in (*nodes, *inner)),
-                    start,
-                    (*strides, *inner_strides),
-                    frozenset((*nodes, *inner)) in self.own,
+                    tuple(self.nodes[k][1] for k in (*outer, *self.slice[t])),
+                    offset + self.offsets[t],
+                    (*strides, *self.strides[t]),
+                    kind == "own",
+                    kind == "further",
                 )
 
-    def _layout(self, every: int) -> Layout:
+    def _layout(self) -> Layout:
         most_codes = max(level.group_of.size for _, level in self.nodes)
         position = np.zeros((self.dummy + 1, most_codes), dtype=np.uint32)
         for k, (_, level) in enumerate(self.nodes):
             position[k, : level.group_of.size] = level.group_of
         variable_of = np.array([v for v, _ in self.nodes] + [0], dtype=np.uint32)
         first_node = np.searchsorted(variable_of[:-1], np.arange(len(self.names) + 1))
-        # The last slice table is a dummy at place 0, for runs that are a table by themselves.
-        slice_nodes = [*self.slice, ()]
-        deep = max(1, *(len(t) for t in slice_nodes))
-        table_node = np.full((deep, every + 1), self.dummy, dtype=np.uint32)
-        table_stride = np.zeros((deep, every + 1), dtype=np.uint32)
-        for t, nodes in enumerate(self.slice):
-            table_node[: len(nodes), t] = nodes
-            table_stride[: len(nodes), t] = self.strides[t]
+        place = {nodes: t for t, nodes in enumerate(self.slice)}
         deep = max(1, *(len(run[0]) for run in self.runs))
         run_node = np.full((deep, len(self.runs)), self.dummy, dtype=np.uint32)
         run_stride = np.zeros((deep, len(self.runs)), dtype=np.uint32)
-        kind = np.zeros((len(self.runs), every + 1), dtype=np.uint8)
-        entries: list[list[tuple[int, int, int, int]]] = [[] for _ in self.nodes]
-        for r, (nodes, strides, _, first, stop) in enumerate(self.runs):
-            run_node[: len(nodes), r] = nodes
-            run_stride[: len(nodes), r] = strides
+        kind = np.zeros((len(self.runs), len(self.slice)), dtype=np.uint8)
+        entries: list[list[tuple[int, ...]]] = [[] for _ in self.nodes]
+        pairs: list[list[tuple[int, ...]]] = [[] for _ in range(self.dummy**2)]
+        for r, (outer, strides, _, first, stop) in enumerate(self.runs):
+            run_node[: len(outer), r] = outer
+            run_stride[: len(outer), r] = strides
             for t in range(first, stop):
-                w = self._kind((*nodes, *slice_nodes[t]))
-                kind[r, t] = w
-                for k, stride in zip(nodes, strides, strict=True):
-                    entries[k].append((r, t, stride, w))
-                if t < every:
-                    for k, stride in zip(self.slice[t], self.strides[t], strict=True):
-                        entries[k].append((r, t, stride, w))
-        tables = sum(run[4] - run[3] for run in self.runs)
+                inner = self.slice[t]
+                kind[r, t] = self._kind((*inner, *outer))
+                table = (r, t, int(kind[r, t]))
+                both = (
+                    *zip(inner, self.strides[t], strict=True),
+                    *zip(outer, strides, strict=True),
+                )
+                for k, stride in both:
+                    entries[k].append((*table, stride))
+                for (k, one), (other, two) in combinations(both, 2):
+                    pairs[k * self.dummy + other].append((*table, one, two))
         flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
+        twice = np.array([e for many in pairs for e in many], dtype=np.int64).reshape(-1, 5)
         return Layout(
             variable_of=variable_of,
             position=position,
             first_node=first_node.astype(np.int64),
-            table_node=table_node,
-            table_stride=table_stride,
-            table_offset=np.array([*self.offsets, 0], dtype=np.uint32),
+            table_parent=np.array([place[nodes[:-1]] for nodes in self.slice], dtype=np.uint32),
+            table_node=np.array(
+                [nodes[-1] if nodes else self.dummy for nodes in self.slice], dtype=np.uint32
+            ),
+            table_size=np.array([self._size(nodes[-1:]) for nodes in self.slice], dtype=np.uint32),
+            table_offset=np.array(self.offsets[:-1], dtype=np.uint32),
             run_node=run_node,
             run_stride=run_stride,
-            # Offsets of suffix slices may lie below zero: they come back when a table is added.
+            # A run that begins with a later slice table has an offset below zero, which that table's adds back.
             run_offset=np.array([run[2] for run in self.runs], dtype=np.int64),
             run_first=np.array([run[3] for run in self.runs], dtype=np.int64),
             run_stop=np.array([run[4] for run in self.runs], dtype=np.int64),
             kind=kind,
-            node_share=np.array([float(len(many)) for many in entries]) / tables,
             entry_first=np.cumsum([0, *(len(many) for many in entries)]).astype(np.int64),
             entry_run=flat[:, 0].astype(np.uint32),
             entry_table=flat[:, 1].astype(np.uint32),
-            entry_stride=np.ascontiguousarray(flat[:, 2]),
-            entry_kind=flat[:, 3].astype(np.uint8),
+            entry_stride=np.ascontiguousarray(flat[:, 3]),
+            entry_kind=flat[:, 2].astype(np.uint8),
+            pair_first=np.cumsum([0, *(len(many) for many in pairs)]).astype(np.int64),
+            pair_run=twice[:, 0].astype(np.uint32),
+            pair_table=twice[:, 1].astype(np.uint32),
+            pair_stride=np.ascontiguousarray(twice[:, 3:]),
+            pair_kind=twice[:, 2].astype(np.uint8),
         )

@@ -38,6 +38,7 @@ FEWEST_BY_CLASS = 1000
 
 _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
+_BEYOND = 2
 _MOST_CELLS = 1 << 17
 
 
@@ -67,15 +68,18 @@ def public_report(
     truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
     for table in plan.tables:
+        if len(table.levels) > plan.ways:
+            continue
         places = table.places().ravel()
         error = found.errors[places].astype(np.float64)
         seen = int(((truth[places] > 0) | (error != 0)).sum())
         measured = MeasuredTable(float((error**2).sum()), seen, None)
         kinds.setdefault(max(len(table.levels), 1), []).append(measured)
     controlled = max(kinds)
+    last = min(controlled + _BEYOND, len(plan.variables))
     drawn = _Drawn(plan, every, memory, support.base)
-    # Tables of more variables have smaller cells, and so smaller errors, than the first that are free.
-    for variables in range(1, min(controlled + 1, len(plan.variables)) + 1):
+    # Of tables of more variables only some are controlled. Those of still more have smaller cells and errors.
+    for variables in range(1, last + 1):
         more = list(drawn.tables(variables))
         if variables > controlled:
             kinds[variables] = more

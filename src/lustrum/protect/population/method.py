@@ -75,6 +75,7 @@ class ProtectedPopulation:
     - ``coalition``, ``min_left``, ``too_few``: how many people of one finest cell may join what they know, how
       many true counts must be left to them for a cell, and what happens where fewer are left: ``"say"``
       says so in the agency's report, ``"refuse"`` makes nothing, ``"mend"`` takes a larger base.
+    - ``further``: so many tables of more variables are kept close besides, those with the fewest cells first.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
     """
 
@@ -120,7 +121,13 @@ class ProtectedPopulation:
         "say",
         "What happens where fewer are left: say so to the agency, refuse, or mend by a larger base.",
     )
-    sweeps: int = parameter(40, "How often the search visits every cell.", least=1)
+    further: int = parameter(
+        1100,
+        "So many tables of more variables are kept close too, those with the fewest cells first.",
+        least=0,
+        most=20_000,
+    )
+    sweeps: int = parameter(12, "How often the search visits every cell.", least=1)
 
     @checks_parameters("A protected population")
     def __post_init__(self) -> None:
@@ -150,6 +157,7 @@ class ProtectedPopulation:
             "coalition": self.coalition,
             "min_left": self.min_left,
             "too_few": self.too_few,
+            "further": self.further,
             "sweeps": self.sweeps,
         }
 
@@ -242,25 +250,35 @@ class ProtectedPopulation:
         return result
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """First tables at finest levels, then all tables with a steep cost of large errors."""
+        """First tables at finest levels, then all tables, then the cells with the largest errors."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.ways, self.tables, finest_only=True)
-        every = plan_tables(dataset, self.ways, self.tables)
+        every = plan_tables(dataset, self.ways, self.tables, further=self.further)
 
         # Costs were tuned for base 3; errors grow with the base.
         def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> Cost:
             return Cost.scaled(quadratic, quartic, steep, beyond, self.base)
 
         own = self.own_weight
-        first, second = cost(200, 1), cost(200, 1, 1500, 8)
+        first, second, last = cost(200, 1), cost(200, 1, 200, 7), cost(200, 1, 20_000, 9)
+        further = cost(20, 0, 100, 8)
+        begin = max(1, round(0.4 * self.sweeps))
         return (
-            Stage(finest, self.sweeps, 0.12, 0.015, (cost(50, 1), first, own * first)),
+            Stage(finest, begin, 0.12, 0.06, (cost(50, 1), first, own * first, further)),
             Stage(
                 every,
-                max(2, round(self.sweeps / 3)),
-                0.015,
-                0.004,
-                (cost(5, 0, 1500, 6), second, own * second),
+                max(1, self.sweeps - begin),
+                0.036,
+                0.006,
+                (cost(20, 0, 200, 7), second, own * second, further),
+            ),
+            Stage(
+                every,
+                max(1, self.sweeps // 3),
+                0.003,
+                0.002,
+                (cost(20, 0, 20_000, 9), last, own * last, further),
+                max(1, round(9 * self.base / 3)),
             ),
         )
 

@@ -32,7 +32,7 @@ from lustrum.protect.population.start import (
 __all__ = ["Prepared", "prepare"]
 
 
-CANDIDATES = 3
+CANDIDATES = 4
 """Candidates among the empty cells for each that must show somebody."""
 
 

@@ -1,7 +1,8 @@
-"""The search: flips and swaps of finest cells, cooled, until the controlled tables are close to the truth.
+"""The search: flips, swaps and exchanges of finest cells, cooled, until the controlled tables are close to the
+truth.
 
-It has two stages. The first controls the tables at finest levels only, which are a tenth of all and bring
-most of the coarser ones along. The second controls all tables and pushes the largest errors down.
+It has stages. The first controls the tables at finest levels only, which are few and bring most of the
+coarser ones along. The second controls all tables. The last visits the cells with the largest errors.
 """
 
 from __future__ import annotations
@@ -16,15 +17,22 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.model.stop import check_stop, report_progress
-from lustrum.protect.population.kernels import add_errors, shuffle, sweep_blocks
-from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.exchanges import fill_slots
+from lustrum.protect.population.kernels import (
+    add_errors,
+    cells_beyond,
+    shuffle,
+    sweep_blocks,
+)
+from lustrum.protect.population.layout import KINDS, Plan
 
 __all__ = ["Cost", "Problem", "SearchCells", "SearchState", "Searched", "Stage", "search"]
 
 _BLOCK_CELLS = 1 << 14
 _QUANTILES = 4096
 _REACH = 4096
-_RINGS = 4
+_RINGS = 8
+_SLACK = 0.5
 
 
 class SearchCells(NamedTuple):
@@ -38,6 +46,8 @@ class SearchCells(NamedTuple):
     high_smallest: Array
     first: Array  # major code -> its first cell; one more at the end
     partner: Array  # (variables, cells): the next cell along a variable, or -1
+    number: Array  # the place among all combinations of codes, modulo 2**64
+    slot: Array  # where the number of a cell is found
 
 
 @dataclass(frozen=True)
@@ -76,18 +86,19 @@ class Cost:
 
 @dataclass(frozen=True)
 class Stage:
-    """Some sweeps over the tables of one plan, with costs for coarser tables, finest ones and the agency's
-    own.
+    """Some sweeps over the tables of one plan, with a cost for each kind of table.
 
     Temperatures fall geometrically from ``hot`` to ``cold``, in units of what a flip costs where all tables
-    are exact.
+    are exact. With ``beyond`` a sweep visits only cells that lie in a table cell with a larger error, those of
+    further tables left aside.
     """
 
     plan: Plan
     sweeps: int
     hot: float
     cold: float
-    costs: tuple[Cost, Cost, Cost]
+    costs: tuple[Cost, ...]
+    beyond: int = 0
 
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""
@@ -95,15 +106,40 @@ class Stage:
         rows = [cost.of(error) for cost in self.costs]
         return np.stack([row[step:] - row[:-step] for row in rows])
 
+    def weights(self, rises: Array) -> Array:
+        """What a step costs in each kind of table where there is no error."""
+        return np.asarray(rises[:, _REACH], dtype=np.float64)
+
+    def shares(self, rises: Array) -> Array:
+        """For every node, the weight of the tables that have it among all tables."""
+        layout, weights = self.plan.layout, self.weights(rises)
+        entries = weights[layout.entry_kind]
+        total = np.r_[0.0, np.cumsum(entries)]
+        share = total[layout.entry_first[1:]] - total[layout.entry_first[:-1]]
+        return np.asarray(share / self._unit(weights))
+
+    def pair_shares(self, rises: Array) -> Array:
+        """For every pair of nodes, the weight of the tables that have both among all tables."""
+        layout, weights = self.plan.layout, self.weights(rises)
+        total = np.r_[0.0, np.cumsum(weights[layout.pair_kind])]
+        share = total[layout.pair_first[1:]] - total[layout.pair_first[:-1]]
+        return np.asarray(share / self._unit(weights))
+
+    def _unit(self, weights: Array) -> float:
+        layout = self.plan.layout
+        return float(
+            sum(
+                weights[row[first:stop]].sum()
+                for first, stop, row in zip(
+                    layout.run_first, layout.run_stop, layout.kind, strict=True
+                )
+            )
+        )
+
     def temperature(self, sweep: int, rises: Array) -> float:
         """The temperature of a sweep, a whole number so that all machines agree."""
-        layout = self.plan.layout
-        kinds = [0, 0, 0]
-        for first, stop, row in zip(layout.run_first, layout.run_stop, layout.kind, strict=True):
-            for kind in row[first:stop]:
-                kinds[kind] += 1
-        unit = float(sum(n * int(rises[k, _REACH]) for k, n in enumerate(kinds)))
         share = sweep / max(1, self.sweeps - 1)
+        unit = self._unit(self.weights(rises))
         return float(round(unit * self.hot * (self.cold / self.hot) ** share))
 
 
@@ -155,13 +191,16 @@ def search(
     """Run the sweeps that are left; ``keep`` is given the state after each of them."""
     cells, order = _laid_out(problem, stages[-1].plan)
     state = np.array([seed], dtype=np.uint64)
+    # Nothing is known of a cell before its first visit.
+    fields = np.full((cells.up.size, 2), np.nan, dtype=np.float32)
     done = 0
     if resume is not None:
+        fields[:] = resume.fields
         done = resume.sweeps
         state[0] = np.uint64(resume.word)
         cells.up[:] = resume.up
     work = [stage.sweeps * len(stage.plan.tables) for stage in stages]
-    moves = np.zeros((2, 2), dtype=np.int64)
+    moves = np.zeros((3, 2), dtype=np.int64)
     before = 0
     errors = np.zeros(0, dtype=np.int32)
     for place, stage in enumerate(stages):
@@ -169,10 +208,6 @@ def search(
         if done < last or place == len(stages) - 1:
             errors = _errors(problem, cells, order, stage.plan)
             first = max(done - before, 0)
-            # Nothing is known of a cell before its first visit in a stage.
-            fields = np.full((cells.up.size, 2), np.nan, dtype=np.float32)
-            if resume is not None and first > 0:
-                fields[:] = resume.fields
             for sweep in range(first, stage.sweeps):
                 told = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
                 _sweep(stage, sweep, problem, cells, errors, fields, state, moves, told)
@@ -222,6 +257,7 @@ def _sweep(
 ) -> None:
     rises = stage.rises(problem.step)
     temperature = stage.temperature(sweep, rises)
+    shares = stage.shares(rises)
     smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
     tally = np.array(
         [
@@ -231,6 +267,10 @@ def _sweep(
         ],
         dtype=np.int64,
     )
+    visited = np.ones(cells.up.size, dtype=np.uint8)
+    if stage.beyond:
+        counts = np.array([kind != "further" for kind in KINDS])
+        cells_beyond(stage.plan.layout, cells.codes, errors, counts, stage.beyond, visited)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
     finished = 0
@@ -246,9 +286,14 @@ def _sweep(
             state,
             np.int32(problem.step),
             rises,
+            shares,
+            stage.pair_shares(rises),
             temperature,
+            _SLACK * temperature,
             _exponential_quantiles(),
             _RINGS,
+            visited,
+            True,
             moves,
         )
         finished += int(np.diff(cells.first)[blocks].sum())
@@ -263,6 +308,11 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
     codes = np.ascontiguousarray(codes[:, order].T)
     sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
+    numbers = np.zeros(len(codes), dtype=np.uint64)
+    for place, size in enumerate(sizes):
+        numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
+    slot = np.full(1 << (2 * len(codes)).bit_length(), -1, dtype=np.int32)
+    fill_slots(numbers, slot)
     cells = SearchCells(
         codes=codes,
         up=problem.up[order].astype(np.uint8),
@@ -272,6 +322,8 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
         high_smallest=(low == 0).astype(np.int8),
         first=np.searchsorted(codes[:, -1], np.arange(sizes[-1] + 1)).astype(np.int64),
         partner=_partners(codes, sizes),
+        number=numbers,
+        slot=slot,
     )
     return cells, order
 

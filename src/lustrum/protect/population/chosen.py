@@ -1,0 +1,71 @@
+"""Which tables are controlled: all of few variables, and of more variables those with the fewest cells.
+
+A table that nobody controls errs by more the more finest cells lie in each of its cells. Tables of more
+variables at coarse levels are the worst: they are taken smallest first, up to a number of tables that bounds
+the work and a number of cells that bounds the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import combinations, product
+
+from lustrum.protect.population.levels import ControlledLevel
+
+__all__ = ["Nodes", "all_tables", "further_tables", "nodes_apart"]
+
+Nodes = tuple[int, ...]
+_APART = 2
+_RARER = 4
+
+
+def all_tables(nodes: Sequence[tuple[int, ControlledLevel]], ways: int) -> list[Nodes]:
+    """All tables of at most ``ways`` variables; a table is its nodes, in the order of their variables."""
+    variables = sorted({variable for variable, _ in nodes})
+    of_variable = {v: [k for k, (owner, _) in enumerate(nodes) if owner == v] for v in variables}
+    return [
+        table
+        for order in range(ways + 1)
+        for chosen in combinations(variables, order)
+        for table in product(*(of_variable[v] for v in chosen))
+    ]
+
+
+def nodes_apart(nodes: Sequence[tuple[int, ControlledLevel]]) -> list[int]:
+    """The finest level of every variable and those that are at least twice as coarse as the one before.
+
+    What lies between two such levels errs little more than the finer of them.
+    """
+    kept: list[int] = []
+    last: dict[int, int] = {}
+    for k, (variable, level) in sorted(enumerate(nodes), key=lambda one: -one[1][1].size):
+        if variable not in last or _APART * level.size <= last[variable]:
+            last[variable] = level.size
+            kept.append(k)
+    return sorted(kept)
+
+
+def further_tables(
+    nodes: Sequence[tuple[int, ControlledLevel]], ways: int, tables: int, cells: int
+) -> list[Nodes]:
+    """Tables of more than ``ways`` variables, those with the fewest cells first.
+
+    ``tables`` is how many there may be at most, and ``cells`` how many cells each may have. With every
+    variable more, people ask for a table less often: it counts as one of four times the cells.
+    """
+    apart = nodes_apart(nodes)
+    waiting: list[tuple[int, Nodes]] = [(1, ())]
+    found: list[Nodes] = []
+    # A table counts for more than those it extends, so that the smallest one waiting is the next.
+    while waiting and len(found) < tables:
+        size, table = heappop(waiting)
+        if len(table) > ways:
+            found.append(table)
+        after = nodes[table[-1]][0] if table else -1
+        rarer = _RARER if len(table) > ways else 1
+        for k in apart:
+            variable, level = nodes[k]
+            if variable > after and size * level.size * rarer <= cells:
+                heappush(waiting, (size * level.size * rarer, (*table, k)))
+    return found
