@@ -18,9 +18,10 @@ from lustrum.cli.app import app as command_line
 from lustrum.client import Client
 from lustrum.demo import businesses, description_path
 from lustrum.formats.jsonstat import JsonStat
-from lustrum.model import TableQuery
+from lustrum.model import Quantity, TableQuery
 from lustrum.release import TableService
 from lustrum.release.archive import read_decision, write_decision
+from lustrum.release.records.make_bundle import make_bundle
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
@@ -67,6 +68,23 @@ def asker(service: TableService) -> TestClient:
 def address(service: TableService) -> Iterator[str]:
     with served(create_app(service, Settings(rate=""))) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def public(register: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A server of the register's public bundle with protected sums, far from the records."""
+    folder = tmp_path_factory.mktemp("public")
+    policy = folder / "policy.toml"
+    policy.write_text(
+        (description_path("businesses").parent / "businesses-policy.toml")
+        .read_text()
+        .replace("sweeps = 4", "sweeps = 1\nways = 1\nempty_share = 0.05")
+        .replace("sweeps = 3", "sweeps = 1")
+    )
+    make_bundle(Store(register), "businesses", policy, folder / "businesses", workers=1)
+    service = TableService(bundles=[folder / "businesses"], workers=1)
+    yield TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+    service.close()
 
 
 def ask(asker: TestClient, **words: Any) -> dict[str, Any]:
@@ -165,6 +183,66 @@ class TestApi:
         rows = list(csv.DictReader(io.StringIO(text)))
         assert {row["unit"] for row in rows} == {"thousand euro"}
         assert re.fullmatch(r"\d+\.\d", rows[0]["value"])
+
+
+class TestPublicBundle:
+    def test_sums_add_up_and_shares_are_whole(self, public: TestClient) -> None:
+        words: dict[str, Any] = {"by": [SECTORS, "size"], "totals": True}
+        body = ask(public, **words, measure="turnover")
+        table = np.array(body["table"]["value"]).reshape(body["table"]["size"])
+        assert (table[:-1].sum(axis=0) == table[-1]).all()
+        assert (table[:, :-1].sum(axis=1) == table[:, -1]).all()
+        body = ask(public, **words, statistics=["share:turnover:row"])
+        shares = np.array(body["table"]["value"]).reshape(body["table"]["size"])
+        assert np.abs(shares[:, :-1].sum(axis=1) - 100).max() <= 0.05 * 6
+        assert (shares[:, -1] == 100).all()
+
+    def test_own_groups_and_filters_show_the_same_businesses_alike(
+        self, public: TestClient
+    ) -> None:
+        plain = ask(public, by=["size"], measure="wages")["table"]["value"]
+        group = {
+            "variable": "size",
+            "groups": [{"label": "Small", "members": ["1", "2"]}],
+        }
+        assert ask(public, by=[group], measure="wages")["table"]["value"] == [sum(plain[:2])]
+        parts = [
+            ask(public, by=["size"], where={"region": [code]}, measure="wages")["table"]["value"]
+            for code in ("1", "2")
+        ]
+        assert np.array_equal(np.sum(parts, axis=0), plain)
+
+    def test_a_mean_times_a_count_is_the_sum_only_up_to_protection(
+        self, public: TestClient, register: Path
+    ) -> None:
+        body = ask(
+            public, by=["activity", "size"], statistics=["count", "sum:turnover", "mean:turnover"]
+        )
+        table = body["table"]
+        shown = np.array(table["value"], dtype=float).reshape(*table["size"])
+        count, total, mean = np.moveaxis(shown, -1, 0)
+        there = count > 0
+        assert np.abs(mean - total / np.where(there, count, np.nan))[there].max() <= 0.051
+        # No mean is made up where nobody is counted, even if a sum is shown there.
+        assert np.isnan(mean[~there]).all()
+        query = TableQuery.from_mapping(
+            {"dataset": "businesses", "by": ["activity", "size"], "measure": "turnover"}
+        )
+        engine = Store(register).open("businesses")
+        true = engine.tabulate(query).values
+        people = engine.tabulate(query.part(Quantity())).values
+        # A business that is counted as three does not have three times its turnover.
+        alone = (people == 1) & (count == 3)
+        assert alone.sum() > 10
+        assert np.abs(total[alone] / true[alone] - 1).max() < 0.5
+
+    def test_the_page_offers_growth_of_the_register(self, public: TestClient) -> None:
+        page = public.get("/datasets/businesses?by=activity:sector&by=region").text
+        assert f'<option value="{GROWTH}">' in page
+        answer = public.get(
+            f"/datasets/businesses/table?by=activity:sector&by=region&statistic={GROWTH}&as=chart"
+        ).text
+        assert "<h1>Growth of turnover since the period before by" in answer
 
 
 class TestQuantiles:

@@ -134,6 +134,16 @@ def _unprotected(query: TableQuery, numbers: ProtectedNumbers) -> Reason | None:
     elif query.weight is not None and query.weight not in numbers.weights:
         lacking, offered = query.weight, numbers.weights
         text = say("There are no protected numbers weighted by {name!r}.", name=lacking)
+    elif query.weight is not None and measures:
+        return Reason(
+            "method",
+            say(
+                "There are no protected sums of {name!r} weighted by {weight!r}.",
+                name=measures[0],
+                weight=query.weight,
+            ),
+            say("Leave the weight out, or ask for weighted counts."),
+        )
     else:
         return None
     way = (

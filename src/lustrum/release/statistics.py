@@ -125,7 +125,10 @@ def compose(
         if counted.structural is None
         else np.repeat(counted.structural[..., None], len(made), axis=-1),
         undefined=np.stack([_no(c.undefined, shape) for c in scaled], axis=-1),
-        statistics=tuple(described),
+        statistics=tuple(
+            replace(words, decimals=column.decimals)
+            for words, column in zip(described, made, strict=True)
+        ),
         label=say("Statistic"),
         additive=False,
         errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if estimated else None,

@@ -134,6 +134,8 @@ def _reading(table: Arrangement) -> list[str]:
         said.append(
             say("Percentages are of the published totals, or of sums where there is no total.")
         )
+    if table.release.label:
+        said.append(say("Risk and utility are those of the counts behind this table."))
     return said + _about_totals(table.release)
 
 
