@@ -201,15 +201,17 @@ def _unshown(
 ) -> list[TableLayout]:
     """Tables that follow from those shown by taking one away from another.
 
-    A table of some variables, filters included, can be worked out piece by piece wherever other tables cut
-    these variables more finely, or leave people out: so all combinations of their pieces count.
+    A table of some variables, filters included, is cut into pieces by tables of the same variables or of some
+    of them, and by people whom its filters leave out but another table counts: all combinations of these pieces
+    follow by subtraction.
     """
     if how == "nothing":
         return []
-    structure = Structure.of_tables(layouts, variables=variables)
     found: dict[tuple[object, ...], TableLayout] = {}
-    atoms = {v.name: _atoms(v.name, v.label, v.atom_of, v.count) for v in structure.variables}
     for layout in layouts:
+        near = [*_within(layout, layouts), *_without_one(layout, layouts)]
+        structure = Structure.of_tables(near, variables=variables)
+        atoms = {v.name: _atoms(v.name, v.label, v.atom_of, v.count) for v in structure.variables}
         pieces = TableLayout(tuple(atoms[axis.name] for axis in layout.parts))
         if not any(_holds(other, pieces) for other in layouts):
             found.setdefault(layout_key(pieces), pieces)
@@ -218,6 +220,22 @@ def _unshown(
         if cube is not None:
             found.setdefault(layout_key(cube), cube)
     return list(found.values())
+
+
+def _within(layout: TableLayout, layouts: Sequence[TableLayout]) -> list[TableLayout]:
+    """The tables whose variables are all among those of this one, itself included."""
+    own = {axis.name for axis in layout.parts}
+    return [other for other in layouts if {axis.name for axis in other.parts} <= own]
+
+
+def _without_one(layout: TableLayout, layouts: Sequence[TableLayout]) -> list[TableLayout]:
+    """The table less each variable that another table leaves out, which counts everybody along it."""
+    parts = layout.parts
+    return [
+        TableLayout(tuple(other for other in parts if other.name != axis.name))
+        for axis in parts
+        if any(axis.name not in {p.name for p in one.parts} for one in layouts)
+    ]
 
 
 def _atoms(name: str, label: str, atom_of: Ints, count: int) -> TableAxis:
