@@ -1,7 +1,9 @@
 """Time and size of answers: do they tell what a shown 0 hides?
 
 Many populations that show 0 are asked for, one by one, in an order drawn at random and several times each. If
-time or size depended on true counts, those with people in them could be told from those without.
+time or size depended on true counts, those with people in them could be told from those without. Where people
+are hidden, more is shown around them, and names are longer or shorter; what the protected numbers of the lines
+through a population and the length of the answer explain is taken out of the times first.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ def times_and_sizes(
     kept = [kind[int(i)] for kind in kinds for i in rng.permutation(len(kind))[:few]]
     seconds = np.full((len(kept), _ROUNDS), np.inf)
     sizes: set[int] = set()
+    lengths = np.zeros(len(kept))
     for turn in range(_ROUNDS):
         for number in rng.permutation(len(kept)):
             place = kept[int(number)]
@@ -74,10 +77,32 @@ def times_and_sizes(
             body = json.loads(raw)
             told = [body["table"]["value"], body["risk"], body["utility"], body["reasons"]]
             sizes.add(len(json.dumps(told)))
-    fastest = seconds.min(axis=1)
+            lengths[number] = len(raw)
+    explained = [
+        [
+            lengths[i],
+            *place,
+            *(whole.shown.sum(axis=axis)[_without(place, axis)] for axis in range(3)),
+        ]
+        for i, place in enumerate(kept)
+    ]
+    fastest = _unexplained(seconds.min(axis=1), np.array(explained, dtype=np.float64))
     zero, some = fastest[:few], fastest[few:]
     apart = float((some[:, None] > zero[None, :]).mean() + 0.5 * (some[:, None] == zero).mean())
     error = float(
         np.sqrt((2 * few + 1) / (12 * few * few))
     )  # of the rank statistic, if nothing is told
     return Timed(few, few, apart, error, len(sizes))
+
+
+def _without(place: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return tuple(p for i, p in enumerate(place) if i != axis)
+
+
+def _unexplained(
+    seconds: np.ndarray[Any, Any], known: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """What is left of the times after a straight line through what everybody can see."""
+    design = np.column_stack([np.ones(len(known)), np.log1p(known)])
+    line, *_ = np.linalg.lstsq(design, np.log(seconds), rcond=None)
+    return np.asarray(np.log(seconds) - design @ line)
