@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +201,34 @@ def test_a_mistake_is_one_sentence(table: Path, words: list[str], sentence: str)
 def test_several_rules_mean_any_of_them(table: Path) -> None:
     code, said = suppress(table, "--rule", "nk=1,90", "--rule", "threshold=4")
     assert (code, "1 primary" in said) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "lustrum.protect.suppression.choose.protect_all",
+        "lustrum.protect.suppression.choose.audit_pattern",
+        "lustrum.cli.suppress.write_release",
+    ],
+)
+def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
+    table: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    out = table.parent / "out.csv"
+    out.write_text("last year\n")
+    module, _, name = place.rpartition(".")
+    real = getattr(import_module(module), name)
+
+    def interrupted(*words: object, **more: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return real(*words, **more)
+
+    monkeypatch.setattr(place, interrupted)
+    picture = table.parent / "picture.svg"
+    done = CliRunner().invoke(
+        app,
+        ["suppress", str(table), "--rule", "p=10", "--out", str(out), "--picture", str(picture)],
+    )
+    assert done.exit_code != 0
+    assert out.read_text() == "last year\n"
+    assert sorted(p.name for p in table.parent.iterdir()) == ["out.csv", "t.csv"]

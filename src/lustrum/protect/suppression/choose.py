@@ -39,7 +39,7 @@ Progress = Callable[[str, float, float], None]
 _DISCOUNT = 0.5
 _LARGE = 50_000  # cells from which on linear programs take too long
 _MOST_WORK = 150_000
-_SHARE = 0.25  # of the work that goes into a first pattern, before anything is proven
+_SHARE = 0.4  # of the work that goes into a first pattern, before anything is proven
 _WORK, _WORK_EACH = (
     40_000,
     60,

@@ -29,6 +29,7 @@ _STALLED = 6  # rounds in which the bound hardly moves before the search begins
 _LITTLE = 2e-4  # a rise of the bound by less than this share of the gap is hardly any
 _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
+_IN_VAIN = 15  # patterns near the last point of the root that are no cheaper
 _POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
@@ -117,11 +118,11 @@ class BranchAndCut:
             self.rounds += 1
             cuts = self._cuts(x, every=False)
             if not self.program.add(cuts) and not self.program.add(self._cuts(x, every=True)):
-                self._complete(x)
+                self._explore(x)
                 return
             stalled = stalled + 1 if self.bound - before < _LITTLE * (self.cost - before) else 0
             if stalled >= _STALLED:
-                self._complete(x)
+                self._explore(x)
                 return
 
     def _relax(self) -> Relaxed | None:
@@ -172,6 +173,17 @@ class BranchAndCut:
         protect_all(state, cost, order)
         self._clean(state)
         self._offer(state)
+
+    def _explore(self, x: Floats) -> None:
+        """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
+        half = self.spent + (self.work - self.spent) // 2
+        in_vain, cost = 0, self.cost
+        while True:
+            self._complete(x)
+            in_vain = 0 if self.cost < cost else in_vain + 1
+            cost = self.cost
+            if self.near is None or self.done or in_vain >= _IN_VAIN or self.spent >= half:
+                return
 
     def _clean(self, state: Witnessed) -> None:
         """Publish again what is not needed; known inequalities tell for most cells that they are."""

@@ -110,7 +110,8 @@ class Publisher:
         kept = best.basis[stays]
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         shut[kept] = True
-        weight = self.cost * (1.0 - 0.999 * inside)
+        chance = np.exp(_NOISE[0] * self.luck.standard_normal(inside.size))
+        weight = self.cost * (1.0 - 0.999 * inside) * chance
         pool = [rows.copy() for rows in best.pool]
         return self._publish(self.space.without(kept), shut, kept, pool, weight)
 

@@ -25,7 +25,7 @@ Tell = Callable[[str, float, float], None]
 
 _DIMENSIONS = 1600  # of a basis that is written down
 _ENTRIES = 12_000_000  # of the same
-_BESIDE = 0.75  # cheap cells beside a first pattern, for each of its cells
+_BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
 
 
 class FirstPattern:
