@@ -168,6 +168,9 @@ def test_a_cell_without_a_lower_end_keeps_its_upper_one():
     found = bounds(known)
     assert found.low.tolist() == [-6.0, 5.0, 0.0]
     assert found.high.tolist() == [-2.0, 9.0, 4.0]
+    free = bounds(made([[1, 1]], [-UNBOUNDED] * 2, [5, UNBOUNDED], [[3, 3]]))
+    assert free.high[0] == 5.0
+    assert free.low[1] == -2.0
     capped = bounds(made(sums, open_low, [-4, UNBOUNDED, 4], [[3, 3], [9, 9]]))
     assert capped.high.tolist() == [-4.0, 9.0, 2.0]
     assert capped.low.tolist() == [-6.0, 7.0, 0.0]

@@ -12,6 +12,7 @@ from lustrum.arrays import Ints
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
+from lustrum.protect.perturbation.design import design
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.protect.totals.summed import added_totals
 
@@ -190,3 +191,18 @@ def test_a_cell_that_everybody_knows_to_be_empty_does_not_hide_harmless_totals()
         assert found.hidden is None
         assert found.values.tolist() == [6, 9, 0, 12]
         assert found.low.tolist()[2] == found.high.tolist()[2] == 0
+
+
+@pytest.mark.parametrize("by_lines", [True, False])
+def test_keys_tell_of_another_part_also_where_bounds_begin_at_the_same_number(
+    by_lines: bool,
+) -> None:
+    # With changes of at most 1, a shown 1 is 1 or 2 and a shown 2 is 1 to 3: the total is not the first part
+    # alone, so the second is not empty, and it can only be 1.
+    guard = TotalsGuard((axis("v", 2),))
+    if not by_lines:
+        guard.__dict__["_lines"] = None
+    channel = design(1, 0.5)
+    assert guard.publish(np.array([2, 0, 1]), channel, keyed=True).hidden is not None
+    alone = guard.publish(np.array([2, 0, 1]), channel)
+    assert alone.values.tolist() == [2, 0, 1]
