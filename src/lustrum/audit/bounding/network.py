@@ -49,7 +49,10 @@ class Network:
 
     @classmethod
     def of(cls, piece: Piece) -> Network | None:
-        """The network of a piece, or None where it is none or its numbers are too large."""
+        """The network of a piece, or None where it is none or its numbers are too large or without end.
+
+        Along a cycle of arcs without an end a flow can grow for ever, and would take all other numbers with it.
+        """
         matrix = sparse.csr_array(piece.matrix)
         matrix.eliminate_zeros()
         if bool((np.abs(matrix.data) != 1).any()) or not _small(piece):
@@ -62,6 +65,8 @@ class Network:
         if turned is None:
             return None
         made = cls._laid_out(piece, matrix[facts], facts, turned)
+        if bool((made.low <= -UNBOUNDED).any() or (made.high >= UNBOUNDED).any()):
+            return None
         left_out = np.setdiff1d(np.arange(matrix.shape[0]), facts)
         if left_out.size and not made._implies(matrix[left_out]):
             return None
@@ -128,11 +133,8 @@ class Flows:
             self.tail, self.head, nodes + 2
         )
         self.room = np.zeros(self.to.size, dtype=np.int64)
-        endless = (network.high >= UNBOUNDED, network.low <= -UNBOUNDED)
-        up = np.where(endless[0], UNBOUNDED, network.high - start)
-        down = np.where(endless[1], UNBOUNDED, start - np.maximum(network.low, -UNBOUNDED))
-        self.room[self.slot] = np.concatenate([up, surplus])
-        self.room[self.mate[self.slot[:arcs]]] = down
+        self.room[self.slot] = np.concatenate([network.high - start, surplus])
+        self.room[self.mate[self.slot[:arcs]]] = start - network.low
         self._work = np.zeros((4, nodes + 2), dtype=np.int64)
         wanted = int(surplus.sum()) // 2
         self.feasible = self._push(nodes, nodes + 1, wanted) == wanted
