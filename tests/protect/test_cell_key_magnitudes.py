@@ -441,3 +441,11 @@ def test_a_mean_is_a_published_sum_over_a_published_count() -> None:
         ratio(number, shown([1], [1], [1]))
     with pytest.raises(InputError, match="no axis 'b'"):
         percentages(number, "b")
+
+
+def test_a_table_without_variables_is_protected_too() -> None:
+    own = Contributions(np.array([900, 80]), np.array([4, 7]))
+    table = Table((), np.array(1000), kind="magnitude", contributions=own)
+    release = CellKeyMagnitude().apply(table, np.random.default_rng(3))
+    assert release.published.shape == release.low.shape == release.high.shape == ()
+    assert release.low <= 1000 <= release.high

@@ -71,6 +71,7 @@ def asked(measure: str | None = "turnover", **words: Any) -> TableQuery:
 
 QUESTIONS = {
     "plain": {},
+    "everything": {"by": ()},
     "filtered": {"where": (Filter("size", ("1", "2")),)},
     "own groups": {
         "by": (

@@ -1,19 +1,40 @@
 """Who contributes most to a cell: exact for totals, overlapping groups and holdings.
 
 The largest of a total are not found among the largest of its parts when one owner has a little in
-each part, so the contributions of an owner are added up per published cell before they are ranked.
+each part, so the contributions of an owner are added up per published cell before they are ranked. Most owners
+have a single record. These are ranked by cells of atoms and joined from there; the records of the others
+come sorted by owner, so that a cell remembers one owner at a time.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any, NamedTuple
 
-from lustrum.arrays import Ints
+import numpy as np
+
+from lustrum.arrays import Floats, Indices, Ints
+from lustrum.compiled import compiled
 from lustrum.model import Contributions
 from lustrum.tabulate.plan import Plan
 
-__all__ = ["rank_contributions"]
+__all__ = ["Owners", "rank_contributions"]
+
+
+class Owners(NamedTuple):
+    """Records by their owners: those who are all that their owner has, and the others sorted by owner."""
+
+    single: Indices
+    several: Indices
+
+    @classmethod
+    def of(cls, owner: Ints) -> Owners:
+        """Sort the records of several records' owners; ``owner`` says whose each record is."""
+        order = np.argsort(owner, kind="stable")
+        ranked = owner[order]
+        new = np.ones(owner.size + 1, dtype=np.bool_)
+        new[1:-1] = ranked[1:] != ranked[:-1]
+        alone = new[:-1] & new[1:]
+        return cls(np.sort(order[alone]), order[~alone])
 
 
 def rank_contributions(
@@ -24,86 +45,286 @@ def rank_contributions(
     weight: Ints | None,
     ranks: int,
     weight_decimals: int,
+    owners: Owners | None = None,
 ) -> tuple[Ints, Contributions]:
     """The number of contributors of each shown cell, and the largest contributions.
 
-    ``index`` is the cell of atoms of each record, ``owner`` who it belongs to. Owners are ranked by
-    the absolute size of what they contribute, ties by their number, so that the order is the same
-    everywhere.
+    ``index`` is the cell of atoms of each record, negative outside of the table, ``owner`` who it belongs to.
+    Owners are ranked by the absolute size of what they contribute, ties by their number, so that the order is
+    the same everywhere. ``owners`` is the owners' order, if somebody has worked it out already.
     """
     shape = tuple(len(axis.shown) for axis in plan.axes)
-    size = int(np.prod(shape, dtype=np.int64))
-    atom, person, amount, weighted, records = _by_owner(index, owner, value, weight)
-    cell, source = _spread(plan, atom)
-    order = np.lexsort((person[source], cell))
-    cell, source = cell[order], source[order]
-    new = np.ones(cell.size, dtype=np.bool_)
-    new[1:] = (cell[1:] != cell[:-1]) | (person[source[1:]] != person[source[:-1]])
-    starts = np.flatnonzero(new)
-    cell, owners = cell[starts], person[source[starts]]
+    found = Owners.of(owner) if owners is None else owners
 
-    def summed(array: Ints) -> Ints:
-        return np.add.reduceat(array[source], starts) if starts.size else array[:0]
+    def taken(rows: Indices) -> tuple[Ints, Ints, Ints, Ints]:
+        if rows.size == index.size and not found.several.size:
+            return index, owner, value, index[:0] if weight is None else weight
+        own = index[:0] if weight is None else weight[rows]
+        return index[rows], owner[rows], value[rows], own
 
-    amounts, weights, parts = summed(amount), summed(weighted), summed(records)
-    contributors = np.bincount(cell, minlength=size).astype(np.int64)
-    order = np.lexsort((owners, -np.abs(amounts), cell))
-    cell, owners, amounts = cell[order], owners[order], amounts[order]
-    rank = np.arange(cell.size) - np.concatenate(([0], np.cumsum(contributors)[:-1]))[cell]
-    top = rank < ranks
-    out_value = np.zeros((size, ranks), dtype=np.int64)
-    out_owner = np.full((size, ranks), -1, dtype=np.int64)
-    out_value[cell[top], rank[top]] = amounts[top]
-    out_owner[cell[top], rank[top]] = owners[top]
-    out_weight = None
-    if weight is not None:
-        out_weight = np.zeros((size, ranks))
-        out_weight[cell[top], rank[top]] = (weights[order] / parts[order])[top]
-        out_weight = out_weight.reshape(*shape, ranks)
-    return contributors.reshape(shape), Contributions(
-        out_value.reshape(*shape, ranks),
-        out_owner.reshape(*shape, ranks),
-        out_weight,
+    alone = _Ranked.empty(plan.size, ranks, weight is not None)
+    _rank_single(*taken(found.single), plan.size, *alone)
+    ranked = _rolled_up(alone, plan)
+    if found.several.size:
+        several = _Ranked.empty(int(np.prod(shape, dtype=np.int64)), ranks, weight is not None)
+        state = np.zeros((several.contributors.size, 5), dtype=np.int64)
+        _rank_several(*taken(found.several), *_categories(plan), state, *several)
+        ranked = _merged(ranked, several)
+    return ranked.contributors.reshape(shape), Contributions(
+        ranked.values.reshape(*shape, ranks),
+        ranked.owners.reshape(*shape, ranks),
+        None if weight is None else ranked.weights.reshape(*shape, ranks),
         weight_decimals,
     )
 
 
-def _by_owner(
-    index: Ints, owner: Ints, value: Ints, weight: Ints | None
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Add up what each owner has in each cell of atoms."""
-    inside = index >= 0
-    index, owner, value = index[inside], owner[inside], value[inside]
-    ones = np.ones(index.size, dtype=np.int64)
-    weights = ones if weight is None else weight[inside]
-    order = np.lexsort((owner, index))
-    index, owner = index[order], owner[order]
-    if index.size == 0:
-        return index, owner, value, weights, ones
-    new = np.ones(index.size, dtype=np.bool_)
-    new[1:] = (index[1:] != index[:-1]) | (owner[1:] != owner[:-1])
-    starts = np.flatnonzero(new)
-    sums = [np.add.reduceat(array[order], starts) for array in (value, weights, ones)]
-    return index[starts], owner[starts], sums[0], sums[1], sums[2]
+class _Ranked(NamedTuple):
+    """The largest contributions of cells, and how many contributors these have."""
+
+    contributors: Ints
+    values: Ints
+    owners: Ints
+    weights: Floats
+
+    @classmethod
+    def empty(cls, cells: int, ranks: int, weighted: bool) -> _Ranked:
+        return cls(
+            np.zeros(cells, dtype=np.int64),
+            np.zeros((cells, ranks), dtype=np.int64),
+            np.full((cells, ranks), -1, dtype=np.int64),
+            np.zeros((cells, ranks if weighted else 0)),
+        )
 
 
-def _spread(plan: Plan, atom: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
-    """Every shown cell that holds each cell of atoms: pairs of a shown cell and a position in ``atom``."""
-    source = np.arange(atom.size)
-    cell = np.zeros(atom.size, dtype=np.int64)
-    rest = plan.size
-    for axis in plan.axes:
-        rest //= max(axis.atoms.count, 1)
-        along = (atom[source] // rest) % max(axis.atoms.count, 1)
+def _rolled_up(found: _Ranked, plan: Plan) -> _Ranked:
+    """From cells of atoms to shown cells, where nobody has anything in two cells of atoms."""
+    shape = [axis.atoms.count for axis in plan.axes]
+    for place, axis in enumerate(plan.axes):
+        held = axis.shown_atoms.membership
+        atoms = np.nonzero(held)[1]
+        first = np.concatenate(([0], np.cumsum(held.sum(axis=1)))).astype(np.int64)
+        outer = int(np.prod(shape[:place], dtype=np.int64))
+        inner = int(np.prod(shape[place + 1 :], dtype=np.int64))
+        cells = outer * len(held) * inner
+        out = _Ranked.empty(cells, found.values.shape[1], found.weights.shape[1] > 0)
+        _roll_up(outer, shape[place], inner, first, atoms.astype(np.int64), *found, *out)
+        found = out
+        shape[place] = len(held)
+    return found
+
+
+def _merged(one: _Ranked, other: _Ranked) -> _Ranked:
+    """The largest over two rankings that share no owner."""
+    ranks = one.values.shape[1]
+    values, owners, weights = (
+        np.concatenate([getattr(one, name), getattr(other, name)], axis=1)
+        for name in ("values", "owners", "weights")
+    )
+    # Places that nobody fills come last; of equal contributions the owner with the smaller number is first.
+    order = np.lexsort((owners, -np.abs(values), owners < 0), axis=1)[:, :ranks]
+    return _Ranked(
+        one.contributors + other.contributors,
+        np.take_along_axis(values, order, axis=1),
+        np.take_along_axis(owners, order, axis=1),
+        np.take_along_axis(weights, order, axis=1) if weights.size else weights,
+    )
+
+
+def _categories(plan: Plan) -> tuple[Ints, Ints, Ints, Ints]:
+    """For every atom of every axis, the shown categories that hold it, one list after the other.
+
+    ``first[a, k]`` is where the list of atom ``k`` of axis ``a`` begins; it ends where the next one begins.
+    """
+    most = max((axis.atoms.count for axis in plan.axes), default=0)
+    first = np.zeros((len(plan.axes), most + 1), dtype=np.int64)
+    lists: list[Ints] = []
+    start = 0
+    for row, axis in zip(first, plan.axes, strict=True):
         held = axis.shown_atoms.membership
         categories, atoms = np.nonzero(held)
-        order = np.argsort(atoms, kind="stable")
-        categories = categories[order]
-        per_atom = held.sum(axis=0)
-        first = np.concatenate(([0], np.cumsum(per_atom)))
-        times = per_atom[along]
-        offset = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        picked = categories[np.repeat(first[along], times) + offset]
-        cell = np.repeat(cell, times) * len(axis.shown) + picked
-        source = np.repeat(source, times)
-    return cell, source
+        lists.append(categories[np.argsort(atoms, kind="stable")].astype(np.int64))
+        ends = start + np.cumsum(np.concatenate(([0], held.sum(axis=0))))
+        row[: ends.size] = ends
+        row[ends.size :] = ends[-1]
+        start = int(ends[-1])
+    counts = np.array([axis.atoms.count for axis in plan.axes], dtype=np.int64)
+    shown = np.array([len(axis.shown) for axis in plan.axes], dtype=np.int64)
+    return first, np.concatenate([*lists, np.empty(0, dtype=np.int64)]), counts, shown
+
+
+@compiled
+def _insert(
+    cell: Any,
+    value: Any,
+    owner: Any,
+    weight: Any,
+    filled: Any,
+    values: Any,
+    owners: Any,
+    weights: Any,
+) -> None:  # pragma: no cover
+    """Put a contribution among the largest of a cell, of which ``filled`` are there."""
+    ranks = values.shape[1]
+    weighted = weights.shape[1] > 0
+    size = abs(value)
+    place = min(filled, ranks)
+    while place > 0:
+        other = abs(values[cell, place - 1])
+        if other > size or (other == size and owners[cell, place - 1] < owner):
+            break
+        place -= 1
+    if place < ranks:
+        for k in range(ranks - 1, place, -1):
+            values[cell, k] = values[cell, k - 1]
+            owners[cell, k] = owners[cell, k - 1]
+            if weighted:
+                weights[cell, k] = weights[cell, k - 1]
+        values[cell, place] = value
+        owners[cell, place] = owner
+        if weighted:
+            weights[cell, place] = weight
+
+
+@compiled
+def _rank_single(
+    index: Any,
+    owner: Any,
+    value: Any,
+    weight: Any,
+    size: int,
+    contributors: Any,
+    values: Any,
+    owners: Any,
+    weights: Any,
+) -> None:  # pragma: no cover
+    """Records that are all that their owner has: each stands in one cell of atoms."""
+    ranks = values.shape[1]
+    weighted = weight.size > 0
+    for i in range(index.size):
+        cell = index[i]
+        if cell < 0 or cell >= size:
+            continue
+        filled = contributors[cell]
+        contributors[cell] = filled + 1
+        # Most are too small to be ranked, and a call costs more than all the rest.
+        if filled < ranks or abs(value[i]) >= abs(values[cell, ranks - 1]):
+            own = np.float64(weight[i]) if weighted else 0.0
+            _insert(cell, value[i], owner[i], own, filled, values, owners, weights)
+
+
+@compiled
+def _roll_up(
+    outer: int,
+    atoms: int,
+    inner: int,
+    first: Any,
+    listed: Any,
+    contributors: Any,
+    values: Any,
+    owners: Any,
+    weights: Any,
+    out_contributors: Any,
+    out_values: Any,
+    out_owners: Any,
+    out_weights: Any,
+) -> None:  # pragma: no cover
+    """Join atoms of one axis to categories."""
+    ranks = values.shape[1]
+    weighted = weights.shape[1] > 0
+    categories = first.size - 1
+    for o in range(outer):
+        for c in range(categories):
+            for k in range(first[c], first[c + 1]):
+                for n in range(inner):
+                    source = (o * atoms + listed[k]) * inner + n
+                    cell = (o * categories + c) * inner + n
+                    filled = out_contributors[cell]
+                    for r in range(min(contributors[source], ranks)):
+                        own = weights[source, r] if weighted else 0.0
+                        _insert(
+                            cell,
+                            values[source, r],
+                            owners[source, r],
+                            own,
+                            filled,
+                            out_values,
+                            out_owners,
+                            out_weights,
+                        )
+                        filled += 1
+                    out_contributors[cell] += contributors[source]
+
+
+@compiled
+def _close(
+    cell: Any, state: Any, contributors: Any, values: Any, owners: Any, weights: Any
+) -> None:  # pragma: no cover
+    """Rank the owner that a cell remembers."""
+    if state[cell, 3] > 0:
+        own = state[cell, 2] / state[cell, 3]
+        filled = contributors[cell]
+        _insert(cell, state[cell, 1], state[cell, 0], own, filled, values, owners, weights)
+        contributors[cell] += 1
+
+
+@compiled
+def _rank_several(
+    index: Any,
+    owner: Any,
+    value: Any,
+    weight: Any,
+    first: Any,
+    listed: Any,
+    atoms: Any,
+    shown: Any,
+    state: Any,
+    contributors: Any,
+    values: Any,
+    owners: Any,
+    weights: Any,
+) -> None:  # pragma: no cover
+    """Records sorted by owner; ``state`` holds the owner of a cell, its sum, its weights and its records."""
+    axes = atoms.size
+    at = np.empty(max(axes, 1), dtype=np.int64)
+    begin = np.empty(max(axes, 1), dtype=np.int64)
+    end = np.empty(max(axes, 1), dtype=np.int64)
+    weighted = weight.size > 0
+    for i in range(index.size):
+        rest = index[i]
+        if rest < 0:
+            continue
+        empty = False
+        for a in range(axes - 1, -1, -1):
+            above = rest // atoms[a]
+            atom = rest - above * atoms[a]
+            rest = above
+            begin[a] = first[a, atom]
+            end[a] = first[a, atom + 1]
+            at[a] = begin[a]
+            empty = empty or begin[a] == end[a]
+        if rest != 0 or empty:
+            continue  # fails a filter, or stands in no category that is shown
+        while True:
+            cell = 0
+            for a in range(axes):
+                cell = cell * shown[a] + listed[at[a]]
+            if state[cell, 3] == 0 or state[cell, 0] != owner[i]:
+                _close(cell, state, contributors, values, owners, weights)
+                state[cell, 0] = owner[i]
+                state[cell, 1] = 0
+                state[cell, 2] = 0
+                state[cell, 3] = 0
+            state[cell, 1] += value[i]
+            state[cell, 2] += weight[i] if weighted else 1
+            state[cell, 3] += 1
+            a = axes - 1
+            while a >= 0:
+                at[a] += 1
+                if at[a] < end[a]:
+                    break
+                at[a] = begin[a]
+                a -= 1
+            if a < 0:
+                break
+    for cell in range(state.shape[0]):
+        _close(cell, state, contributors, values, owners, weights)

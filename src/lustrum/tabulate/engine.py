@@ -15,7 +15,7 @@ from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
 from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.contributions import rank_contributions
+from lustrum.tabulate.contributions import Owners, rank_contributions
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.plan import Plan
 
@@ -54,6 +54,7 @@ class KernelEngine:
         self._chunks = tuple(chunks)
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
+        self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._dataset.name!r})"
@@ -161,7 +162,7 @@ class KernelEngine:
         return values, weights
 
     def _contributions(self, plan: Plan, ranks: int) -> tuple[Ints, Any]:
-        """Gather the records that pass with their owners, then rank."""
+        """Rank the owners of the records that pass."""
         query = plan.query
         assert query.measure is not None
         if any(chunk.counts is not None for chunk in self._chunks):
@@ -169,38 +170,40 @@ class KernelEngine:
                 "A hypercube holds no single contributions; ask for counts, or use the microdata."
             )
         holding = self._dataset.measure(query.measure).holding
-        narrow = plan.entries()
-        index, owner, value, weight = [], [], [], []
+        entries = plan.entries()
+        index = np.empty(sum(chunk.rows for chunk in self._chunks), dtype=np.int64)
         first = 0
         for chunk in self._chunks:
-            if chunk.rows == 0:
-                continue
-            cells = _index(chunk, 0, chunk.rows, narrow, np.empty(chunk.rows, dtype=np.int64))
-            passing = np.flatnonzero((cells >= 0) & (cells < plan.size))
-            owners = (
-                np.arange(first, first + chunk.rows, dtype=np.int64)
-                if holding is None
-                else chunk.ids[holding]
-            )
-            index.append(cells[passing])
-            owner.append(owners[passing])
-            value.append(chunk.numbers[query.measure][passing])
-            if query.weight is not None:
-                weight.append(chunk.numbers[query.weight][passing])
+            _index(chunk, 0, chunk.rows, entries, index[first:])
             first += chunk.rows
 
-        def joined(parts: list[Ints]) -> Ints:
-            return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        def joined(name: str) -> Ints:
+            parts = [chunk.numbers[name] for chunk in self._chunks]
+            return parts[0] if len(parts) == 1 else np.concatenate([index[:0], *parts])
 
+        owner, owners = self._owners(holding)
         return rank_contributions(
             plan,
-            joined(index),
-            joined(owner),
-            joined(value),
-            joined(weight) if query.weight is not None else None,
+            index,
+            owner,
+            joined(query.measure),
+            None if query.weight is None else joined(query.weight),
             max(ranks, 1),
             self._dataset.weight(query.weight).decimals if query.weight else 0,
+            owners,
         )
+
+    def _owners(self, holding: str | None) -> tuple[Ints, Owners]:
+        """The owner of every record, and the order of owners, worked out once."""
+        if holding not in self._sorted:
+            rows = sum(chunk.rows for chunk in self._chunks)
+            owner = np.arange(rows, dtype=np.int64)
+            owners = Owners(owner.astype(np.intp), np.empty(0, dtype=np.intp))
+            if holding is not None:
+                owner = np.concatenate([owner[:0], *(c.ids[holding] for c in self._chunks)])
+                owners = Owners.of(owner)
+            self._sorted[holding] = owner, owners
+        return self._sorted[holding]
 
 
 class SumEngine(KernelEngine):

@@ -177,14 +177,15 @@ class CellKeyMagnitude:
         """
         c = self.reach
         up, down = 1 + c, 1 - c
-        y = np.abs(published).astype(object)
+        # A table without variables is a single number, which numpy would hand back as no array at all.
+        y = np.atleast_1d(np.abs(published)).astype(object)
         least = -((-(2 * y - 1) * up.denominator) // (2 * up.numerator))
         most = ((2 * y + 1) * down.denominator) // (2 * down.numerator)
         if y.size and max(most.ravel(), default=0) >= 2**63:
             most = np.minimum(most, 2**63 - 1)
         sign = np.sign(published)
-        near = np.maximum(least, 0).astype(np.int64)
-        far = np.asarray(most).astype(np.int64)
+        near = np.maximum(least, 0).astype(np.int64).reshape(np.shape(published))
+        far = np.asarray(most).astype(np.int64).reshape(np.shape(published))
         return (
             np.where(sign > 0, near, -far),
             np.where(sign < 0, -near, far),

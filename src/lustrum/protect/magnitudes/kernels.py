@@ -16,14 +16,15 @@ TOTAL, FIRST, SECOND, OWN, OWNER = 0, 1, 2, 3, 4
 
 
 @compiled
-def _flush(row: Any) -> None:  # pragma: no cover
-    size = abs(row[OWN])
-    row[TOTAL] += size
-    if size > row[FIRST]:
-        row[SECOND] = row[FIRST]
-        row[FIRST] = size
-    elif size > row[SECOND]:
-        row[SECOND] = size
+def _flush(ranking: Any, c: Any) -> None:  # pragma: no cover
+    size = abs(ranking[c, OWN])
+    ranking[c, TOTAL] += size
+    if size > ranking[c, FIRST]:
+        ranking[c, SECOND] = ranking[c, FIRST]
+        ranking[c, FIRST] = size
+    elif size > ranking[c, SECOND]:
+        ranking[c, SECOND] = size
+    ranking[c, OWN] = 0
 
 
 @compiled
@@ -44,15 +45,13 @@ def rank_owners(
         places(layout, codes[i], p, inner, base)
         for r in range(base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                row = ranking[base[r] + inner[t]]
-                if row[OWNER] != owner[i]:
-                    _flush(row)
-                    row[OWNER] = owner[i]
-                    row[OWN] = 0
-                row[OWN] += values[i]
-    for c in range(ranking.shape[0]):
-        _flush(ranking[c])
-        ranking[c, OWN] = 0
+                c = base[r] + inner[t]
+                if ranking[c, OWNER] != owner[i]:
+                    _flush(ranking, c)
+                    ranking[c, OWNER] = owner[i]
+                ranking[c, OWN] += values[i]
+    for cell in range(ranking.shape[0]):
+        _flush(ranking, np.uint64(cell))
 
 
 # Columns of the audit of a cell, after the same first three.
@@ -60,21 +59,24 @@ FIRST_NOISE, SECOND_NOISE, NOISE, PIECES, VALUE, MOVED, COUNT, HOLDER = 3, 4, 5,
 
 
 @compiled
-def _flush_noise(row: Any) -> None:  # pragma: no cover
-    size = abs(row[VALUE])
+def _flush_noise(found: Any, c: Any) -> None:  # pragma: no cover
+    size = abs(found[c, VALUE])
     # Noise that makes the contribution larger counts as positive, whatever its sign.
-    noise = row[MOVED] if row[VALUE] >= 0 else -row[MOVED]
-    row[TOTAL] += size
-    row[NOISE] += noise
-    if size > row[FIRST]:
-        row[SECOND], row[SECOND_NOISE] = row[FIRST], row[FIRST_NOISE]
-        row[FIRST], row[FIRST_NOISE] = size, noise
-        row[PIECES] = row[COUNT]
-    elif size > row[SECOND]:
-        row[SECOND], row[SECOND_NOISE] = size, noise
-    row[VALUE] = 0
-    row[MOVED] = 0
-    row[COUNT] = 0
+    noise = found[c, MOVED] if found[c, VALUE] >= 0 else -found[c, MOVED]
+    found[c, TOTAL] += size
+    found[c, NOISE] += noise
+    if size > found[c, FIRST]:
+        found[c, SECOND] = found[c, FIRST]
+        found[c, SECOND_NOISE] = found[c, FIRST_NOISE]
+        found[c, FIRST] = size
+        found[c, FIRST_NOISE] = noise
+        found[c, PIECES] = found[c, COUNT]
+    elif size > found[c, SECOND]:
+        found[c, SECOND] = size
+        found[c, SECOND_NOISE] = noise
+    found[c, VALUE] = 0
+    found[c, MOVED] = 0
+    found[c, COUNT] = 0
 
 
 @compiled
@@ -90,15 +92,15 @@ def rank_noise(
         places(layout, codes[i], p, inner, base)
         for r in range(base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                row = found[base[r] + inner[t]]
-                if row[HOLDER] != owner[i]:
-                    _flush_noise(row)
-                    row[HOLDER] = owner[i]
-                row[VALUE] += values[i]
-                row[MOVED] += noise[i]
-                row[COUNT] += 1
-    for c in range(found.shape[0]):
-        _flush_noise(found[c])
+                c = base[r] + inner[t]
+                if found[c, HOLDER] != owner[i]:
+                    _flush_noise(found, c)
+                    found[c, HOLDER] = owner[i]
+                found[c, VALUE] += values[i]
+                found[c, MOVED] += noise[i]
+                found[c, COUNT] += 1
+    for cell in range(found.shape[0]):
+        _flush_noise(found, np.uint64(cell))
 
 
 @compiled

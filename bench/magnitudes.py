@@ -1,0 +1,166 @@
+"""Sums of a million-record register: noise, errors, the audit, and the time of a table of sums.
+
+    python bench/magnitudes.py                          # everything, a million records
+    python bench/magnitudes.py --records 200000         # smaller
+    python bench/magnitudes.py --parts errors           # errors and audit only; also: table
+
+Errors are relative, over the cells of all tables of up to three variables at every level that are not
+sensitive by the p% rule. The cell key method gets tables at finest levels with its own parameters. Times of a
+table alternate, and ratios are those of medians: the count of the same table, and DuckDB's GROUP BY of sum,
+count and two largest on its own table, which does not know that several records belong to one holding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from lustrum.demo import businesses, description_path
+from lustrum.model import Axis, Dataset, TableQuery
+from lustrum.model.records import Records
+from lustrum.protect.cell_key import CellKeyMagnitude
+from lustrum.protect.magnitudes.check import audit_contributors
+from lustrum.protect.magnitudes.method import ProtectedMagnitudes
+from lustrum.sensitivity import PPercent
+from lustrum.tabulate import FrameEngine, KernelEngine, Secret, read_description, records_of
+
+KEY = b"a key for benchmarks, 32 bytes.."
+
+
+def register(count: int) -> tuple[Dataset, pa.Table]:
+    """The demo register with turnover as its only measure."""
+    described = read_description(description_path("businesses"))
+    turnover = replace(described.measure("turnover"), parts=(), earlier=None)
+    dataset = replace(described, measures=(turnover,), weights=())
+    return dataset, businesses(count)
+
+
+def errors(records: Records) -> None:
+    """Seconds, errors and the audit of the noise, for several protections."""
+    ProtectedMagnitudes().protect(records.take(np.arange(2000)), KEY)  # compiles the kernels
+    print(
+        "| p | directions | noise | mean error | median | of the total | sensitive cells | certain "
+        "| certain with direction | unprotected |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for p, directions in ((5.0, "known"), (10.0, "known"), (5.0, "secret")):
+        spec = ProtectedMagnitudes(p=p, directions=directions)  # type: ignore[arg-type]
+        start = time.perf_counter()
+        made = spec.protect(records, KEY)
+        seconds = time.perf_counter() - start
+        own = made.agency.of("turnover")
+        audit = audit_contributors(
+            records, made.records["turnover"], "turnover", spec.factors, spec.share
+        )
+        print(
+            f"| {p:g} % | {directions} | {seconds:.1f} s | {own.mean:.2f} % | {own.median:.2f} % "
+            f"| {own.total:.4f} % | {own.sensitive:,} of {own.cells + own.sensitive:,} | {audit.certain} "
+            f"| {audit.certain_with_direction} (all below {audit.from_units} units) | {audit.unprotected} |",
+            flush=True,
+        )
+        by = ", ".join(f"{k}: {v:.2f} %" for k, v in own.by_variables.items())
+        print(f"  mean errors by variables: {by}", flush=True)
+
+
+def keyed(engine: KernelEngine) -> None:
+    """The same errors of the cell key method, over tables of one to three variables at finest levels."""
+    for p in (5.0, 10.0):
+        spec = CellKeyMagnitude(p_percent=p, extra=0.5, flex_point=1000.0, small=0.2, large=0.03)
+        relative, total = [], 0.0
+        for names in (
+            (),
+            ("activity",),
+            ("area",),
+            ("size",),
+            ("activity", "size"),
+            ("activity", "area"),
+            ("size", "area"),
+            ("activity", "size", "area"),
+        ):
+            query = TableQuery("businesses", tuple(Axis(n) for n in names), measure="turnover")
+            table = engine.tabulate(query, ranks=2)
+            found = np.abs(spec.apply(table).published - table.values)
+            open_cells = (table.values > 0) & ~PPercent(p=p).judge(table).mask
+            share = 100 * found[open_cells] / table.values[open_cells]
+            relative.append(share)
+            if not names:
+                total = float(share.max(initial=0))
+        every = np.concatenate(relative)
+        print(
+            f"cell key, p = {p:g} %: mean error {every.mean():.2f} %, median {np.median(every):.2f} %, of the "
+            f"total {total:.4f} %; tables do not add up",
+            flush=True,
+        )
+
+
+def medians(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median milliseconds of each, run in turn."""
+    for run in runs.values():
+        run()
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            taken[name].append(1000 * (time.perf_counter() - start))
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def tables(engine: KernelEngine, table: pa.Table, repeats: int) -> None:
+    """A three-way table of sums with its two largest contributors, beside its count and DuckDB."""
+    axes = (Axis("activity", total=True), Axis("size", total=True), Axis("region", total=True))
+    sums = TableQuery("businesses", axes, measure="turnover")
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {len(os.sched_getaffinity(0))}")
+    names = ["activity", "size", "region"]
+    codes = {n: table.column(n).combine_chunks().indices.cast(pa.uint8()) for n in names}
+    connection.register("given", pa.table(codes | {"turnover": table.column("turnover")}))
+    connection.execute("CREATE TABLE t AS SELECT * FROM given")
+    by = ", ".join(names)
+    flat = f"SELECT {by}, sum(turnover), count(*), max(turnover, 2) FROM t GROUP BY {by}"
+    cube = f"SELECT {by}, sum(turnover), count(*), max(turnover, 2) FROM t GROUP BY CUBE ({by})"
+    found = medians(
+        {
+            "count": lambda: engine.tabulate(TableQuery("businesses", axes)),
+            "sum": lambda: engine.tabulate(sums, ranks=2),
+            "duckdb": lambda: connection.sql(flat).fetchall(),
+            "duckdb cube": lambda: connection.sql(cube).fetchall(),
+        },
+        repeats,
+    )
+    for name, taken in found.items():
+        print(f"  {name:12s} {taken:8.1f} ms")
+    print(
+        f"  sums with two largest: {found['sum'] / found['count']:.2f} of the count, "
+        f"{found['sum'] / found['duckdb']:.2f} of DuckDB without totals, "
+        f"{found['sum'] / found['duckdb cube']:.2f} with totals",
+        flush=True,
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--records", type=int, default=1_000_000)
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--parts", nargs="+", default=["errors", "keyed", "table"])
+    given = options.parse_args()
+    dataset, table = register(given.records)
+    engine = FrameEngine(table, dataset, Secret(KEY))
+    if "table" in given.parts:
+        tables(engine, table, given.repeats)
+    if "keyed" in given.parts:
+        keyed(engine)
+    if "errors" in given.parts:
+        errors(records_of(engine))
+
+
+if __name__ == "__main__":
+    main()
