@@ -219,4 +219,4 @@ class TestAgency(Agency.TestCase):  # type: ignore[misc, name-defined]
 class TestManyAgencies(Agency.TestCase):  # type: ignore[misc, name-defined]
     """Many, and for longer."""
 
-    settings = tried(40, 20)
+    settings = tried(24, 15)

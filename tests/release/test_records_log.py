@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,21 @@ def test_the_process_writes_the_lines_of_the_server(
         assert {"time", "level", "event"} <= set(line)
         # Apart from the name of the folder, which is a digest, no digit is said.
         assert not re.search(r"\d", line["event"].replace(str(keys.parent), "")), line
+
+
+def test_a_server_and_its_records_write_nothing_but_lines_of_json(root: Path) -> None:
+    """By the command itself: the process of the records is started before the server listens."""
+    command = [sys.executable, "-m", "lustrum", "serve", "--data", str(root), "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, "--logs", "info"], text=True, **pipes) as process:  # type: ignore[call-overload]
+        address = process.stdout.readline().split()[-1]
+        (root / "record-keys.secret").chmod(0o644)
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(f"{address}/api/v1/tables?dataset=town&by=age", timeout=60)
+        process.terminate()
+        written = process.stderr.read()
+    events = [json.loads(line)["event"] for line in written.splitlines()]
+    assert any("record-keys.secret is open to others" in event for event in events)
 
 
 def test_a_process_without_lines_is_told_nothing(root: Path) -> None:

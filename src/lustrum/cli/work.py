@@ -97,8 +97,11 @@ def run_server(
     logs: str | None = None,
 ) -> None:
     """Serve until stopped."""
+    from lustrum.log_lines import set_up
     from lustrum.server import serve
 
+    if logs:
+        set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
         state.mkdir(parents=True, exist_ok=True)
     service = TableService(data, bundles=bundles, prepared=prepared, folder=state)
