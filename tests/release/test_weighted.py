@@ -20,6 +20,7 @@ from lustrum.demo.labour_force import ADULTS
 from lustrum.formats import Csv, JsonStat, Xlsx
 from lustrum.model import DatasetError, InputError, PolicyError, TableQuery
 from lustrum.model.release import Release
+from lustrum.policy import check_names
 from lustrum.policy.read import parse_policy
 from lustrum.release import TableService
 from lustrum.release.archive import read_decision, write_decision
@@ -193,6 +194,21 @@ def test_weights_need_a_protected_population() -> None:
     text = text.replace('method = "none"', 'method = "random-rounding"')
     with pytest.raises(PolicyError, match="goes with a protected population"):
         parse_policy(text.encode(), "policy.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('classes = ["district"', 'classes = ["distrikt"', "did you mean 'district'"),
+        ('weight = "weight"', 'weight = "wait"', "is no weight of 'survey'"),
+    ],
+)
+def test_a_misspelt_name_of_the_policy_is_refused_before_anything_is_made(
+    old: str, new: str, said: str
+) -> None:
+    policy = parse_policy(POLICY.read_text().replace(old, new).encode(), "policy.toml")
+    with pytest.raises(PolicyError, match=said):
+        check_names(policy, read_description(description_path("survey")), "policy.toml")
 
 
 def test_reliability_must_be_above_0() -> None:

@@ -29,6 +29,13 @@ def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
                 f"{where}: {key} names the variable {name!r}, which {dataset.name!r} does not have; "
                 f"{choices(name, there)}."
             )
+    if policy.weights is not None:
+        weights = [weight.name for weight in dataset.weights]
+        if policy.weights.weight not in weights:
+            raise PolicyError(
+                f"{where}: weights.weight names {policy.weights.weight!r}, which is no weight of "
+                f"{dataset.name!r}; {choices(policy.weights.weight, weights)}."
+            )
 
 
 def _named(policy: Policy) -> Iterator[tuple[str, str]]:
@@ -37,6 +44,8 @@ def _named(policy: Policy) -> Iterator[tuple[str, str]]:
         yield from (("rules.disallowed", name) for name in group)
     for group in policy.rules.at_most_one:
         yield from (("rules.at_most_one", name) for name in group)
+    if policy.weights is not None:
+        yield from (("weights.classes", name) for name in policy.weights.classes)
     if policy.rules.per_area:
         yield "rules.per_area", policy.rules.per_area
     for number, fallback in enumerate(policy.fallback, start=1):
