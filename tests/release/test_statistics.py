@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lustrum.model import (
     Dataset,
     Decision,
+    PolicyError,
     Quantity,
     Release,
     TableAxis,
@@ -22,7 +23,7 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.policy import Policy
+from lustrum.policy import Policy, check_names
 from lustrum.release import TableService, answer
 from lustrum.release.numbers import Views
 from lustrum.release.records import EngineNumbers
@@ -369,3 +370,15 @@ def test_the_separate_process_gives_protected_sums_and_nothing_else(tmp_path: An
         assert near.measures == ("income",)
     finally:
         service.close()
+
+
+@pytest.mark.parametrize("unit", ["", "euro"])
+def test_a_measure_without_a_unit_cannot_be_summed(unit: str) -> None:
+    """A number without a unit says nothing, so the policy that would publish it is refused in a sentence."""
+    dataset = replace(FIRMS, measures=(replace(FIRMS.measures[0], unit=unit),))
+    policy = Policy.model_validate(KEYED)
+    if unit:
+        check_names(policy, dataset, "policy")
+        return
+    with pytest.raises(PolicyError, match="the measure 't' would be published without a unit"):
+        check_names(policy, dataset, "policy")

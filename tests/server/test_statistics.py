@@ -23,6 +23,7 @@ from lustrum.release import TableService
 from lustrum.release.archive import read_decision, write_decision
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.server import create_app
+from lustrum.server.service.estimate import estimate
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import served
@@ -269,6 +270,19 @@ class TestQuantiles:
         by = [SECTORS, "region", "area"]
         body = ask(asker, by=by, statistics=["median:size"])
         assert body["reasons"][0]["text"] == "The table has 4 variables; at most 3 are allowed."
+
+
+def test_what_a_table_needs_grows_with_its_statistics(service: TableService) -> None:
+    dataset = service.dataset("businesses")
+    words: dict[str, Any] = {"dataset": "businesses", "by": ["region"]}
+
+    def cells(*statistics: str) -> int:
+        query = TableQuery.from_mapping({**words, "statistics": statistics})
+        return estimate(query, dataset).cells
+
+    once = estimate(TableQuery.from_mapping(words), dataset).cells
+    assert cells("mean:turnover", "sum:wages") == 3 * once
+    assert cells("median:size") == 6 * once
 
 
 class TestOtherDoors:

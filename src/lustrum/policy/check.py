@@ -1,4 +1,4 @@
-"""A policy beside its dataset: every variable that it names must be there.
+"""A policy beside its dataset: every variable that it names must be there, and every sum have a unit.
 
 A rule about a variable that does not exist forbids nothing. A misspelt name is therefore refused when a
 policy is checked, when it is read, and before a dataset is replaced.
@@ -22,6 +22,7 @@ def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
             f"{where} is for the dataset {policy.dataset!r}, not for {dataset.name!r}; put the right "
             "policy there, or mend 'dataset'."
         )
+    _check_units(policy, dataset, where)
     there = [variable.name for variable in dataset.variables]
     for key, name in _named(policy):
         if name not in there:
@@ -35,6 +36,18 @@ def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
             raise PolicyError(
                 f"{where}: weights.weight names {policy.weights.weight!r}, which is no weight of "
                 f"{dataset.name!r}; {choices(policy.weights.weight, weights)}."
+            )
+
+
+def _check_units(policy: Policy, dataset: Dataset, where: str) -> None:
+    """Sums are published with their unit; one that is missing would be missing from every table."""
+    if policy.sums is None and policy.magnitudes is None:
+        return
+    for measure in dataset.measures:
+        if not measure.unit:
+            raise PolicyError(
+                f"{where}: sums of the measure {measure.name!r} would be published without a unit; write "
+                "'unit' in the description of the dataset."
             )
 
 

@@ -40,8 +40,16 @@ class Estimate:
 
 
 def estimate(query: TableQuery, dataset: Dataset) -> Estimate:
-    """What a question will need: a total is protected beside all its parts, also those not asked for."""
-    sizes = []
+    """What a question will need: a total is protected beside all its parts, also those not asked for.
+
+    Every statistic takes the cells of the numbers it is worked out from; a quantile takes one for each class.
+    """
+    layers = 0
+    for statistic in query.asked:
+        for quantity in statistic.quantities(query.weight):
+            classes = quantity.histogram
+            layers += 1 if classes is None else len(dataset.variable(classes).codes)
+    sizes = [layers]
     for axis in query.by:
         variable = dataset.variable(axis.variable)
         asked = len(axis.categories(variable))
