@@ -23,14 +23,20 @@ from lustrum.protect.population.channel import (
 )
 from lustrum.protect.population.layout import Plan
 from lustrum.protect.population.levels import controlled_levels
-from lustrum.protect.population.public import PublicReport, coarse_error, coarse_share, keyed_shift
+from lustrum.protect.population.public import (
+    GROUP_ERROR_STEP,
+    PublicReport,
+    coarse_error,
+    coarse_share,
+    keyed_shift,
+)
 from lustrum.protect.population.search import Searched
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
 
 __all__ = ["MeasuredTable", "public_report", "report_of", "tables_of_a_kind"]
 
-FEWEST = 50
+FEWEST = 400
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
 
 FEWEST_BY_CLASS = 1000
@@ -100,8 +106,8 @@ def report_of(
     secret: bytes,
 ) -> PublicReport:
     """The public report of measured figures: all that it takes from true counts is made coarse here."""
-    errors = _coarse_errors(kinds, secret, "error")
-    group_errors = _coarse_errors(grouped, secret, "group error")
+    errors = _coarse_errors(kinds, secret, "error", 0.5)
+    group_errors = _coarse_errors(grouped, secret, "group error", GROUP_ERROR_STEP)
     ways = int(method["ways"])
     controlled = [one for k in kinds if k <= ways for one in kinds[k]]
     free = [one for k in kinds if k > ways for one in kinds[k]]
@@ -121,7 +127,7 @@ def report_of(
 
 
 def _coarse_errors(
-    kinds: Mapping[int, Sequence[MeasuredTable]], secret: bytes, name: str
+    kinds: Mapping[int, Sequence[MeasuredTable]], secret: bytes, name: str, step: float
 ) -> dict[int, float]:
     """A typical error of each kind of table, never smaller than that of tables of fewer variables.
 
@@ -137,7 +143,7 @@ def _coarse_errors(
             continue
         squares = [one.squares / one.seen for one in waiting] or [0.0]
         measured = (sum(squares) / len(squares)) ** 0.5
-        most = max(most, coarse_error(measured, secret, f"{name} {variables}"))
+        most = max(most, coarse_error(measured, secret, f"{name} {variables}", step))
         errors[variables] = most
         waiting = []
     return errors

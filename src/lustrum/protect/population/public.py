@@ -20,19 +20,21 @@ from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
-__all__ = ["PublicReport", "coarse_error", "coarse_share", "keyed_shift"]
+__all__ = ["GROUP_ERROR_STEP", "PublicReport", "coarse_error", "coarse_share", "keyed_shift"]
 
 _ERROR_STEP = 0.5
+GROUP_ERROR_STEP = 1.0
+"""Own groups make few large cells, each of which one person changes: their errors are coarser."""
 _SHARE_STEP = 0.05
 
 
-def coarse_error(measured: float, key: bytes, name: str) -> float:
-    """A typical error in steps of one half, never below the measured one and never below one step.
+def coarse_error(measured: float, key: bytes, name: str, step: float = _ERROR_STEP) -> float:
+    """A typical error in steps, never below the measured one and never below one step.
 
     >>> 2.2 <= coarse_error(2.2, b"secret", "x") <= 3.0
     True
     """
-    return _ERROR_STEP * max(1, ceil(measured / _ERROR_STEP + keyed_shift(key, name)))
+    return step * max(1, ceil(measured / step + keyed_shift(key, name)))
 
 
 def coarse_share(measured: float, key: bytes, name: str) -> float:
