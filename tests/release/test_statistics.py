@@ -32,7 +32,7 @@ from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
 from release.conftest import SECRET, answered, people, town
 
-SUMS = {"method": "cell-key-magnitude", "flex_point": 1000.0}
+SUMS = {"method": "cell-key-magnitude", "p_percent": 10.0, "extra": 1.0, "large": 0.1}
 KEYED = {"protect": {"method": "cell-key"}, "sums": SUMS, "risk": {"limit": 1.0}}
 
 FIRMS = Dataset.from_mapping(
@@ -287,6 +287,33 @@ class TestKeyedPolicies:
         assert decision.release.axes[0].codes == ("n", "s")
 
 
+@pytest.mark.parametrize(
+    "weak",
+    [
+        {"method": "cell-key-magnitude"},
+        {**SUMS, "large": 0.05},
+        {**SUMS, "scale": "mean"},
+    ],
+)
+def test_a_policy_whose_sums_could_show_one_contributor_is_refused(weak: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="could show the largest contributor too closely"):
+        Policy.model_validate({**KEYED, "sums": weak})
+
+
+def test_a_sum_of_one_contributor_always_moves_by_p_percent(engine: EmbeddedEngine) -> None:
+    query = TableQuery.from_mapping(
+        {"dataset": "town", "by": ["age", "sex", "area", "job"], "measure": "income"}
+    )
+    policy = Policy.model_validate({**KEYED, "rules": {"max_dimensions": 4}})
+    found = answered(query, engine, policy).release
+    assert found is not None
+    true = engine.tabulate(query).values
+    alone = (engine.tabulate(query.part(Quantity())).values == 1) & (true > 100)
+    assert alone.sum() >= 5
+    moved = np.abs(found.published[alone] / true[alone] - 1)
+    assert moved.min() >= 0.1 - 0.01  # up to the rounding of small sums
+
+
 class _Sums:
     """Protected numbers that differ from the truth: a stand-in for numbers with several measures."""
 
@@ -349,7 +376,8 @@ def test_the_separate_process_gives_protected_sums_and_nothing_else(tmp_path: An
     ingest(FrameSource(people(800)), town(), store, secret=SECRET)
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "town.toml").write_text(
-        'dataset = "town"\nprotect = {method = "cell-key"}\nsums = {method = "cell-key-magnitude"}\n'
+        'dataset = "town"\nprotect = {method = "cell-key"}\nsums = {method = "cell-key-magnitude", '
+        "p_percent = 10.0, extra = 1.0, large = 0.1}\n"
         "rules = {}\nrisk = {limit = 1.0}\nend = true\n"
     )
     service = TableService(tmp_path)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 POLICY = """dataset = "businesses"
 protect = {method = "cell-key"}
-sums = {method = "cell-key-magnitude"}
+sums = {method = "cell-key-magnitude", p_percent = 10.0, extra = 1.0, large = 0.1}
 rules = {max_dimensions = 3, max_filters = 2, nested_only = false}
 risk = {limit = 1.0}
 end = true

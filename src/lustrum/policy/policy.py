@@ -336,6 +336,18 @@ class Policy(_Part):
                 f"the method {self.sums.method!r} under [sums] does not protect sums by record keys; use "
                 "'cell-key-magnitude'"
             )
+        spec = self.sums.spec()
+        sensitive = getattr(spec, "p_percent", None)
+        if self.sums.method == "cell-key-magnitude" and (
+            sensitive is None
+            or spec.scale not in ("top", "largest")
+            or spec.extra * spec.large * 100 < sensitive
+        ):
+            raise ValueError(
+                "the method 'cell-key-magnitude' under [sums] could show the largest contributor too closely; "
+                "give 'p_percent', and 'extra' times 'large' of at least p_percent / 100, with the scale 'top' "
+                "or 'largest'"
+            )
         if self.before:
             raise ValueError(
                 "[sums] is for tables that are counted from records as they are; leave it or [[before]] out"
