@@ -252,7 +252,7 @@ def _write(
         tell("working out ranges")
         found = best_bounds(from_release(release), hidden.tolist())
         write_whole(files.ranges, _ranges(release, table, spec, hidden, found).encode("utf-8"))
-        console.print(Text(f"The ranges are in {files.ranges}; keep them in the house."))
+        console.print(Text(f"The ranges are in {files.ranges}; they are confidential."))
     if files.certificate is not None:
         tell("proving ranges")
         cells = np.flatnonzero(pattern.primary)

@@ -1,6 +1,6 @@
 """XLSX: a workbook with the table as people read it, its cells one by one, and what has to be known about it.
 
-A suppressed cell is a text, its status letter, never 0 and never empty. Whatever is a text stays a text:
+A suppressed cell is a text, its status letter, never 0 and never empty. Text stays text:
 nothing in the workbook is a formula or a link. The same release gives the same bytes.
 """
 

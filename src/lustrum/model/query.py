@@ -75,7 +75,7 @@ class Axis:
         """What stands along the axis, the total last.
 
         The total is always that of the whole variable, chosen codes or not: a total of the chosen
-        ones alone would be a category of its own making, to be differenced against the others.
+        ones alone would be a new category, which could be differenced against the others.
         """
         shown = self._chosen(variable)
         seen: set[str] = set()

@@ -28,7 +28,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: the caller asked for it
 
 @contextmanager
 def stopping(asked: Callable[[], bool]) -> Iterator[None]:
-    """Whatever runs inside stops soon after ``asked`` says so.
+    """Code that runs inside stops soon after ``asked`` returns True.
 
     >>> with stopping(lambda: False):
     ...     check_stop()
@@ -58,7 +58,7 @@ _listener: ContextVar[Callable[[str, float], None] | None] = ContextVar(
 
 @contextmanager
 def reporting_progress(listener: Callable[[str, float], None]) -> Iterator[None]:
-    """Whatever runs inside reports its progress: the name of the step, and the share that is done.
+    """Code that runs inside reports its progress: the name of the step, and the share that is done.
 
     >>> with reporting_progress(lambda step, share: print(step, share)):
     ...     report_progress("risk", 0.4)

@@ -57,7 +57,7 @@ class TableAxis:
             for member in category.members:
                 holders.setdefault(member, []).append(category.member_set)
         flags = [
-            # Whatever lies inside shares a member, so only those who share one are compared.
+            # A category inside another shares a member with it, so only those that share one are compared.
             not any(
                 len(other) < len(own.members) and other < own.member_set
                 for member in own.members

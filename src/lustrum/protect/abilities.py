@@ -33,7 +33,7 @@ class Abilities:
     """Promises of a method with its parameters; none is made unless it is declared.
 
     - ``repeatable``: the method has no chance of its own. The same table with the same record keys, or the same
-      generator, gives the same numbers, so that asking again tells nothing new.
+      generator, gives the same numbers, so that asking again reveals nothing new.
     - ``keyed_per_cell``: with record keys a cell's number depends on that cell's own records alone, whatever
       else is in the table. A guard of totals may still hide it afterwards.
     - ``one_number``: with record keys a population shows one number in every table that shows it, as an inner

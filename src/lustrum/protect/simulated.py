@@ -2,7 +2,7 @@
 
 Fienberg, Makov and Steele (1998) replace a table by a draw from its exact distribution given the margins
 that are sufficient for a log-linear model. Anybody who knows the margins can repeat the draw, so the
-release tells nothing of an inner cell but what the margins tell.
+release reveals no more about an inner cell than the margins do.
 """
 
 from __future__ import annotations

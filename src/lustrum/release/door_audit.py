@@ -1,6 +1,6 @@
 """Step 4, second half: what the attackers of the policy could work out from the protected table alone.
 
-The judgement looks at nothing but what would be published, so that a refusal tells nothing more. Its work
+The judgement looks at nothing but what would be published, so that a refusal reveals nothing more. Its work
 is bounded by the number of programs that are solved, never by the clock: the same table is judged alike on a
 busy machine.
 """

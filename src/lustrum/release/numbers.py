@@ -43,7 +43,7 @@ class Views:
 
 
 class ProtectedNumbers(Protocol):
-    """Whatever answers a question with protected numbers only."""
+    """Answers a question with protected numbers only."""
 
     @property
     def dataset(self) -> Dataset:

@@ -1,7 +1,7 @@
 """Steps 1 and 3: preliminary rules.
 
 Rules about the question alone come first and cost nothing. Rules about numbers look at *protected*
-numbers, so that a refusal tells nothing that a released table would not; and they look three times: at
+numbers, so that a refusal reveals nothing that a released table would not. They are applied three times: to
 everybody, at the selected population with every choice of codes undone, and at what is shown,
 so that neither a filter nor a choice gets around them.
 """
@@ -25,7 +25,7 @@ TOTAL = "_T"
 
 
 def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator[Reason]:
-    """Whatever speaks against the question before anything is counted."""
+    """The reasons against a question before anything is counted."""
     dimensions = len(query.by)
     if dimensions == 0:
         yield Reason(
@@ -85,7 +85,7 @@ def inner_count(query: TableQuery, dataset: Dataset) -> int:
 def number_rules(
     release: Release, population: str, query: TableQuery, dataset: Dataset, rules: Rules
 ) -> Iterator[Reason]:
-    """Whatever the protected numbers of one population speak against.
+    """The reasons against a question by the protected numbers of one population.
 
     Where areas are judged one by one, the size of cells is a matter of each area.
     """

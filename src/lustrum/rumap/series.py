@@ -7,7 +7,7 @@ the tables add up, and narrows the base cells along the sums until nothing moves
 (:func:`lustrum.audit.from_tables`). How a method answers decides what that is worth:
 
 - ``redrawn``: new chance for every answer. Intervals of the same cell are met, and probabilities multiply.
-- ``keyed``: the same people get the same number. Asking again tells nothing. But two numbers that differ prove
+- ``keyed``: the same people get the same number. Asking again shows nothing new. But two that differ prove
   that two nested groups differ by one person at least, and nested groups still leave differences.
 - ``once``: the base table is protected once and every answer is added up from it, as with a protected
   population. Further answers are functions of the first, so the risk never exceeds that of the base release.

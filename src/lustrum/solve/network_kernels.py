@@ -129,7 +129,7 @@ def network_simplex(  # pragma: no cover
     parent[root] = -1
     depth[root] = 0
 
-    # Whatever is worth its price on its own starts full; the root's arcs take what is then left over.
+    # Arcs worth their price on their own start full; the root's arcs take what is then left over.
     excess = supply.copy()
     for arc in range(arcs):
         if cost[arc] < 0:

@@ -12,7 +12,7 @@ __all__ = ["one_thread"]
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Whatever runs inside factors its matrices in one thread.
+    """Code that runs inside factors its matrices in one thread.
 
     On matrices of a thousand rows several threads gain little, and wait for each other for long where
     somebody else uses a processor. Sums taken in another order would also differ in the last digits.

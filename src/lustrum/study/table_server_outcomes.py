@@ -89,7 +89,7 @@ def output_tables(cube: Ints) -> tuple[Ints, ...]:
 
 
 def server_outcomes(cube: Ints, seed: int, progress: Progress | None = None) -> tuple[Outcome, ...]:
-    """All methods on all tables; number 0 is the hypercube itself, of which only changes are told."""
+    """All methods on all tables; number 0 is the hypercube itself, of which only changes are reported."""
     if cube.ndim != len(VARIABLES) or cube.shape[0] != 2:
         raise InputError("The study needs a hypercube of its seven variables with two regions.")
     methods, tables = ServerMethods.of(cube), output_tables(cube)

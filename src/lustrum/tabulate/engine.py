@@ -23,7 +23,7 @@ __all__ = ["Engine", "KernelEngine", "SumEngine"]
 
 
 class Engine(Protocol):
-    """Whatever can answer a :class:`~lustrum.model.TableQuery` about one dataset."""
+    """Answers a :class:`~lustrum.model.TableQuery` about one dataset."""
 
     @property
     def dataset(self) -> Dataset:

@@ -89,7 +89,7 @@ class MarkovSquare:
         )
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """Whatever the margins leave."""
+        """All values that the margins leave."""
         shape = np.shape(published)
         return np.full(shape, self.least, np.int64), np.full(shape, self.most, np.int64)
 

@@ -154,7 +154,7 @@ def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> 
                 _ask(pool, [s for s in sweeps if s.wanderer is not None], _sought, hard=True)
                 _ask(pool, sweeps, partial(_answer, hard=True), hard=True)
         except BaseException:
-            # Whatever ends the audit, an interrupt too, ends the work that still runs.
+            # Anything that ends the audit, an interrupt too, ends the work that still runs.
             watch.halt()
             raise
 

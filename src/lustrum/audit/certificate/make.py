@@ -32,7 +32,7 @@ def certify(
 
     The proofs of whole cells are sharp in whole numbers. A proof may have so many ``nodes`` of
     branching, and all together so many ``seconds``; beyond, a claim says only what has been proven, and
-    that it is not sharp. ``progress`` is told how many cells are done, and of how many.
+    that it is not sharp. ``progress`` receives how many cells are done, and of how many.
 
     >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)
     >>> made = certify(known, ["x"])

@@ -29,7 +29,7 @@ _SMALL = 64  # dimensions up to which short moves are looked for, which finds mo
 
 
 class Moves(Protocol):
-    """Whatever can carry a table to others of its fibre and keeps the target as it is."""
+    """Moves from a table to others of its fibre that keep the target distribution."""
 
     @property
     def empty(self) -> bool:

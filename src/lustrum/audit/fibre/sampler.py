@@ -27,7 +27,7 @@ __all__ = ["TARGETS", "Chains", "Plan", "sample_blocks", "sample_fibre"]
 TARGETS = ("uniform", "hypergeometric")
 
 _ROOM = 2**31  # bytes that the tables kept may take
-_ROUNDS = 20  # times that progress is told
+_ROUNDS = 20  # times that progress is reported
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class ControlledAdjustment:
         return np.where(frozen, published, low), np.where(frozen, published, high)
 
     def public_notes(self) -> tuple[str, ...]:
-        """What a reader is told."""
+        """The notes for readers."""
         notes = [
             say(
                 "Some numbers were changed so that nobody's contribution can be worked out, others so "

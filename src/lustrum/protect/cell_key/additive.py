@@ -127,7 +127,7 @@ def additive_release(
     low, high = widened(found.values, channel, max_shift)
     if structural is not None:
         low, high = np.where(structural, 0, low), np.where(structural, 0, high)
-    # A total may also be the sum of inner cells that were left alone; a reader reckons with both.
+    # A total may also be the sum of inner cells that were left alone; a reader must allow for both.
     alone = support_of(channel).support(found.values)
     if structural is not None:
         alone = np.where(structural, 0, alone[0]), np.where(structural, 0, alone[1])

@@ -159,7 +159,7 @@ def support_of(channel: MatrixChannel | LookupChannel) -> Support:
     cycle = channel.residue_base or 1
     size = channel.matrix.shape[1]
     if channel.residue_base is not None:
-        # Whatever is published beyond this comes from repeated rows alone.
+        # Numbers above this come from repeated rows only.
         size = channel.cap + longest_step(channel) + cycle + 1
     low, high = channel.support(np.arange(size, dtype=np.int64))
     return Support(low, high, cycle)

@@ -1,7 +1,7 @@
 """Additive noise: to every cell, counts or magnitudes, a random amount of mean 0.
 
 Noise comes from the words of a cell's record keys, so that the same records get the same noise in every
-table and asking again tells nothing new.
+table and asking again reveals nothing new.
 """
 
 from __future__ import annotations

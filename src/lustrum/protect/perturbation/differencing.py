@@ -161,7 +161,7 @@ class _Line:
 
     @cached_property
     def totals(self) -> list[int]:
-        """The totals that can stand beside these parts."""
+        """The totals that can be published with these parts."""
         sums = np.unique(self.sums[self.tried]).tolist()
         return sorted({p for value in sums for p in self.rows.forward(value)})
 
@@ -216,7 +216,7 @@ class _Line:
         return np.where(left & self.tried, self._chances * share, 0.0)
 
     def by_combination(self, weight: Floats) -> list[tuple[Counts, float]]:
-        """Whatever the order of the parts: the probability of the published ones in any order."""
+        """The probability of the published parts in any order."""
         found: dict[Counts, float] = {}
         for k in np.flatnonzero(weight).tolist():
             true = tuple(sorted(self.truths[k].tolist()))

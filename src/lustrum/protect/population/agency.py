@@ -112,7 +112,7 @@ class AgencyReport:
         return {r: up[r] / cells[r] for r in sorted(cells) if cells[r]}
 
     def to_mapping(self) -> dict[str, Any]:
-        """The report as plain values, for a file that stays in the house."""
+        """The report as plain values, for a confidential file."""
         return {
             "tables": [vars(t) for t in self.tables],
             "worst": [{**vars(w), "codes": list(w.codes)} for w in self.worst],

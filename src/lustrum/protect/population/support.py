@@ -1,7 +1,7 @@
 """What the public may know of true counts: the exact support of every finest cell, and bounds of sums.
 
 With base 3 and all cells moved, a shown 0 stands for 0 to 2, a shown 3 for 0 to 5 and a shown 6 for 4 to 8. A
-cell that cannot hold anybody shows 0 and is 0. Whatever is added up from finest cells lies between the sums
+cell that cannot hold anybody shows 0 and is 0. A sum of finest cells lies between the sums
 of their bounds.
 """
 

@@ -1,6 +1,6 @@
 """From noisy numbers to counts that are whole, not negative, and add up; a computation without chance.
 
-Whatever is computed from noisy numbers alone costs no privacy. It does cost truth: counts that
+Computing from noisy numbers alone costs no privacy. It does cost accuracy: counts that
 cannot be negative are no longer right on average.
 """
 

@@ -2,7 +2,7 @@
 
 A count ``x`` with residue ``r = x mod b`` becomes ``x - r + b`` with probability ``r / b`` and ``x - r``
 otherwise; multiples of ``b`` stay. Driven by record keys, a cell is rounded alike in every table, run and
-engine, so that asking again tells nothing new (Fraser and Wooton 2005).
+engine, so that asking again reveals nothing new (Fraser and Wooton 2005).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
         np.maximum.at(tight_low, view.cells, view.low - values)
         np.minimum.at(tight_high, view.cells, view.high - values)
         if view.targets is not None:
-            # Whoever knows a cell and is not to learn more about it has closer bounds for the cell itself.
+            # A contributor from whom its own cell must be protected has closer bounds for that cell.
             own = view.cells[view.targets[view.cells]]
             good &= ~np.isin(shown.target, own)
     reach = []

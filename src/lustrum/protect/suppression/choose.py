@@ -248,7 +248,7 @@ def _repaired(
     hopeless: tuple[Unprotectable, ...],
     workers: int | None,
 ) -> tuple[_Outcome, Audit]:
-    """Whatever the audit finds short, more cells are suppressed for it, until the audit is content."""
+    """Suppress more cells for every task that the audit finds short, until it finds none."""
     lost = {u.cell for u in hopeless}
     suppressed = found.suppressed.copy()
     matrix = problem.relations

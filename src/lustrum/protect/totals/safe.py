@@ -38,7 +38,7 @@ _ROUNDS = 1000
 
 
 class Supported(Protocol):
-    """Whatever says which true values can be behind a published one: any channel does."""
+    """Says which true values can be behind a published one, as any channel does."""
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
         """The smallest and the largest true value behind each published one."""
@@ -56,8 +56,8 @@ def safe_totals(
 ) -> Published:
     """Keep all totals as they were perturbed, or none of them if one pins an inner cell.
 
-    Everybody knows that ``structural`` cells are empty, and reckons with it. Where chance is ``keyed``, a
-    total of the same records as one of its parts shows the same number, and everybody reckons with that too.
+    The guard takes into account that everybody knows ``structural`` cells to be empty and that, where chance
+    is ``keyed``, a total of the same records as one of its parts shows the same number.
     Totals that are not kept are hidden with ``hide``, by default where chance is keyed, and added up otherwise.
     """
     return TotalsGuard(tuple(axes)).publish(perturbed, channel, structural, keyed=keyed, hide=hide)
@@ -121,7 +121,7 @@ class TotalsGuard:
             return Published(
                 np.where(hidden, 0, perturbed), self._added_up(low), self._added_up(high), hidden
             )
-        # Totals that all add up can have come about both ways; a reader must reckon with both.
+        # Totals that all add up can have come about both ways; a reader must allow for both.
         natural_low, natural_high = known.support(sums)
         covered = self._covered
         return Published(

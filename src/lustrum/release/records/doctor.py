@@ -24,7 +24,7 @@ from lustrum.tabulate.store.secret_files import NEXT, SECRET
 __all__ = ["Finding", "examine"]
 
 Grade = Literal["good", "note", "bad"]
-_SPARE = 1.2  # a new version stands beside the old one while a dataset is replaced
+_SPARE = 1.2  # a new version is kept next to the old one while a dataset is replaced
 
 
 @dataclass(frozen=True)

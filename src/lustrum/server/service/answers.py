@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Whatever a reader of the table should know: of the method and of the agency."""
+        """What a reader of the table should know: notes of the method and of the agency."""
         own = self.decision.release.notes if self.decision.release else ()
         return (*own, *self.offer.policy.notes)
 

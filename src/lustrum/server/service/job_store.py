@@ -79,7 +79,7 @@ class Job:
 
 
 class StoreError(ProblemError):
-    """The file of jobs does not answer at the moment; askers are told to come again."""
+    """The file of jobs does not answer at the moment; the server asks clients to retry."""
 
     def __init__(self) -> None:
         sentence = say(

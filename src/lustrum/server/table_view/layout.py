@@ -27,7 +27,7 @@ FEWEST_ROWS = 25
 
 @dataclass(frozen=True)
 class Head:
-    """A column header over one or several columns; totals are told apart, so are first columns of a group.
+    """A column header over one or several columns; totals are marked, and so are first columns of a group.
 
     ``sort`` is what the parameter says to sort by this column.
     """

@@ -1,6 +1,6 @@
 """Rotation of the secret: new record keys for every dataset, one dataset at a time.
 
-The new secret stands beside the old one until every dataset has keys of it. A dataset is opened with the
+The new secret is kept next to the old one until every dataset has keys of it. A dataset is opened with the
 secret whose fingerprint it keeps, so that at every moment each dataset has exactly one set of keys, and a
 rotation that was stopped goes on where it stopped.
 """
