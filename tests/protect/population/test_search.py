@@ -106,7 +106,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> 
 
 def test_a_state_of_other_records_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "search.npz"
-    method = ProtectedPopulation(sweeps=3)
+    method = ProtectedPopulation(sweeps=6)
     calls = iter([False, False, False])
     with stopping(lambda: next(calls, True)), pytest.raises(Stopped):
         method.protect(crowd(), KEY, state=state)

@@ -168,10 +168,10 @@ def agency_report(
     prepared: Prepared,
     memory: FinestCells,
     found: Searched,
+    truth: Array,
 ) -> AgencyReport:
-    """Measure what became of the true counts."""
+    """Measure what became of the true counts, of which ``truth`` holds those of all controlled cells."""
     every = prepared.every
-    truth = true_counts(plan, every.codes, every.counts)
     transitions: dict[int, dict[int, int]] = {}
     for true in range(3 * support.base):
         values, counts = np.unique(memory.counts[every.counts == true], return_counts=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Array, Ints
 from lustrum.model import Category
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import true_counts
@@ -69,9 +69,11 @@ def public_report(
     memory: FinestCells,
     found: Searched,
     key: bytes,
+    truth: Array | None = None,
 ) -> PublicReport:
     """Measure typical errors over the cells that hold or show anybody, and make them coarse."""
-    truth = true_counts(plan, every.codes, every.counts)
+    if truth is None:
+        truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
     for table in plan.tables:
         if len(table.levels) > plan.ways:

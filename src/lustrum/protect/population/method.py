@@ -21,7 +21,7 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage as MethodStage
-from lustrum.protect.population.agency import AgencyReport, agency_report
+from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
 from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
@@ -234,15 +234,16 @@ class ProtectedPopulation:
         )
         shown, memory = _shown(prepared, found)
         plan = stages[-1].plan
+        truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
         result = PopulationResult(
             shown,
             replace(
                 public_report(
-                    self.to_mapping(), self.support, plan, prepared.every, memory, found, key
+                    self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
                 ),
                 known=known_totals(cells, self.known_totals),
             ),
-            agency_report(self.support, plan, prepared, memory, found),
+            agency_report(self.support, plan, prepared, memory, found, truth),
             memory,
         )
         if file is not None:
@@ -262,12 +263,13 @@ class ProtectedPopulation:
         own = self.own_weight
         first, second, last = cost(200, 1), cost(200, 1, 200, 7), cost(200, 1, 20_000, 9)
         further = cost(20, 0, 100, 8)
+        # With few sweeps the large errors matter most: most of the work goes into the first and last stages.
         begin = max(1, round(0.4 * self.sweeps))
         return (
             Stage(finest, begin, 0.12, 0.06, (cost(50, 1), first, own * first, further)),
             Stage(
                 every,
-                max(1, self.sweeps - begin),
+                max(1, 3 * self.sweeps // 4 - 2),
                 0.036,
                 0.006,
                 (cost(20, 0, 200, 7), second, own * second, further),

@@ -202,11 +202,14 @@ def search(
     work = [stage.sweeps * len(stage.plan.tables) for stage in stages]
     moves = np.zeros((3, 2), dtype=np.int64)
     before = 0
+    plan: Plan | None = None
     errors = np.zeros(0, dtype=np.int32)
     for place, stage in enumerate(stages):
         last = before + stage.sweeps
         if done < last or place == len(stages) - 1:
-            errors = _errors(problem, cells, order, stage.plan)
+            if plan is not stage.plan:
+                plan = stage.plan
+                errors = _errors(problem, cells, order, plan)
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
                 told = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
