@@ -43,15 +43,17 @@ def register(count: int) -> tuple[Dataset, pa.Table]:
     return dataset, businesses(count)
 
 
-def errors(records: Records) -> None:
-    """Seconds, errors and the audit of the noise, for several protections."""
+def errors(records: Records, asked: list[str]) -> None:
+    """Seconds, errors and the audit of the noise, for several protections such as ``5:known``."""
     ProtectedMagnitudes().protect(records.take(np.arange(2000)), KEY)  # compiles the kernels
     print(
         "| p | directions | noise | mean error | median | of the total | sensitive cells | certain "
         "| certain with direction | unprotected |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for p, directions in ((5.0, "known"), (10.0, "known"), (5.0, "secret")):
+    for words in asked:
+        percent, directions = words.split(":")
+        p = float(percent)
         spec = ProtectedMagnitudes(p=p, directions=directions)  # type: ignore[arg-type]
         start = time.perf_counter()
         made = spec.protect(records, KEY)
@@ -151,6 +153,7 @@ def main() -> None:
     options.add_argument("--records", type=int, default=1_000_000)
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--parts", nargs="+", default=["errors", "keyed", "table"])
+    options.add_argument("--protections", nargs="+", default=["5:known", "10:known", "5:secret"])
     given = options.parse_args()
     dataset, table = register(given.records)
     engine = FrameEngine(table, dataset, Secret(KEY))
@@ -159,7 +162,7 @@ def main() -> None:
     if "keyed" in given.parts:
         keyed(engine)
     if "errors" in given.parts:
-        errors(records_of(engine))
+        errors(records_of(engine), given.protections)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.release.bundle import BundleNumbers, read_bundle
 from lustrum.release.bundle.sums import sum_bounds
 from lustrum.release.numbers import CannotProtectError
-from lustrum.release.records.make_bundle import Made, make_bundle
+from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest, read_description
 
@@ -128,6 +128,20 @@ def test_bounds_are_finite_where_a_count_is_bounded(world: World) -> None:
 def test_the_same_records_give_the_same_sums(world: World, tmp_path: Path) -> None:
     again = make_bundle(world.store, "businesses", world.policy, tmp_path / "again")
     assert again.digest == world.made.digest
+
+
+def test_other_sums_of_the_same_contributors_are_refused(world: World, tmp_path: Path) -> None:
+    place, folder = tmp_path / "place", tmp_path / "own"
+    first = make_bundle(world.store, "businesses", world.policy, place, folder=folder)
+    memory = earlier_memory(folder, place)
+    again = make_bundle(
+        world.store, "businesses", world.policy, place, folder=folder, previous=memory
+    )
+    assert again.digest == first.digest
+    other = tmp_path / "policy.toml"
+    other.write_text(POLICY.replace("p = 10.0", "p = 8.0"))
+    with pytest.raises(DatasetError, match="holds protected sums already"):
+        make_bundle(world.store, "businesses", other, place, folder=folder, previous=memory)
 
 
 def test_what_the_bundle_does_not_hold_is_not_answered(world: World) -> None:

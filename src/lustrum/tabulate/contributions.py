@@ -289,6 +289,7 @@ def _rank_several(
     begin = np.empty(max(axes, 1), dtype=np.int64)
     end = np.empty(max(axes, 1), dtype=np.int64)
     weighted = weight.size > 0
+    ranks = values.shape[1]
     for i in range(index.size):
         rest = index[i]
         if rest < 0:
@@ -309,7 +310,13 @@ def _rank_several(
             for a in range(axes):
                 cell = cell * shown[a] + listed[at[a]]
             if state[cell, 3] == 0 or state[cell, 0] != owner[i]:
-                _close(cell, state, contributors, values, owners, weights)
+                # As above: owners come in ascending order, so that one of the same size stays below.
+                if contributors[cell] >= ranks and (
+                    abs(state[cell, 1]) <= abs(values[cell, ranks - 1])
+                ):
+                    contributors[cell] += 1
+                else:
+                    _close(cell, state, contributors, values, owners, weights)
                 state[cell, 0] = owner[i]
                 state[cell, 1] = 0
                 state[cell, 2] = 0

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import reporting_progress
@@ -22,6 +24,7 @@ from lustrum.release.bundle.files import (
     ProtectedSums,
     bundle_digest,
     pack_bundle,
+    read_bundle,
     write_bundle,
 )
 from lustrum.release.records.memory import Memory, memory_path, read_memory, write_memory
@@ -135,6 +138,8 @@ def make_bundle(
         state=None if folder is None else folder / "search.state",
     )
     magnitudes = _protected_sums(decided, engine, store, name, told)
+    if previous is not None and magnitudes is not None:
+        _require_same_sums(out, magnitudes)
     engine.require_unchanged()
     respondents = None
     weights = decided.weights
@@ -164,3 +169,22 @@ def _protected_sums(
     key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
     made: MagnitudeResult = spec.protect(records_of(engine), key, progress=progress)
     return made
+
+
+def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
+    """Refuse other sums of the same contributors: two different ones of a contribution say more than one."""
+    if bundle_digest(out) is None:
+        return
+    before = read_bundle(out).sums
+    if before is None:
+        return
+    old, new = before.sums, made.sums
+    same = np.array_equal(old.codes, new.codes) and all(
+        name in new.sums and np.array_equal(sums, new.sums[name]) for name, sums in old.sums.items()
+    )
+    if not same:
+        raise DatasetError(
+            f"{out} holds protected sums already, and these would be others for the same contributors: "
+            "readers of both would know more than of one. Keep its records and its method, or draw all numbers "
+            "anew with --fresh if it was never published."
+        )
