@@ -79,6 +79,25 @@ def test_every_mark_is_where_its_figures_say(
         assert np.array_equal(np.argsort(-seen[:, 1]), np.argsort(given[:, 1]))
 
 
+def test_every_mark_can_be_clicked_also_under_the_region_of_another(
+    browser: Browser, address: str, table_file: Path
+) -> None:
+    with visit(browser, address, viewport={"width": 1280, "height": 1600}) as page:
+        draw(page, table_file)
+        # The widest region there can be, over the whole map, in the last point.
+        page.evaluate(
+            """() => { const last = [...document.querySelectorAll('svg.map a.point')].at(-1);
+              const wide = document.createElementNS('http://www.w3.org/2000/svg', 'polygon');
+              wide.setAttribute('class', 'region');
+              wide.setAttribute('points', '0,0 720,0 720,460 0,460');
+              last.prepend(wide); }"""
+        )
+        hit = """([x, y]) => { const a = document.elementFromPoint(x, y).closest('a.point');
+          return a && a.getAttribute('aria-label').split(':')[0]; }"""
+        for place in page.evaluate(PLACES):
+            assert page.evaluate(hit, [place["x"], place["y"]]) == place["label"]
+
+
 def test_no_word_is_cut_off_or_lies_on_another(
     browser: Browser, address: str, table_file: Path
 ) -> None:
