@@ -226,3 +226,18 @@ def test_rounded_tables_may_hide_cells_too(files: Path) -> None:
     # The hidden one is at most 14 - 1 - 4 and at least nothing.
     code, said = audit(files / "r.csv", "--rounded", "3", "--narrow", "20")
     assert re.search(r"a=2\W+0\W+9\W", said)
+
+
+def test_equations_alone_find_what_sums_give_away_and_say_that_there_may_be_more(
+    tmp_path: Path,
+) -> None:
+    text = "area,job,value\nn,a,\nn,b,4\nn,_T,13\ns,a,\ns,b,\ns,_T,0\n_T,a,\n_T,b,\n_T,_T,13\n"
+    (tmp_path / "t.csv").write_text(text)
+    code, said = audit(tmp_path / "t.csv", "--equations-only")
+    assert code == 3
+    assert "may find more" in said
+    assert "area=n, job=a" in said
+    assert "area=s, job=a" not in said
+    code, said = audit(tmp_path / "t.csv")
+    assert code == 3
+    assert "area=s, job=a" in said, "nobody can be below 0, so a total of 0 gives its parts away"

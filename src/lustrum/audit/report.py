@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.audit.best import best_bounds
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables
 from lustrum.audit.knowledge.responses import RelationLike, related
@@ -105,12 +106,15 @@ def audit_tables(
     seconds: float | None = None,
     progress: Callable[[object], object] | None = None,
     explain: int = 20,
+    equations_only: bool = False,
 ) -> AuditReport:
     """What a reader of all these tables can work out about the cells that none of them shows.
 
     For up to ``explain`` disclosed cells it says from which published cells that follows. Tables of
     several responses come with the name of each, and the ``relations`` between them. ``protection``, one
-    for each table, has every cell judged by its protection interval.
+    for each table, has every cell judged by its protection interval. With ``equations_only`` the report holds
+    only cells that follow from published values by equations, whatever the bounds: much less work for very
+    large tables, but it misses what follows from bounds, such as that no cell is below 0.
 
     >>> from lustrum.model import Category, TableAxis
     >>> cats = (Category("a", "a", (0,)), Category("b", "b", (1,)), Category("_T", "all", (0, 1)))
@@ -122,6 +126,8 @@ def audit_tables(
     known, spans = known_and_places(tables, responses, relations)
     every = np.unique(np.concatenate([np.arange(s.start, s.stop) for s in spans]))
     open_cells = every[known.low[every] < known.high[every]]
+    if equations_only:
+        open_cells = open_cells[exactly_disclosed(known)[open_cells]]
     found = best_bounds(known, open_cells.tolist(), seconds=seconds, progress=progress)
     at = {int(c): k for k, c in enumerate(open_cells)}
     cells, reasons = [], dict[int, tuple[str, ...]]()

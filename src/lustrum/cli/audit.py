@@ -42,6 +42,7 @@ def audit_files(
     relations: Sequence[str] = (),
     truth: Sequence[Path] = (),
     protect: str | None = None,
+    equations_only: bool = False,
     options: FileOptions = _PLAIN,
 ) -> bool:
     """Audit files and print the report; gives whether nothing is disclosed or too narrow."""
@@ -60,7 +61,16 @@ def audit_files(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("Auditing", total=None)
         report = audit_tables(
-            seen, responses=names, relations=relations, protection=levels, seconds=seconds
+            seen,
+            responses=names,
+            relations=relations,
+            protection=levels,
+            seconds=seconds,
+            equations_only=equations_only,
+        )
+    if equations_only:
+        console.print(
+            Text("Only equations were used; an audit without --equations-only may find more.")
         )
     _show(report, narrow, console)
     if html is not None:

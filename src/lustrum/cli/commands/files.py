@@ -59,6 +59,10 @@ def audit(
         str | None,
         typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
     ] = None,
+    equations_only: Annotated[
+        bool,
+        typer.Option("--equations-only", help="Find only cells that sums alone give away: quick."),
+    ] = False,
     by: By = "",
     value: Values = None,
     total: Total = None,
@@ -91,6 +95,7 @@ def audit(
         relations=relation or (),
         truth=truth or (),
         protect=protect,
+        equations_only=equations_only,
         options=FileOptions(
             values=value or (),
             by=by,
