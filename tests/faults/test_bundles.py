@@ -197,3 +197,22 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
 
     monkeypatch.setattr(Path, "read_bytes", replaced)
     assert (read_bundle(path).cells.counts == later.counts).all()
+
+
+def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_path: Path) -> None:
+    """So that the demo makes its bundles again after an upgrade that changed the method."""
+    from lustrum.policy import read_policy
+    from lustrum.release.bundle.files import is_made_by, stated_method
+
+    path = tmp_path / "town.toml"
+    path.write_text(POLICY)
+    stated = stated_method(house / "bundles" / "town")
+    assert is_made_by(stated, read_policy(path))
+    path.write_text(POLICY.replace("base = 3", "base = 5"))
+    assert not is_made_by(stated, read_policy(path))
+    path.write_text(POLICY.replace("base = 3", 'base = 2\ntoo_few = "mend"'))
+    assert not is_made_by(stated, read_policy(path))
+    assert is_made_by({**stated, "too_few": "mend"}, read_policy(path))
+    assert not is_made_by({"base": 3}, read_policy(path))
+    assert stated_method(tmp_path / "none") is None
+    assert not is_made_by(None, read_policy(path))

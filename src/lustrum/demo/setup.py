@@ -13,7 +13,7 @@ from lustrum.demo.population import people
 from lustrum.demo.survey import survey
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
-from lustrum.release.bundle.files import is_readable
+from lustrum.release.bundle.files import is_made_by, stated_method
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
@@ -56,9 +56,13 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
 
 def _protect(name: str, title: str, store: Store, told: Progress) -> None:
-    """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one."""
+    """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one.
+
+    The people of the demo are invented: nothing has to be kept from an earlier release.
+    """
     policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
-    if not is_readable(place) and read_policy(policy).population is not None:
+    words = read_policy(policy)
+    if words.population is not None and not is_made_by(stated_method(place), words):
         make_bundle(
             store,
             name,

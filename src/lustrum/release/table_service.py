@@ -35,7 +35,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.release.bundle.files import bundle_name, read_bundle
+from lustrum.release.bundle.files import bundle_name, is_made_by, read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
 from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.release.bundle.protection import Protection, protection_of
@@ -186,11 +186,7 @@ class TableService:
         if policy.population is None and self._records is not None and name not in self._named:
             return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
-        wanted = {} if policy.population is None else policy.population.to_mapping()
-        made = dict(numbers.bundle.report.method)
-        if wanted.get("too_few") == "mend" and made.get("base", 0) > wanted["base"]:
-            wanted["base"] = made["base"]
-        if made != wanted:
+        if not is_made_by(numbers.bundle.report.method, policy):
             raise PolicyError(
                 f"The bundle of {name!r} was made by another method than its policy names; make it again "
                 f"with 'lustrum protect --dataset {name}'."

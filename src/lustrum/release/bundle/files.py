@@ -49,9 +49,10 @@ __all__ = [
     "ProtectedSums",
     "bundle_digest",
     "bundle_name",
-    "is_readable",
+    "is_made_by",
     "pack_bundle",
     "read_bundle",
+    "stated_method",
     "write_bundle",
 ]
 
@@ -215,9 +216,24 @@ def bundle_digest(path: Path) -> str | None:
         return None
 
 
-def is_readable(path: Path) -> bool:
-    """Whether a bundle stands there in the layout of this version; its bytes are not checked."""
-    return bundle_digest(path) is not None
+def stated_method(path: Path) -> Mapping[str, Any] | None:
+    """The method that the bundle there states, in the layout of this version; its bytes are not checked."""
+    if bundle_digest(path) is None:
+        return None
+    try:
+        method = json.loads((standing(path) / _REPORT).read_bytes())["method"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return method if isinstance(method, dict) else None
+
+
+def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
+    """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
+    wanted = {} if policy.population is None else policy.population.to_mapping()
+    made = dict(method or {})
+    if wanted.get("too_few") == "mend" and made.get("base", 0) > wanted["base"]:
+        wanted["base"] = made["base"]
+    return bool(made) and made == wanted
 
 
 def _read(path: Path, there: Path) -> Bundle:
