@@ -194,3 +194,25 @@ def test_a_cell_that_nothing_protects_leaves_no_pattern() -> None:
     publisher = Publisher.of(Tasks.of(bound), np.flatnonzero(~bound.frozen), 500)
     assert publisher is None or publisher.first() is None
     assert not suppress(bound).safe
+
+
+def test_empty_cells_are_used_where_nothing_else_protects() -> None:
+    problem = cube((3, 3, 3), 3)
+    values = np.array(problem.values)
+    inner = values.reshape(4, 4, 4)[:-1, :-1, :-1].copy()
+    inner[0, 0, 1:] = 0
+    full = inner
+    for axis in range(3):
+        full = np.concatenate([full, full.sum(axis=axis, keepdims=True)], axis=axis)
+    line = np.arange(64).reshape(4, 4, 4)[0, 0]
+    total, empty = int(line[-1]), line[1:-1]
+    # With the total published, the cell can fall where an empty one rises, but never rise.
+    falls, rises = (
+        SuppressionProblem.of(full.ravel(), problem.relations, [0], up, down, frozen=[total])
+        for up, down in (([0], [1]), ([1], [0]))
+    )
+    for algorithm in ("heuristic", "exact"):
+        pattern = suppress(falls, algorithm=algorithm)  # type: ignore[arg-type]
+        assert pattern.safe
+        assert np.asarray(pattern.suppressed)[empty].any()
+    assert not suppress(rises).safe

@@ -58,7 +58,13 @@ def published_pattern(
     tasks = attacks.tasks
     problem = tasks.problem
     every = np.flatnonzero(~problem.frozen)
-    publisher = Publisher.of(tasks, every, _most(every.size))
+    # A cell that can move one way only, as one of value 0, is of no use to a deviation and its opposite.
+    room = np.minimum(problem.room_up, problem.room_down)
+    both_ways = np.flatnonzero(~problem.frozen & (problem.fixed | (room > 0)))
+    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size))
+    found = None if publisher is None else publisher.first()
+    if found is None and both_ways.size < every.size:
+        publisher = Publisher.of(tasks, every, _most(every.size))
     if publisher is None:
         boxed = protect_by_boxes(problem, tell)
         if boxed is not None and not boxed.without.size:
@@ -75,7 +81,8 @@ def published_pattern(
             protect_all(state, problem.cost, np.arange(len(tasks)))
             clean_up(state, problem.cost)
             return state, None
-    found = publisher.first()
+    if found is None:
+        found = publisher.first()
     if found is None:
         raise InfeasibleError(0, np.zeros(0, dtype=np.int64))
     tell("published", found.cost, 0.0)
