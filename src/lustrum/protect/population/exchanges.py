@@ -49,25 +49,30 @@ def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
 
 @compiled
 def _find(cells: Any, number: Any) -> Any:  # pragma: no cover
-    """The cell of a number, or -1; the number may stand for several, so that codes must be compared."""
+    """The cell of a number, or -1. In very rare cases it is another cell, so that codes must be compared."""
     mask = np.uint64(cells.slot.size - 1)
-    at = mixed(number) & mask
-    while cells.slot[at] >= 0:
-        if cells.number[cells.slot[at]] == number:
-            return np.int64(cells.slot[at])
+    word = mixed(number)
+    at = word & mask
+    while cells.slot[at] != np.uint64(0):
+        if (cells.slot[at] ^ word) >> np.uint64(32) == np.uint64(0):
+            return np.int64(cells.slot[at] & np.uint64(0xFFFFFFFF)) - 1
         at = (at + np.uint64(1)) & mask
     return np.int64(-1)
 
 
 @compiled
 def fill_slots(numbers: Any, slot: Any) -> None:  # pragma: no cover
-    """Lay out cells by their numbers, so that a number finds its cell."""
+    """Lay out cells by their numbers, so that a number finds its cell.
+
+    A slot holds half of the scrambled number beside the cell, so that one look is enough.
+    """
     mask = np.uint64(slot.size - 1)
     for i in range(numbers.size):
-        at = mixed(numbers[i]) & mask
-        while slot[at] >= 0:
+        word = mixed(numbers[i])
+        at = word & mask
+        while slot[at] != np.uint64(0):
             at = (at + np.uint64(1)) & mask
-        slot[at] = i
+        slot[at] = (word & np.uint64(0xFFFFFFFF00000000)) | np.uint64(i + 1)
 
 
 @compiled

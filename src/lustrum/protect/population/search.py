@@ -314,7 +314,7 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
     numbers = np.zeros(len(codes), dtype=np.uint64)
     for place, size in enumerate(sizes):
         numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
-    slot = np.full(1 << (2 * len(codes)).bit_length(), -1, dtype=np.int32)
+    slot = np.zeros(1 << (2 * len(codes)).bit_length(), dtype=np.uint64)
     fill_slots(numbers, slot)
     cells = SearchCells(
         codes=codes,
