@@ -59,7 +59,7 @@ test: install
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest -n 2 --durations=25 --cov --cov-report=term:skip-covered
 
 # Proofs that take minutes: every byte of a dataset damaged, every call to the system failing, kills at every step.
 .PHONY: deep

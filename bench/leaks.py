@@ -5,9 +5,10 @@
 
 Makes the demo census if the folder does not hold it, and attacks two servers of it. The strict default, a
 public bundle of a protected population, must give no small count away, and leaks planted in front of it
-must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` the same attacks must find small
-counts; they then also use the rule that the same people always show the same number. The exit code is 1 if one
-of these fails. With an address, only that server is attacked.
+must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` the same attacks must find cells
+that are certain; they then also use the rule that the same people always show the same number. How many of
+these cells hold one or two people depends on the secret of the folder. The exit code is 1 if one of these
+fails. With an address, only that server is attacked.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ def both(data: Path, persons: int) -> int:
             print(f"\n{asker.asked} questions, {asker.refused} refused.")
     right = strict.disclosures == 0 and strict.phrasing.different == 0 and all(leaks.values())
     right = right and not strict.timed.telling
-    return 0 if right and keyed.disclosures > 0 else 1
+    return 0 if right and keyed.lattice.certain > 0 else 1
 
 
 def main() -> int:

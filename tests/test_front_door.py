@@ -30,6 +30,7 @@ ROOMS = {
 NEEDED: dict[str, dict[str, Any]] = {
     "between-variance-change": {"area": "v1", "variable": "v2", "category": "1"},
     "conditional-error": {"variable": "v1"},
+    "sample-r2": {"fraction": 0.05},
 }
 
 
@@ -87,7 +88,7 @@ def test_listing_the_methods_imports_none_of_them() -> None:
 
 @pytest.mark.parametrize("name", names("lustrum.risks"))
 def test_every_risk_measure_has_the_same_verbs(name: str) -> None:
-    measure = load("lustrum.risks", name)()
+    measure = load("lustrum.risks", name)(**NEEDED.get(name, {}))
     assert isinstance(measure, RiskMeasure)
     table = Table.from_counts([[1, 0, 5], [7, 9, 2]])
     assert measure.of(table) == measure.before(table)

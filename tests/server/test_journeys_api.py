@@ -169,9 +169,11 @@ def test_hints_count_as_questions_however_they_are_asked_for(own: TableService) 
             assert client.get(free).status_code == 200
 
 
-def test_a_job_waits_for_its_turn_longer_than_any_asker(own: TableService) -> None:
+def test_a_job_waits_for_its_turn_longer_than_any_asker(root: Path, tmp_path: Path) -> None:
+    # A folder for this test alone: another server of the same folder would take the job.
+    shutil.copytree(root, tmp_path / "data", ignore=shutil.ignore_patterns("jobs.sqlite*"))
     settings = Settings(rate="", concurrency=1, patience=0.2)
-    app = create_app(own, settings)
+    app = create_app(local_service(tmp_path / "data", workers=1), settings)
     questions = app.state.questions
     jobs: Jobs = questions.jobs
     jobs.start()
