@@ -172,6 +172,50 @@ def test_ingest_says_what_is_wrong_and_keeps_nothing(run: Run, tmp_path: Path) -
     assert not any(root.glob("shop/v*"))
 
 
+def test_a_drafted_description_leads_to_protected_sums(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = 600
+    file, draft, root = tmp_path / "shops.csv", tmp_path / "shops.toml", tmp_path / "store"
+    columns = {
+        "id": np.arange(rows),
+        "town": rng.integers(1, 4, rows),
+        "sales": rng.integers(10, 9999, rows),
+    }
+    pc.write_csv(pa.table(columns), file)
+    done = run("describe", str(file), "--out", str(draft), data=root)
+    assert done.returncode == 0, done.stderr
+    assert f"lustrum ingest {file} --description {draft}" in done.stderr.replace("\n", "")
+    again = run("describe", str(file), "--out", str(draft), data=root)
+    assert again.returncode == 1
+    assert "is there already" in again.stderr
+    unit_missing = run("ingest", str(file), "-d", str(draft), data=root)
+    assert unit_missing.returncode == 1
+    assert "'sales' would be published without a unit" in unit_missing.stderr
+    assert Store(root).names() == []
+    draft.write_text(draft.read_text().replace('# unit = "EUR"', 'unit = "EUR"'))
+    assert run("ingest", str(file), "-d", str(draft), data=root).returncode == 0
+    printed = run("policy", "preset", "strict", "--dataset", "shops", data=root)
+    assert printed.stdout == (root / "policies" / "shops.toml").read_text()
+    assert run("protect", "--dataset", "shops", data=root).returncode == 0
+    asked = run(
+        "table",
+        "--dataset",
+        "shops",
+        "--by",
+        "town",
+        "--measure",
+        "sales",
+        "--format",
+        "csv",
+        data=root,
+    )
+    assert asked.returncode == 0, asked.stderr
+    shown = [int(line.split(",")[2]) for line in asked.stdout.splitlines()[1:4]]
+    true = [int(columns["sales"][columns["town"] == code].sum()) for code in (1, 2, 3)]
+    assert shown != true
+    assert all(abs(a - b) < 0.2 * b for a, b in zip(shown, true, strict=True))
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -18,6 +18,15 @@ SHIPPED = {
     "businesses": (DEMO / "businesses-policy.toml").read_bytes(),
     **{name: preset(name, "people").encode() for name in PRESETS},
 }
+REGISTER = Dataset.from_mapping(
+    {
+        "dataset": {"name": "people"},
+        "variables": [{"name": "age", "codes": ["1", "2"]}],
+        "measures": [{"name": "income", "unit": "EUR"}],
+        "weights": [{"name": "w"}],
+    }
+)
+SHIPPED |= {f"{name} with sums": preset(name, REGISTER).encode() for name in PRESETS}
 SMALLEST = 'dataset = "d"\n[rules]\n[risk]\nlimit = 0.1\n[protect]\nmethod = "random-rounding"\n'
 TOWN = Dataset.from_mapping(
     {
@@ -25,6 +34,32 @@ TOWN = Dataset.from_mapping(
         "variables": [{"name": n, "codes": ["1", "2"]} for n in ("age", "sex", "area")],
     }
 )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_for_a_dataset_protects_its_sums_and_weights(name: str) -> None:
+    plain = parse_policy(preset(name, "people").encode(), name)
+    fitted = parse_policy(preset(name, REGISTER).encode(), name)
+    check_names(fitted, REGISTER, name)
+    assert plain.sums is None
+    assert plain.magnitudes is None
+    assert plain.weights is None
+    assert fitted.rules == plain.rules
+    assert fitted.risk == plain.risk
+    assert fitted.protect == plain.protect
+    if name == "strict":
+        assert fitted.population == plain.population
+        assert fitted.magnitudes.p == 5.0
+        assert fitted.weights is not None
+        assert fitted.weights.weight == "w"
+    else:
+        assert fitted.sums is not None
+        assert fitted.sums.spec().p_percent == 10.0
+        assert fitted.weights is None  # weights go with a protected population
+
+
+def test_a_preset_for_a_dataset_of_counts_is_the_plain_one() -> None:
+    assert all(preset(name, TOWN) == preset(name, "town") for name in PRESETS)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +20,25 @@ from rich.progress import (
 from lustrum.cli.protect import progress_bars
 from lustrum.durable import write_whole
 from lustrum.model import DatasetError, InputError
+from lustrum.policy import check_names
 from lustrum.policy.presets import preset
+from lustrum.policy.read import parse_policy
 from lustrum.release import TableService
 from lustrum.release.records import local_service
-from lustrum.tabulate import FileSource, QuerySource, Source, Store, ingest, read_description
+from lustrum.tabulate import (
+    FileSource,
+    QuerySource,
+    Source,
+    Store,
+    draft_description,
+    ingest,
+    read_description,
+)
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
 
-__all__ = ["ingest_source", "make_demo", "run_server"]
+__all__ = ["describe_file", "ingest_source", "make_demo", "run_server"]
 
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
@@ -36,6 +47,23 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
 
     with progress_bars(console) as told:
         prepare(data, persons, told)
+
+
+def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
+    """Print the draft of a description, or write it to a new file."""
+    text = draft_description(FileSource(file), name)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError:
+        raise InputError(f"{out} is there already; name a new file.") from None
+    except OSError as error:
+        raise InputError(f"{out} cannot be written: {error.strerror}.") from None
+    console.print(f"A draft was written to {out}; check and complete it.", highlight=False)
+    console.print(f"Next: lustrum ingest {file} --description {out}", highlight=False)
 
 
 def ingest_source(
@@ -52,7 +80,11 @@ def ingest_source(
     if (file is None) == (query is None):
         raise InputError("Name either a file or a --query for DuckDB.")
     dataset = read_description(description)
-    local_service(data).check_replacement(dataset)
+    service = local_service(data)
+    service.check_replacement(dataset)
+    path, policy = service.policy_path(dataset.name), preset("strict", dataset).encode()
+    if not path.exists():
+        check_names(parse_policy(policy, str(path)), dataset, "The strict policy to begin with")
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     bar = Progress(
@@ -72,10 +104,9 @@ def ingest_source(
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
-    path = local_service(data).policy_path(dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, preset("strict", dataset.name).encode())
+        write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
             f"Next: lustrum protect --dataset {dataset.name} --data {data}", highlight=False

@@ -44,7 +44,19 @@ def explain(policy: Policy) -> Iterator[str]:
         yield "Only published categories may be asked for, no groups of one's own."
     for step in policy.before:
         yield f"Before anything is counted, the input is protected by {_words(step)}."
-    yield f"Every table is protected by {_words(policy.protect)}."
+    if policy.population is None:
+        yield f"Every table is protected by {_words(policy.protect)}."
+    else:
+        yield "Every table is made from the protected input, and is not changed again."
+    if policy.sums is not None:
+        yield f"Sums are protected by {_words(policy.sums)}."
+    elif policy.magnitudes is None:
+        yield "Tables show counts only; sums of measures are refused."
+    if policy.weights is not None:
+        yield (
+            f"Tables can be weighted by {policy.weights.weight!r}: at least {policy.weights.class_size} "
+            f"respondents share a weight, with noise of up to {policy.weights.noise:.0%}."
+        )
     yield (
         f"It is released if the risk that is left to a reader, by {policy.risk.measure}, is at most "
         f"{policy.risk.limit:g}."

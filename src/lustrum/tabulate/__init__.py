@@ -1,6 +1,7 @@
 """Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
 
 from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.draft import draft_description
 from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import FrameEngine
@@ -35,6 +36,7 @@ __all__ = [
     "Store",
     "aggregate",
     "cells_of",
+    "draft_description",
     "finest_cells",
     "ingest",
     "read_description",

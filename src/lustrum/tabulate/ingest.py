@@ -74,6 +74,18 @@ class FileSource:
         if failed:
             raise IngestError(f"{self.name} cannot be read: {failed}.")
 
+    def columns(self) -> list[str]:
+        """The columns of the file, as it names them."""
+        self._size()
+        failed = ""
+        try:
+            if self.path.suffix.lower() == ".parquet":
+                return list(pq.read_schema(self.path).names)
+            return _header(self.path)[0]
+        except (pa.ArrowException, OSError) as error:
+            failed = _first_line(error)
+        raise IngestError(f"{self.name} cannot be read: {failed}.")
+
     def _open(
         self, connection: duckdb.DuckDBPyConnection, kind: str
     ) -> tuple[duckdb.DuckDBPyRelation, list[str]]:

@@ -97,11 +97,15 @@ def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).
 def policy_preset(
     name: Annotated[str, typer.Argument(help="strict, keyed-rounding or cell-key.")],
     dataset: Annotated[str, typer.Option(help="The dataset that it is for.")] = "*",
+    data: Data = HERE,
 ) -> None:
-    """Print a policy to begin with, for one of the ways to protect tables."""
+    """Print a policy to begin with, fitted to the dataset if the data folder holds it."""
     from lustrum.policy.presets import preset
+    from lustrum.release.records import local_service
 
-    sys.stdout.write(preset(name, dataset))
+    service = local_service(data)
+    known = dataset in service.described()
+    sys.stdout.write(preset(name, service.description(dataset) if known else dataset))
 
 
 @policy_app.command("try")

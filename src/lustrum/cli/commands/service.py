@@ -195,6 +195,22 @@ def protect(
 
 
 @app.command()
+def describe(
+    file: Annotated[Path, typer.Argument(help="A .csv, .tsv or .parquet file.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the dataset; by default that of the file.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the draft to this new file instead of printing it.")
+    ] = None,
+) -> None:
+    """Draft the description of a dataset from its columns, for you to check and complete."""
+    from lustrum.cli import work
+
+    work.describe_file(file, name, out, Console(stderr=True))
+
+
+@app.command()
 def ingest(
     file: Annotated[Path | None, typer.Argument(help="A .csv, .tsv or .parquet file.")] = None,
     description: Annotated[

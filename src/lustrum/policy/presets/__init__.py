@@ -11,16 +11,42 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from lustrum.model import InputError
+from lustrum.model import Dataset, InputError
 from lustrum.model.errors import choices
 
 __all__ = ["PRESETS", "preset"]
 
 PRESETS = ("strict", "keyed-rounding", "cell-key")
 
+_MAGNITUDES = """
+# Sums: every contribution is multiplied once by a number near one.
+# Nobody can be certain of a contribution within p percent.
+[[before]]
+method = "protected-magnitudes"
+p = 5.0
+"""
+_SUMS = """
+# Sums get noise from the keys of their own records.
+# A sensitive sum changes by at least p percent of its largest contribution.
+[sums]
+method = "cell-key-magnitude"
+p_percent = 10.0
+extra = 1.0
+large = 0.1
+"""
+_WEIGHTS = """
+# Weighted counts: respondents of a class share one protected weight.
+# Name in 'classes' the variables that weights follow, the most telling one first.
+[weights]
+weight = "{weight}"
+"""
 
-def preset(name: str, dataset: str = "*") -> str:
+
+def preset(name: str, dataset: str | Dataset = "*") -> str:
     """The text of a preset, for one dataset or for any.
+
+    Given the description of a dataset, the preset also protects the sums of its measures and, if it is strict,
+    its first weight.
 
     >>> preset("strict", "people").count('dataset = "people"')
     1
@@ -28,4 +54,19 @@ def preset(name: str, dataset: str = "*") -> str:
     if name not in PRESETS:
         raise InputError(f"There is no preset {name!r}; {choices(name, PRESETS)}.")
     text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    if isinstance(dataset, Dataset):
+        text = _fitted(text, name, dataset)
+        dataset = dataset.name
     return text.replace('dataset = "*"', f'dataset = "{dataset}"', 1)
+
+
+def _fitted(text: str, name: str, dataset: Dataset) -> str:
+    strict = name == "strict"
+    if dataset.measures and strict:
+        text = text.replace("\n[protect]\n", f"{_MAGNITUDES}\n[protect]\n", 1)
+    elif dataset.measures:
+        text = text.replace("\nend = true\n", f"{_SUMS}\nend = true\n", 1)
+    if dataset.weights and strict:
+        weights = _WEIGHTS.format(weight=dataset.weights[0].name)
+        text = text.replace("\nend = true\n", f"{weights}\nend = true\n", 1)
+    return text
