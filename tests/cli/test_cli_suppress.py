@@ -198,6 +198,29 @@ def test_a_mistake_is_one_sentence(table: Path, words: list[str], sentence: str)
         suppress(table, *words)
 
 
+def test_columns_of_contributors_can_have_any_name(table: Path) -> None:
+    plain, other = table.parent / "plain.csv", table.parent / "other.csv"
+    renamed = table.parent / "renamed.csv"
+    renamed.write_text(TABLE.replace("value,n,x1,x2", "turnover,firms,first,second"))
+    assert suppress(table, "--rule", "p=10", "--out", plain)[0] == 0
+    names = ("--value", "turnover", "--contributors", "firms", "--largest", "first,second")
+    assert suppress(renamed, "--rule", "p=10", *names, "--out", other)[0] == 0
+    assert other.read_text() == plain.read_text()
+
+
+def test_sums_are_never_taken_for_counts_in_silence(table: Path) -> None:
+    # With contributors that go unseen, no cell has fewer than three of them: an all-clear that would be wrong.
+    table.write_text(TABLE.replace("value,n,x1,x2", "turnover,firms,first,second"))
+    words = (table, "--value", "turnover", "--rule", "threshold=4")
+    with pytest.raises(InputError, match=r"columns are left over \(firms, first, second\)"):
+        suppress(*words)
+    assert "1 primary" in suppress(*words, "--contributors", "firms")[1]
+    assert "is taken for counts" in " ".join(suppress(*words, "--counts")[1].split())
+    table.write_text("area,value\nn,1.5\ns,2\nTotal,3.5\n")
+    with pytest.raises(InputError, match="holds sums, not counts"):
+        suppress(table, "--rule", "threshold=3", "--counts")
+
+
 def test_several_rules_mean_any_of_them(table: Path) -> None:
     code, said = suppress(table, "--rule", "nk=1,90", "--rule", "threshold=4")
     assert (code, "1 primary" in said) == (0, True)

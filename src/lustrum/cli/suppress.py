@@ -65,6 +65,7 @@ def suppress_file(
     never: Sequence[str] = (),
     previous: Path | None = None,
     options: FileOptions,
+    counts: bool = False,
 ) -> bool:
     """Suppress cells of a table, print the report and write the files; gives whether it is safe."""
     files.check()
@@ -73,6 +74,8 @@ def suppress_file(
     for sentence in (*found.sentences(), *_ignored(read)):
         console.print(Text(sentence))
     table = confidential_table(read, found)
+    if rules and read.count is None and not read.largest:
+        console.print(Text(_taken_as_counts(read, table, said=counts)))
     spec = Suppression(rule=_rule(rules, read, table), **method)
     masks = [
         _cells(table, words, "--" + name) for words, name in ((frozen, "frozen"), (never, "never"))
@@ -116,6 +119,23 @@ def suppress_file(
 
 def _ignored(file: TableFile) -> list[str]:
     return [f"Columns not used: {', '.join(file.ignored)}."] if file.ignored else []
+
+
+def _taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
+    """What a table without contributors is taken for; one that might be of sums must be called counts."""
+    name = ", ".join(file.responses)
+    if table.kind != "count":
+        raise InputError(
+            f"{file.source}: {name!r} holds sums, not counts, so a rule needs the contributors of every cell; "
+            "name their columns with --contributors and --largest."
+        )
+    if file.ignored and not said:
+        raise InputError(
+            f"{file.source}: without contributors {name!r} would be taken for counts, and columns are left "
+            f"over ({', '.join(file.ignored)}); name the contributors with --contributors and --largest, or "
+            "say --counts."
+        )
+    return f"There is no column of contributors: {name!r} is taken for counts."
 
 
 def _rule(words: Sequence[str], file: TableFile, table: Table) -> Rule:
@@ -200,7 +220,7 @@ def _report(table: Table, pattern: Pattern, console: Console, in_units: bool) ->
         Text(
             f"{table.values.size:,} cells, {primary:,} primary, {secondary:,} secondary; cost "
             f"{_cost(pattern.cost / scale)}, {proof}. By "
-            f"{pattern.algorithm}: {pattern.why}. {verdict}"
+            f"{pattern.algorithm}: {pattern.why.rstrip('.')}. {verdict}"
         )
     )
     grid = Grid(title="By level", title_justify="left", header_style="bold")

@@ -25,12 +25,18 @@ class FileOptions:
     no_totals: Sequence[str] = ()
     rest: Sequence[str] = ()
     hidden: Sequence[str] = ()
+    contributors: str = ""
+    largest: str = ""
+    holdings: str = ""
 
     def columns(self) -> ColumnNames:
         """The columns that are named."""
         return ColumnNames(
             values=tuple(self.values) or ("value",),
-            by=tuple(name.strip() for name in self.by.split(",")) if self.by else None,
+            by=_names(self.by),
+            count=self.contributors or None,
+            largest=_names(self.largest),
+            holdings=_names(self.holdings),
         )
 
     def said(self) -> SaidTotals:
@@ -53,6 +59,10 @@ class FileOptions:
                 )
             groups[dimension] = {**groups.get(dimension, {}), **read_groups(Path(file))}
         return SaidTotals(named, groups, _all(self.no_totals), _all(self.rest))
+
+
+def _names(words: str) -> tuple[str, ...] | None:
+    return tuple(name.strip() for name in words.split(",")) if words else None
 
 
 def _all(names: Sequence[str]) -> frozenset[str]:

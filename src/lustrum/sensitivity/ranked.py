@@ -185,15 +185,11 @@ class Ranked:
 
 def _contributions(table: Table, rule: str, ranks: int) -> Contributions:
     own = table.contributions
-    if own is None:
+    if own is None or own.value.shape[-1] < ranks:
+        there = "none" if own is None else f"only {own.value.shape[-1]}"
         raise InputError(
-            f"The rule {rule!r} needs the largest contributions of every cell; ask the engine for a "
-            f"measure with ranks={ranks}."
-        )
-    if own.value.shape[-1] < ranks:
-        raise InputError(
-            f"The rule {rule!r} needs more of the largest contributions than the table has; ask the "
-            f"engine for ranks={ranks}."
+            f"The rule {rule!r} needs the {ranks} largest contributions of every cell, and the table has "
+            f"{there}; a file gives them in columns x1 to x{ranks}, an engine for a measure with ranks={ranks}."
         )
     return own
 

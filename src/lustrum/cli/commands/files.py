@@ -166,6 +166,21 @@ def suppress(
     ] = False,
     by: By = "",
     value: Values = None,
+    contributors: Annotated[
+        str, typer.Option(help="The column with the number of contributors; 'n' unless named.")
+    ] = "",
+    largest: Annotated[
+        str,
+        typer.Option(
+            help="Columns of the largest contributions, as 'first,second'; 'x1', 'x2', ... unless named."
+        ),
+    ] = "",
+    holdings: Annotated[
+        str, typer.Option(help="Columns of the holdings behind them; 'h1', 'h2', ... unless named.")
+    ] = "",
+    counts: Annotated[
+        bool, typer.Option("--counts", help="The values are counts of contributors.")
+    ] = False,
     total: Total = None,
     hierarchy: HierarchyFile = None,
     no_totals: NoTotals = None,
@@ -206,7 +221,11 @@ def suppress(
             hierarchy=hierarchy or (),
             no_totals=no_totals or (),
             rest=rest or (),
+            contributors=contributors,
+            largest=largest,
+            holdings=holdings,
         ),
+        counts=counts,
     )
     if not safe:
         raise typer.Exit(3)
