@@ -223,6 +223,7 @@ def test_rounded_tables_may_hide_cells_too(files: Path) -> None:
     code, said = audit(files / "r.csv", "--rounded", "3")
     assert code == 0
     assert re.search(r"4 cells were not published as they are; 0 of them", said)
+    assert re.search(r"The closest range leaves \d+ values open: ", said)
     # The hidden one is at most 14 - 1 - 4 and at least nothing.
     code, said = audit(files / "r.csv", "--rounded", "3", "--narrow", "20")
     assert re.search(r"a=2\W+0\W+9\W", said)

@@ -80,10 +80,23 @@ class AuditReport:
     def __str__(self) -> str:
         outer = sum(not cell.sharp for cell in self.cells)
         more = f" For {outer} the range may be narrower still." if outer else ""
-        return (
-            f"{len(self.cells)} cells were not published as they are; {len(self.disclosed)} of them "
-            f"are exactly disclosed.{more}{self._protected()}"
-        )
+        if len(self.cells) == 1:
+            verb = "is" if self.disclosed else "is not"
+            said = f"1 cell was not published as it is; it {verb} exactly disclosed."
+        else:
+            said = (
+                f"{len(self.cells)} cells were not published as they are; {len(self.disclosed)} of them "
+                "are exactly disclosed."
+            )
+        return f"{said}{self._closest()}{more}{self._protected()}"
+
+    def _closest(self) -> str:
+        """The smallest range of the cells that are not disclosed, which a count of disclosed ones hides."""
+        left = [c for c in self.cells if not c.disclosed and np.isfinite(c.count)]
+        if not left:
+            return ""
+        cell = min(left, key=lambda c: c.count)
+        return f" The closest range leaves {cell.count:,.0f} values open: {cell.name}."
 
     def _protected(self) -> str:
         asked = [c.protection for c in self.cells if c.protection is not Verdict.NOT_ASKED]
