@@ -384,6 +384,7 @@ def test_wrong_options_and_wrong_pairs_are_one_sentence() -> None:
     for release, sentence in (
         (Release(Table.from_counts([1, 2, 3]).axes, np.arange(3), np.full(3, "F"), {}), "shapes"),
         (Release(table.axes, table.values, np.full(2, "A"), {}, RoundingChannel(3)), "suppressed"),
+        (Release(table.axes, table.values, np.array(["F", "A"]), {}), "suppressed"),
     ):
         with pytest.raises(InputError, match=sentence):
             PaperEntropyRisk().after(table, release)

@@ -1,0 +1,124 @@
+"""Modules where a wrong line leaks or misstates a bound, and the tests that must notice it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Group:
+    """Modules that are mutated together and the tests that must notice.
+
+    With ``loops`` the compiler is turned off, so that compiled loops run as plain Python and can be changed.
+    ``only`` chooses among the tests, as ``pytest -k`` does.
+    """
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    loops: bool = False
+    only: str = ""
+
+
+def _in(room: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{room}/{name}.py" for name in names)
+
+
+_TOTALS = ("tests/protect/test_reader_of_totals.py", "tests/protect/test_safe_totals.py")
+_CELL_KEY = (
+    *_TOTALS,
+    "tests/protect/test_cell_key.py",
+    "tests/protect/test_cell_key_additive.py",
+    "tests/protect/test_cell_key_magnitudes.py",
+    "tests/protect/test_conformance.py",
+)
+_BOUNDS = (
+    "tests/audit/test_bounds.py",
+    "tests/audit/test_bounds_sweep.py",
+    "tests/audit/test_bounds_infeasible.py",
+    "tests/audit/test_bounds_elimination.py",
+    "tests/audit/test_lattice_walk.py",
+    "tests/audit/test_best.py",
+)
+_NETWORK = ("tests/audit/test_network.py",)
+_CERTIFICATES = (
+    "tests/audit/test_certificate.py",
+    "tests/audit/test_certificate_hostile.py",
+    "tests/audit/test_certificate_tampering.py",
+)
+_POPULATION = ("tests/protect/population",)
+_SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
+
+GROUPS = {
+    "cell-key": Group(
+        _in("protect/cell_key", "counts", "channel", "zeros", "noise", "ptable"),
+        _CELL_KEY,
+        only="not keeps_the_contracts or cell-key",
+    ),
+    "bounds": Group(_in("audit/bounding", "compute", "sweep", "lattice", "elimination"), _BOUNDS),
+    "certificates": Group(
+        _in("audit/certificate", "verify", "exact", "linear", "branch", "basis", "document"),
+        _CERTIFICATES,
+    ),
+    "release": Group(
+        _in("release", "pipeline", "precheck", "figures", "numbers", "question_state", "door_audit")
+        + _in("release", "table_service", "preliminary", "separate_process", "replay")
+        + _in("release/bundle", "numbers", "known", "protection", "respondents", "sums", "weighted")
+        + _in("release/bundle", "files", "place")
+        + _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
+        + _in("release/records", "memory", "make_bundle", "open_datasets", "process")
+        + _in("release", "statistics", "quantiles"),
+        ("tests/release",),
+        only="not programme",
+    ),
+    "network": Group(_in("audit/bounding", "network"), _NETWORK),
+    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK, loops=True),
+    "safe-totals": Group(_in("protect/totals", "safe", "summed", "inner_table"), _TOTALS),
+    "lines": Group(_in("protect/totals", "lines"), _TOTALS, loops=True),
+    "structure": Group(
+        _in("structure", "intervals", "relations", "incidence", "build"), ("tests/structure",)
+    ),
+    "population": Group(
+        _in("protect/population", "support", "channel", "start", "candidates", "readers"),
+        _POPULATION,
+    ),
+    "table-entropy": Group(_in("risk", "table_entropy"), ("tests/risk/test_table_entropy.py",)),
+    "risk": Group(
+        _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy", "counts", "cell_certainty"),
+        (
+            "tests/risk/test_r1.py",
+            "tests/risk/test_r2.py",
+            "tests/risk/test_simple.py",
+            "tests/risk/test_cell_entropy.py",
+            "tests/risk/test_cell_certainty.py",
+        ),
+    ),
+    "suppression": Group(_in("protect/suppression", "check", "attackers"), _SUPPRESSION),
+    "sensitivity": Group(
+        _in("sensitivity", "threshold", "dominance", "p_percent", "prior_posterior")
+        + _in("sensitivity", "k_disclosure", "ranked"),
+        ("tests/sensitivity",),
+    ),
+    "rounding": Group(
+        _in("protect/rounding", "random", "conventional", "small_counts", "semi_controlled"),
+        (
+            "tests/protect/test_random_rounding.py",
+            "tests/protect/test_conventional_rounding.py",
+            "tests/protect/test_small_count_rounding.py",
+            "tests/protect/test_semi_controlled_rounding.py",
+            "tests/protect/test_reader_of_totals.py",
+        ),
+    ),
+    "perturbation": Group(
+        _in("protect/perturbation", "spec", "lookup"),
+        ("tests/protect/test_perturbation.py", "tests/protect/test_perturbation_design.py"),
+    ),
+    "magnitudes": Group(
+        _in("protect/magnitudes", "check", "factors", "method", "units"),
+        ("tests/protect/magnitudes",),
+    ),
+    "survey": Group(
+        _in("protect/weighted", "classes", "method", "respondents"),
+        ("tests/protect/weighted", "tests/release/test_weighted.py"),
+    ),
+    "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
+}

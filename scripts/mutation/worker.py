@@ -1,0 +1,328 @@
+"""Try the mutants of some modules in one process: tests are imported once, and each mutant is a forked child.
+
+    python -m mutation.worker plan.json      # started by scripts/mutants.py
+
+The tests run once unchanged, which tells how long each takes and which lines of the modules it reaches. A child
+then puts the changed code into the functions that are loaded already, and runs the tests that reach the changed
+statement, quick ones first, until one fails. The first failure ends it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import gc
+import hashlib
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import types
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from hypothesis import HealthCheck, Phase, settings
+
+from mutation.operators import Mutant, mutants
+
+_KILLED, _SURVIVED = 1, 0
+
+
+class Mutating:
+    """A plugin of pytest that tries mutants in place of running the tests once."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        self.state = Path(plan["state"])
+        self.paths = [str(Path(plan["root"]) / "src" / "lustrum" / m) for m in plan["modules"]]
+        # As they are loaded, whatever is written into them while the mutants are tried.
+        self.sources = {path: Path(path).read_text() for path in self.paths}
+        self.digests: dict[str, bytes] = {}
+        self.reached: dict[tuple[str, int], set[int]] = defaultdict(set)
+        self.seconds: list[float] = []
+        self.killers: dict[str, Counter[int]] = defaultdict(Counter)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the tests could not be collected")
+        self.items = session.items
+        self.named = {item.nodeid: at for at, item in enumerate(self.items)}
+        for path in {str(item.path) for item in self.items}:
+            self.digests[path] = hashlib.sha256(Path(path).read_bytes()).digest()
+        begun = time.process_time()
+        self._first_run()
+        print(f"{len(self.items)} tests, {time.process_time() - begun:.0f} s", flush=True)
+        for held in gc.get_objects():
+            if isinstance(held, functools._lru_cache_wrapper):
+                held.cache_clear()
+        self.functions: dict[str, list[types.FunctionType]] = defaultdict(list)
+        for held in gc.get_objects():
+            if isinstance(held, types.FunctionType) and held.__code__.co_filename in self.paths:
+                self.functions[held.__code__.co_filename].append(held)
+        gc.collect()
+        gc.freeze()
+        self._control()
+        for path in self.paths:
+            self._try_module(path)
+        return True
+
+    def _first_run(self) -> None:
+        """Run every test unchanged. A test that fails now is left out, and said."""
+        wanted = set(self.paths)
+        here = 0
+
+        def lines(frame: types.FrameType, event: str, _: object) -> Any:
+            if event == "line":
+                self.reached[frame.f_code.co_filename, frame.f_lineno].add(here)
+            return lines
+
+        def calls(frame: types.FrameType, event: str, _: object) -> Any:
+            return lines if frame.f_code.co_filename in wanted else None
+
+        for here, item in enumerate(self.items):
+            following = self.items[here + 1] if here + 1 < len(self.items) else None
+            begun = time.process_time()
+            sys.settrace(calls)
+            threading.settrace(calls)
+            reports = runtestprotocol(item, nextitem=following, log=False)
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            spent = time.process_time() - begun
+            if any(report.failed for report in reports):
+                print("fails unchanged:", item.nodeid, flush=True)
+                spent = float("inf")
+            self.seconds.append(spent)
+
+    def _control(self) -> None:
+        """An unchanged child must pass: what the first run left behind must not break its children."""
+        chosen = [at for at in self._by_cost(range(len(self.items))) if self.seconds[at] < 0.5][:40]
+        outcome, which, _ = self._fork(None, chosen)
+        if outcome != "survived":
+            raise RuntimeError(f"an unchanged child ends as {outcome}: {which}")
+
+    def _by_cost(self, tests: Any) -> list[int]:
+        return sorted((t for t in tests if self.seconds[t] != float("inf")), key=self._cost)
+
+    def _cost(self, test: int) -> float:
+        return self.seconds[test]
+
+    def _try_module(self, path: str) -> None:
+        tree = ast.parse(self.sources[path])
+        module = path.split("/src/lustrum/")[1]
+        known = read(self.state)
+        for name, mutant in named(module, mutants(tree)):
+            tests = {
+                t
+                for line in range(mutant.first, mutant.last + 1)
+                for t in self.reached.get((path, line), ())
+            }
+            if not mutant.where:  # a constant of the module: whatever test reaches the module
+                tests = set().union(*(t for (p, _), t in self.reached.items() if p == path))
+            chosen, left = self._choose(mutant, tests)
+            tried = self._digest(chosen)
+            before = known.get(name)
+            if before and (before["outcome"] in ("killed", "timeout", "crashed")):
+                if before.get("test") in self.named:
+                    self.killers[mutant.where][self.named[before["test"]]] += 1
+                continue
+            if before and before.get("tests") == tried:
+                continue
+            if not chosen:
+                outcome, which, spent = "no tests", "", 0.0
+            else:
+                outcome, which, spent = self._fork((path, tree, mutant), chosen)
+            if outcome == "killed":
+                self.killers[mutant.where][self.named[which]] += 1
+            if outcome == "survived" and left:
+                outcome = "survived so far"
+            record = {
+                "mutant": name,
+                "line": mutant.first,
+                "before": mutant.before,
+                "after": mutant.after,
+                "outcome": outcome,
+                "test": which,
+                "seconds": round(spent, 2),
+                "tests": tried,
+            }
+            with self.state.open("a") as out:
+                out.write(json.dumps(record) + "\n")
+
+    def _digest(self, chosen: list[int]) -> str:
+        """Names the tests with the contents of their files: a survivor is tried again when it changes."""
+        digest = hashlib.sha256()
+        for name in sorted(self.items[t].nodeid for t in chosen):
+            digest.update(name.encode())
+        for path in sorted({str(self.items[t].path) for t in chosen}):
+            digest.update(self.digests[path])
+        return digest.hexdigest()[:16]
+
+    def _choose(self, mutant: Mutant, tests: set[int]) -> tuple[list[int], int]:
+        """Tests that have killed neighbours first, then quick ones, up to the seconds a mutant may take."""
+        first = [t for t, _ in self.killers[mutant.where].most_common(3) if t in tests]
+        rest = [t for t in self._by_cost(tests) if t not in first]
+        chosen, spent = [], 0.0
+        for t in [*first, *rest]:
+            spent += self.seconds[t]
+            if chosen and spent > self.plan["budget"]:
+                break
+            chosen.append(t)
+        return chosen, len(first) + len(rest) - len(chosen)
+
+    def _fork(
+        self, change: tuple[str, ast.Module, Mutant] | None, chosen: list[int]
+    ) -> tuple[str, str, float]:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _child(self, change, chosen, writing)
+        os.close(writing)
+        _, status, used = os.wait4(child, 0)
+        with os.fdopen(reading) as told:
+            which = told.read()
+        _end_group(child)
+        spent = used.ru_utime + used.ru_stime
+        if os.WIFSIGNALED(status):
+            ended = os.WTERMSIG(status)
+            late = ended in (signal.SIGALRM, signal.SIGPROF, signal.SIGKILL, signal.SIGXCPU)
+            return ("timeout" if late else "crashed"), which, spent
+        return ("killed" if os.WEXITSTATUS(status) == _KILLED else "survived"), which, spent
+
+
+def _end_group(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def _child(
+    run: Mutating,
+    change: tuple[str, ast.Module, Mutant] | None,
+    chosen: list[int],
+    writing: int,
+) -> None:
+    """Make the change, run the tests, and end the process."""
+    try:
+        gc.disable()
+        os.setsid()
+        for number in (signal.SIGALRM, signal.SIGPROF):
+            signal.signal(number, signal.SIG_DFL)
+        room = 6 * 2**30
+        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + room, resource.RLIM_INFINITY))
+        if change is not None:
+            path, tree, mutant = change
+            mutant.change()
+            _put_code(run, path, tree, mutant)
+        for k, at in enumerate(chosen):
+            limit = (
+                3 * run.seconds[at] + 3
+            )  # of computing time; the clock only ends what waits for ever
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            signal.alarm(int(20 * limit) + 60)
+            following = run.items[chosen[k + 1]] if k + 1 < len(chosen) else None
+            reports = runtestprotocol(run.items[at], nextitem=following, log=False)
+            if any(report.failed for report in reports):
+                os.write(writing, run.items[at].nodeid.encode())
+                os._exit(_KILLED)
+    except BaseException as problem:
+        os.write(writing, f"{type(problem).__name__}: {problem}"[:200].encode())
+        os._exit(_KILLED)
+    os._exit(_SURVIVED)
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _put_code(run: Mutating, path: str, tree: ast.Module, mutant: Mutant) -> None:
+    code = compile(ast.fix_missing_locations(tree), path, "exec")
+    if not mutant.where:
+        _put_constant(path, mutant)
+        return
+    changed = {(c.co_qualname, c.co_firstlineno): c for c in _codes(code)}
+    for function in run.functions[path]:
+        key = (function.__code__.co_qualname, function.__code__.co_firstlineno)
+        new = changed.get(key)
+        if new is not None and len(new.co_freevars) == len(function.__code__.co_freevars):
+            function.__code__ = new
+
+
+def _put_constant(path: str, mutant: Mutant) -> None:
+    """Compute the constants of the module again, and put those that differ wherever they were imported."""
+    module = next(
+        m
+        for m in list(sys.modules.values())
+        if getattr(m, "__file__", None) == path and m.__name__ in sys.modules
+    )
+    made: dict[str, object] = {}
+    exec(compile(mutant.after, path, "exec"), {**module.__dict__}, made)
+    for name, value in made.items():
+        if name not in module.__dict__:
+            continue
+        old = module.__dict__[name]
+        for other in list(sys.modules.values()):
+            held = getattr(other, "__dict__", {})
+            if held.get(name) is old and other.__name__.startswith("lustrum"):
+                held[name] = value
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def named(module: str, all_of_them: Iterator[Mutant]) -> Iterator[tuple[str, Mutant]]:
+    """Mutants with names that stay while their function stays: where, what, and which of several alike."""
+    seen: Counter[str] = Counter()
+    for mutant in all_of_them:
+        text = f"{module}:{mutant.where}: {mutant.before} -> {mutant.after}"
+        seen[text] += 1
+        yield (text if seen[text] == 1 else f"{text} ({seen[text]})"), mutant
+
+
+def read(state: Path) -> dict[str, dict[str, Any]]:
+    """What was tried, by the name of the mutant; the last word counts."""
+    lines = state.read_text().splitlines() if state.exists() else []
+    return {record["mutant"]: record for record in map(json.loads, lines)}
+
+
+def main() -> int:
+    """Collect the tests of the plan and try the mutants of its modules."""
+    plan = json.loads(Path(sys.argv[1]).read_text())
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
+    settings.register_profile(
+        "mutants",
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.explicit, Phase.generate),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    chosen = ["-k", plan["only"]] if plan["only"] else []
+    words = [
+        "-q",
+        "--tb=native",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+        "-p",
+        "no:cacheprovider",
+        "--capture=sys",
+        "-m",
+        "not deep and not browser",
+    ]
+    return int(pytest.main([*words, *chosen, *plan["tests"]], plugins=[Mutating(plan)]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
