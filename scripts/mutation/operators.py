@@ -47,7 +47,9 @@ _PAIRS = (
     ("low", "high"),
 )
 _SWAPS = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+# Calls that say something, or that protect an array against a later mistake.
 _MESSAGES = {"say", "say_many", "Reason", "warn", "cast", "TypeVar", "info", "debug", "warning"}
+_MESSAGES |= {"setflags"}
 # Arguments that change neither a number nor a decision when they are left out.
 _QUIET = {"dtype", "copy", "strict", "encoding", "stacklevel", "message", "maxsize", "sort_keys"}
 _LIBRARIES = {"np", "sparse", "math", "numba", "scipy", "json", "re", "pa", "pc"}
@@ -61,6 +63,7 @@ class Mutant:
     where: str
     first: int
     last: int
+    inner: int  # the first line of the body, 0 without one
     before: str
     after: str
     change: Callable[[], None]
@@ -75,7 +78,8 @@ def mutants(tree: ast.Module) -> Iterator[Mutant]:
             after = _text(statement)
             back()
             if after != before:
-                yield Mutant(where, statement.lineno, _last(statement), before, after, change)
+                lines = statement.lineno, _last(statement), _inner(statement)
+                yield Mutant(where, *lines, before, after, change)
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
@@ -106,13 +110,16 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
+def _inner(statement: ast.stmt) -> int:
+    body = getattr(statement, "body", None)
+    return body[0].lineno if isinstance(body, list) else 0
+
+
 def _last(statement: ast.stmt) -> int:
-    body = getattr(statement, "body", None) or getattr(statement, "cases", None)
     end = statement.end_lineno or statement.lineno
-    if not isinstance(body, list):
-        return end
-    first = body[0].pattern.lineno if isinstance(body[0], ast.match_case) else body[0].lineno
-    return max(statement.lineno, first - 1)
+    if isinstance(statement, ast.Match):
+        return statement.lineno
+    return max(statement.lineno, _inner(statement) - 1) if _inner(statement) else end
 
 
 def _text(statement: ast.stmt) -> str:

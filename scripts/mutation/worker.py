@@ -34,6 +34,8 @@ from hypothesis import HealthCheck, Phase, settings
 from mutation.operators import Mutant, mutants
 
 _KILLED, _SURVIVED = 1, 0
+_LEFT_OUT = -1.0
+_LONGEST = 10.0  # seconds of computing; a test that takes longer is left out
 
 
 class Mutating:
@@ -75,31 +77,71 @@ class Mutating:
         return True
 
     def _first_run(self) -> None:
-        """Run every test unchanged. A test that fails now is left out, and said."""
+        """Run the tests unchanged: how long does each take, and which lines does it reach?
+
+        What an earlier run has found out still holds while neither the test's file nor a module has changed; of
+        such tests only some quick ones run, so that children find loaded what they need. A test that fails
+        now, or takes too long, is left out.
+        """
+        kept = Path(self.plan["state"]).with_suffix(".tests.json")
+        before = json.loads(kept.read_text()) if kept.exists() else {}
+        modules = hashlib.sha256("".join(self.sources.values()).encode()).hexdigest()
+        keys = [
+            f"{item.nodeid} {self.digests[str(item.path)].hex()[:16]} {modules[:16]}"
+            for item in self.items
+        ]
+        quick = sorted((before[k]["seconds"], k) for k in keys if k in before)[:40]
+        run_again = {k for _, k in quick}
+        found = {}
+        todo = [at for at, k in enumerate(keys) if k not in before or k in run_again]
+        for at, following in zip(todo, [*todo[1:], None], strict=True):
+            seconds, lines = self._traced(at, following)
+            found[keys[at]] = {"seconds": seconds, "lines": lines}
+        for at, k in enumerate(keys):
+            found.setdefault(k, before.get(k))
+            self.seconds.append(found[k]["seconds"])
+            if found[k]["seconds"] == _LEFT_OUT:
+                print("left out:", self.items[at].nodeid, flush=True)
+                continue
+            for path, numbers in found[k]["lines"].items():
+                for number in numbers:
+                    self.reached[path, number].add(at)
+        kept.write_text(json.dumps({**before, **found}))
+
+    def _traced(self, at: int, following: int | None) -> tuple[float, dict[str, list[int]]]:
+        """Seconds of computing that a test takes, and the lines of the modules that it reaches."""
         wanted = set(self.paths)
-        here = 0
+        reached: dict[str, set[int]] = defaultdict(set)
 
         def lines(frame: types.FrameType, event: str, _: object) -> Any:
             if event == "line":
-                self.reached[frame.f_code.co_filename, frame.f_lineno].add(here)
+                reached[frame.f_code.co_filename].add(frame.f_lineno)
             return lines
 
         def calls(frame: types.FrameType, event: str, _: object) -> Any:
             return lines if frame.f_code.co_filename in wanted else None
 
-        for here, item in enumerate(self.items):
-            following = self.items[here + 1] if here + 1 < len(self.items) else None
-            begun = time.process_time()
-            sys.settrace(calls)
-            threading.settrace(calls)
-            reports = runtestprotocol(item, nextitem=following, log=False)
+        def too_long(number: int, frame: object) -> None:
+            raise TimeoutError(f"the test takes longer than {_LONGEST:g} s")
+
+        begun = time.process_time()
+        signal.signal(signal.SIGPROF, too_long)
+        signal.setitimer(signal.ITIMER_PROF, _LONGEST)
+        sys.settrace(calls)
+        threading.settrace(calls)
+        try:
+            reports = runtestprotocol(
+                self.items[at],
+                nextitem=None if following is None else self.items[following],
+                log=False,
+            )
+        finally:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
-            spent = time.process_time() - begun
-            if any(report.failed for report in reports):
-                print("fails unchanged:", item.nodeid, flush=True)
-                spent = float("inf")
-            self.seconds.append(spent)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        spent = time.process_time() - begun
+        failed = any(report.failed for report in reports)
+        return _LEFT_OUT if failed else spent, {p: sorted(n) for p, n in reached.items()}
 
     def _control(self) -> None:
         """An unchanged child must pass: what the first run left behind must not break its children."""
@@ -109,10 +151,8 @@ class Mutating:
             raise RuntimeError(f"an unchanged child ends as {outcome}: {which}")
 
     def _by_cost(self, tests: Any) -> list[int]:
-        return sorted((t for t in tests if self.seconds[t] != float("inf")), key=self._cost)
-
-    def _cost(self, test: int) -> float:
-        return self.seconds[test]
+        able = (t for t in tests if self.seconds[t] != _LEFT_OUT)
+        return sorted(able, key=lambda t: self.seconds[t])
 
     def _try_module(self, path: str) -> None:
         tree = ast.parse(self.sources[path])
@@ -126,7 +166,7 @@ class Mutating:
             }
             if not mutant.where:  # a constant of the module: whatever test reaches the module
                 tests = set().union(*(t for (p, _), t in self.reached.items() if p == path))
-            chosen, left = self._choose(mutant, tests)
+            chosen, left = self._choose(path, mutant, tests)
             tried = self._digest(chosen)
             before = known.get(name)
             if before and (before["outcome"] in ("killed", "timeout", "crashed")):
@@ -139,7 +179,7 @@ class Mutating:
                 outcome, which, spent = "no tests", "", 0.0
             else:
                 outcome, which, spent = self._fork((path, tree, mutant), chosen)
-            if outcome == "killed":
+            if which in self.named:
                 self.killers[mutant.where][self.named[which]] += 1
             if outcome == "survived" and left:
                 outcome = "survived so far"
@@ -165,15 +205,27 @@ class Mutating:
             digest.update(self.digests[path])
         return digest.hexdigest()[:16]
 
-    def _choose(self, mutant: Mutant, tests: set[int]) -> tuple[list[int], int]:
-        """Tests that have killed neighbours first, then quick ones, up to the seconds a mutant may take."""
+    def _choose(self, path: str, mutant: Mutant, tests: set[int]) -> tuple[list[int], int]:
+        """The tests to try, up to the seconds that a mutant may take, and how many are left.
+
+        Those that have killed neighbours come first, then those that reach the body of a changed condition.
+        Otherwise the files of tests take turns, each with its quickest test.
+        """
         first = [t for t, _ in self.killers[mutant.where].most_common(3) if t in tests]
-        rest = [t for t in self._by_cost(tests) if t not in first]
-        chosen, spent = [], 0.0
+        inside = self.reached.get((path, mutant.inner), set()) & tests
+        turns: Counter[tuple[bool, Path]] = Counter()
+        ranked = []
+        for t in self._by_cost(tests):
+            kind = (t not in inside, self.items[t].path)
+            ranked.append((t not in inside, turns[kind], self.seconds[t], t))
+            turns[kind] += 1
+        rest = [t for *_, t in sorted(ranked) if t not in first]
+        chosen: list[int] = []
+        spent = 0.0
         for t in [*first, *rest]:
+            if chosen and spent + self.seconds[t] > self.plan["budget"]:
+                continue
             spent += self.seconds[t]
-            if chosen and spent > self.plan["budget"]:
-                break
             chosen.append(t)
         return chosen, len(first) + len(rest) - len(chosen)
 

@@ -18,7 +18,16 @@ from lustrum.model import Category, Dataset, InputError, Table, TableAxis, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.table import inner_cells
-from lustrum.protect.cell_key import CellKey, Lookup, LookupChannel, PTable, ZeroKeys, read_ptable
+from lustrum.protect.cell_key import (
+    Additive,
+    CellKey,
+    Lookup,
+    LookupChannel,
+    PTable,
+    Versions,
+    ZeroKeys,
+    read_ptable,
+)
 from lustrum.protect.cell_key.channel import support_of, zeros_stay
 from lustrum.protect.perturbation.design import PerturbationDesign, design
 from lustrum.protect.totals.lines import line_totals, narrow_lines
@@ -508,6 +517,19 @@ def test_the_words_of_a_policy_make_the_same_method(name: str) -> None:
     assert again.to_mapping() == method.to_mapping()
     table = of(np.arange(500) % 9, np.random.default_rng(4))
     assert again.apply(table).published.tolist() == method.apply(table).published.tolist()
+
+
+def test_every_word_of_a_policy_reaches_the_method() -> None:
+    words = {"layout": "abs", "bits": 5, "version": "7", "key_version": 4}
+    method = spec_from_words(CellKey, words, "The method")
+    assert method.lookup == Lookup("abs", 5)
+    assert method.versions == Versions("7", 4)
+    assert method.to_mapping().items() >= words.items()
+    adding = spec_from_words(CellKey, {"additive": True, "max_shift": 2, "steps": 9}, "The method")
+    assert adding.totals == Additive(2, 9)
+    assert adding.to_mapping().items() >= {"additive": True, "max_shift": 2, "steps": 9}.items()
+    with pytest.raises(InputError, match="totals"):
+        CellKey(totals="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -282,3 +282,26 @@ def test_a_cell_that_cannot_exist_stays_0_when_a_table_is_made_additive() -> Non
         assert np.all((release.low <= table.values) & (table.values <= release.high))
         moved += int(release.published[3] != table.values[3])
     assert moved
+
+
+@pytest.mark.parametrize(
+    "method",
+    [RandomRounding(base=3), CellKey(), CellKey(ptable=PerturbationDesign(2, 1.0))],
+    ids=["random-rounding", "preset", "designed"],
+)
+def test_a_method_tells_the_guard_of_totals_which_cells_cannot_exist(method: Any) -> None:
+    """The reader knows them to be empty, so the guard must; otherwise their neighbours are pinned."""
+    empty = np.array([True, False, False, False])
+    rng = np.random.default_rng(5)
+    for inner in itertools.product((0,), range(4), range(4)):
+        for _ in range(6):
+            plain = keyed_table(LINE, inner, rng)
+            table = Table(axes=plain.axes, values=plain.values, keys=plain.keys, structural=empty)
+            release = method.apply(table, rng)
+            low, high = release.low, release.high
+            assert low is not None
+            assert high is not None
+            assert (release.published[0], low[0], high[0]) == (0, 0, 0)
+            left = candidates(LINE, low, high)
+            assert inner in [tuple(x) for x in left.tolist()]
+            assert_nothing_is_pinned(LINE, low, high, left)
