@@ -26,6 +26,7 @@ def _in(room: str, *names: str) -> tuple[str, ...]:
 _TOTALS = ("tests/protect/test_reader_of_totals.py", "tests/protect/test_safe_totals.py")
 _CELL_KEY = (
     *_TOTALS,
+    "tests/protect/test_cell_key_lookup.py",
     "tests/protect/test_cell_key.py",
     "tests/protect/test_cell_key_additive.py",
     "tests/protect/test_cell_key_magnitudes.py",
@@ -53,6 +54,9 @@ GROUPS = {
         _in("protect/cell_key", "counts", "channel", "zeros", "noise", "ptable"),
         _CELL_KEY,
         only="not keeps_the_contracts or cell-key",
+    ),
+    "cell-key-loops": Group(
+        _in("protect/cell_key", "channel"), ("tests/protect/test_cell_key_lookup.py",), loops=True
     ),
     "bounds": Group(_in("audit/bounding", "compute", "sweep", "lattice", "elimination"), _BOUNDS),
     "certificates": Group(
