@@ -59,6 +59,11 @@ class Mutating:
         self.named = {item.nodeid: at for at, item in enumerate(self.items)}
         for path in {str(item.path) for item in self.items}:
             self.digests[path] = hashlib.sha256(Path(path).read_bytes()).digest()
+        # A test by its name and the contents of its file: what a survivor has passed it need not pass again.
+        self.marks = [
+            hashlib.sha256(item.nodeid.encode() + self.digests[str(item.path)]).hexdigest()[:8]
+            for item in self.items
+        ]
         begun = time.process_time()
         self._first_run()
         print(f"{len(self.items)} tests, {time.process_time() - begun:.0f} s", flush=True)
@@ -166,21 +171,24 @@ class Mutating:
             }
             if not mutant.where:  # a constant of the module: whatever test reaches the module
                 tests = set().union(*(t for (p, _), t in self.reached.items() if p == path))
-            chosen, left = self._choose(path, mutant, tests)
-            tried = self._digest(chosen)
             before = known.get(name)
-            if before and (before["outcome"] in ("killed", "timeout", "crashed")):
+            if before and before["outcome"] in ("killed", "timeout", "crashed"):
                 if before.get("test") in self.named:
                     self.killers[mutant.where][self.named[before["test"]]] += 1
                 continue
-            if before and before.get("tests") == tried:
+            passed = set(before.get("passed", "").split()) if before else set()
+            fresh = {t for t in tests if self.marks[t] not in passed}
+            if before and not fresh and tests:
                 continue
+            chosen, left = self._choose(path, mutant, fresh)
             if not chosen:
                 outcome, which, spent = "no tests", "", 0.0
             else:
                 outcome, which, spent = self._fork((path, tree, mutant), chosen)
             if which in self.named:
                 self.killers[mutant.where][self.named[which]] += 1
+            if outcome == "stopped":
+                return
             if outcome == "survived" and left:
                 outcome = "survived so far"
             record = {
@@ -191,19 +199,12 @@ class Mutating:
                 "outcome": outcome,
                 "test": which,
                 "seconds": round(spent, 2),
-                "tests": tried,
             }
+            if outcome.startswith("survived"):
+                passed |= {self.marks[t] for t in chosen}
+                record["passed"] = " ".join(sorted(passed))
             with self.state.open("a") as out:
                 out.write(json.dumps(record) + "\n")
-
-    def _digest(self, chosen: list[int]) -> str:
-        """Names the tests with the contents of their files: a survivor is tried again when it changes."""
-        digest = hashlib.sha256()
-        for name in sorted(self.items[t].nodeid for t in chosen):
-            digest.update(name.encode())
-        for path in sorted({str(self.items[t].path) for t in chosen}):
-            digest.update(self.digests[path])
-        return digest.hexdigest()[:16]
 
     def _choose(self, path: str, mutant: Mutant, tests: set[int]) -> tuple[list[int], int]:
         """The tests to try, up to the seconds that a mutant may take, and how many are left.
@@ -211,7 +212,9 @@ class Mutating:
         Those that have killed neighbours come first, then those that reach the body of a changed condition.
         Otherwise the files of tests take turns, each with its quickest test.
         """
-        first = [t for t, _ in self.killers[mutant.where].most_common(3) if t in tests]
+        budget = self.plan["budget"]
+        killers = [t for t, _ in self.killers[mutant.where].most_common(3) if t in tests]
+        first = [t for t in killers if self.seconds[t] < 0.2 * budget]
         inside = self.reached.get((path, mutant.inner), set()) & tests
         turns: Counter[tuple[bool, Path]] = Counter()
         ranked = []
@@ -223,7 +226,7 @@ class Mutating:
         chosen: list[int] = []
         spent = 0.0
         for t in [*first, *rest]:
-            if chosen and spent + self.seconds[t] > self.plan["budget"]:
+            if chosen and spent + self.seconds[t] > budget:
                 continue
             spent += self.seconds[t]
             chosen.append(t)
@@ -245,6 +248,8 @@ class Mutating:
         spent = used.ru_utime + used.ru_stime
         if os.WIFSIGNALED(status):
             ended = os.WTERMSIG(status)
+            if ended == signal.SIGTERM:
+                return "stopped", "", spent
             late = ended in (signal.SIGALRM, signal.SIGPROF, signal.SIGKILL, signal.SIGXCPU)
             return ("timeout" if late else "crashed"), which, spent
         return ("killed" if os.WEXITSTATUS(status) == _KILLED else "survived"), which, spent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ import pytest
 from lustrum.model import Category, Dataset, InputError, Table, TableAxis
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.keys import cell_words
-from lustrum.protect.cell_key import Additive, CellKey, Lookup, LookupChannel, PTable, ZeroKeys
+from lustrum.protect.cell_key import (
+    Additive,
+    CellKey,
+    Lookup,
+    LookupChannel,
+    PTable,
+    ZeroKeys,
+    read_ptable,
+)
 from lustrum.protect.cell_key.channel import longest_step, support_of, zeros_stay
 from lustrum.protect.cell_key.noise import checked_number, checked_share, flex, noise_table
 from lustrum.protect.perturbation.lookup import perturb_by_words
@@ -108,6 +117,9 @@ def test_a_release_says_which_totals_it_shows_and_which_table_it_used() -> None:
     assert "changed by more than 1" in keyed
     assert "changed by more than" not in adding
     assert "changed once more" in adding
+    assert "Empty cells stay 0: the ptable would change them" in keyed
+    assert "Empty cells may be perturbed too" in drawn
+    assert "Empty cells stay 0." in notes()
     assert COIN.digest in own
     assert COIN.digest not in keyed
 
@@ -134,37 +146,56 @@ def test_a_policy_names_the_layout_only_where_one_was_chosen() -> None:
 
 # The channel of a lookup table
 
-STEPS = LookupChannel.of_rows(
-    [{0: 0.5, 1: 0.5}, {-1: 0.25, 0: 0.75}, {0: 0.5, 2: 0.5}, {-2: 0.5, 1: 0.5, 7: 0.0}], cycle=2
-)
+ROWS = [
+    {0: 0.5, 1: 0.5},
+    {-1: 0.25, 0: 0.75},
+    {0: 0.5, 2: 0.5},
+    {-2: 0.5, 1: 0.5, 7: 0.0},
+    {0: 0.1, 1: 0.9},
+]
+
+
+def steps() -> LookupChannel:
+    """The last three of five rows serve larger counts; a step of no chance is no step."""
+    return LookupChannel.of_rows(ROWS, cycle=3)
 
 
 def row_of(true: int) -> dict[int, float]:
-    rows = [{0: 0.5, 1: 0.5}, {-1: 0.25, 0: 0.75}, {0: 0.5, 2: 0.5}, {-2: 0.5, 1: 0.5}]
-    return rows[true] if true < 4 else rows[2 + true % 2]
+    row = ROWS[true] if true < 5 else ROWS[2 + (true - 2) % 3]
+    return {step: chance for step, chance in row.items() if chance}
 
 
 def test_a_lookup_channel_moves_counts_as_its_rows_say_for_ever() -> None:
-    assert (STEPS.cap, STEPS.largest_change) == (3, 2)
+    channel = steps()
+    assert (channel.cap, channel.largest_change) == (4, 2)
     for true in range(13):
-        found = STEPS.transitions(np.array([true]))
+        found = channel.transitions(np.array([true]))
         expected = {true + step: chance for step, chance in row_of(true).items()}
         assert (
             dict(zip(found.published.tolist(), found.probability.tolist(), strict=True)) == expected
         )
-    assert STEPS.rows_of(np.array([0, 3, 4, 5, 8, 9])).tolist() == [0, 3, 2, 3, 2, 3]
-    assert STEPS.rows_of(np.array([], dtype=np.int64)).size == 0
+    assert channel.rows_of(np.array([0, 3, 4, 5, 8, 9])).tolist() == [0, 3, 4, 2, 2, 3]
+    assert channel.rows_of(np.array([], dtype=np.int64)).size == 0
     with pytest.raises(InputError, match="0 or more"):
-        STEPS.rows_of(np.array([3, -1]))
+        channel.rows_of(np.array([3, -1]))
     assert LookupChannel.of_rows([{}, {}], cycle=1).largest_change == 0
 
 
 @pytest.mark.parametrize(
-    "channel", [STEPS, zeros_stay(STEPS), LIVELY, zeros_stay(LIVELY), SHLOMO_2015]
+    ("made", "most"),
+    [
+        (steps, 60),
+        (lambda: zeros_stay(steps()), 60),
+        (lambda: LIVELY, 60),
+        (lambda: zeros_stay(LIVELY), 60),
+        (lambda: SHLOMO_2015, 60),
+        (lambda: MatrixChannel([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]), 3),
+    ],
 )
-def test_the_ends_behind_a_published_count_are_those_of_enumeration(channel: Any) -> None:
+def test_the_ends_behind_a_published_count_are_those_of_enumeration(made: Any, most: int) -> None:
+    channel = made()
     reaching: dict[int, list[int]] = {}
-    for true in range(60):
+    for true in range(most):
         for published in channel.transitions(np.array([true])).published.tolist():
             reaching.setdefault(published, []).append(true)
     shown = np.array(sorted(p for p in reaching if p < 50)).reshape(-1, 1)
@@ -175,8 +206,11 @@ def test_the_ends_behind_a_published_count_are_those_of_enumeration(channel: Any
         assert high.ravel().tolist() == [max(reaching[p]) for p in shown.ravel().tolist()]
     with pytest.raises(InputError, match="0 or more"):
         support_of(channel).support(np.array([2, -1]))
-    steps = [abs(p - t) for p, trues in reaching.items() for t in trues]
-    assert longest_step(channel) == max(steps)
+    assert longest_step(channel) == max(abs(p - t) for p in reaching for t in reaching[p])
+
+
+def test_a_channel_that_moves_nothing_has_no_step() -> None:
+    assert longest_step(MatrixChannel(np.eye(3), residue_base=1)) == 0
 
 
 def test_nothing_lies_behind_a_count_that_no_step_leads_to() -> None:
@@ -188,7 +222,7 @@ def test_nothing_lies_behind_a_count_that_no_step_leads_to() -> None:
 
 
 def test_zeros_that_stay_leave_every_other_row_as_it_was() -> None:
-    for channel in (STEPS, LIVELY):
+    for channel in (steps(), LIVELY):
         still = zeros_stay(channel)
         assert still.transitions(np.array([0])).published.tolist() == [0]
         assert still.transitions(np.array([0])).probability.tolist() == [1.0]
@@ -199,16 +233,17 @@ def test_zeros_that_stay_leave_every_other_row_as_it_was() -> None:
 
 
 def test_the_chance_to_stay_is_the_mean_over_the_values_asked_for() -> None:
+    channel = steps()
     stays = [row_of(true).get(0, 0.0) for true in range(20)]
     for lowest, highest in ((0, 0), (0, 3), (1, 1), (2, 3), (3, 9), (5, 6), (8, 8)):
         expected = np.mean(stays[lowest : highest + 1])
-        assert STEPS.stay(lowest, highest) == pytest.approx(expected)
-    assert STEPS.stay(1, None) == pytest.approx(np.mean(stays[1:4]))
-    assert STEPS.stay(3, None) == pytest.approx(stays[3])
-    assert STEPS.stay(4, None) == pytest.approx(np.mean(stays[4:6]))
+        assert channel.stay(lowest, highest) == pytest.approx(expected)
+    assert channel.stay(1, None) == pytest.approx(np.mean(stays[1:5]))
+    assert channel.stay(4, None) == pytest.approx(stays[4])
+    assert channel.stay(6, None) == pytest.approx(np.mean(stays[6:9]))
     for wrong in ((-1, 2), (-1, None), (3, 2)):
         with pytest.raises(InputError, match="from 0 or more upwards"):
-            STEPS.stay(*wrong)
+            channel.stay(*wrong)
 
 
 # Tables as agencies keep them
@@ -291,6 +326,7 @@ def test_columns_become_a_table_whatever_the_order_of_their_rows() -> None:
         ({"ckey": [0, 1, 0, 1 << 23]}, "at most 16777216 places"),
         ({"ckey": [0, 1, 0, 0]}, "several entries for the count 2 and the key 0"),
         ({"pcv": [1, 1, 2, 3]}, "no entry for the count 2 and the key 1"),
+        ({"pcv": [0, 0, 1, 1], "ckey": [0, 0, 0, 1]}, "several entries for the count 0"),
         ({"pvalue": [0, 1, 0, 0.5]}, "column 'pvalue'"),
         ({"pvalue": [0, 1, 0, np.inf]}, "column 'pvalue'"),
         ({"pcv": [1, 1, 2, "two"]}, "column 'pcv'"),
@@ -343,8 +379,12 @@ def test_noise_has_the_variance_asked_for_and_both_signs_alike() -> None:
     for variance in (0.04, 9.0, 0.0):
         with pytest.raises(InputError, match=r"variance between 0\.04 and 9"):
             noise_table(3, 5, variance, "odd")
-    high = noise_table(2, 1, 3.5)
-    assert float(high.chances @ high.sizes**2) == pytest.approx(3.5, abs=1e-8)
+    for variance in (0.0, 4.0):
+        with pytest.raises(InputError, match="variance between 0 and 4"):
+            noise_table(2, 1, variance)
+    for variance in (0.01, 3.95):
+        wide = noise_table(2, 1, variance)
+        assert float(wide.chances @ wide.sizes**2) == pytest.approx(variance, abs=1e-8)
 
 
 def test_a_word_draws_the_size_of_its_low_bits_and_the_sign_of_its_highest() -> None:
@@ -412,6 +452,9 @@ def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:
     assert both[3, :].tolist() == words([b]).tolist()
     assert both[:, 0].tolist() == words([a], b=["x"]).tolist()
     assert len(np.unique(both)) == both.size
+    assert (
+        int(both[0, 0]) == 3002297357824809602
+    )  # in every version: another word is another number
     # Of two that are asked for together only one passes the filter.
     assert words([a], a=["1"])[2] == both[0, 2]
     other = Dataset.from_mapping({"dataset": {"name": "e"}, "variables": variables})
@@ -419,3 +462,41 @@ def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:
     table = Table(axes=(a,), values=np.zeros(4, np.int64), provenance=asked)
     with pytest.raises(InputError, match="must be the same"):
         ZeroKeys(b"0123456789abcdef", other).words(table, "p")
+
+
+def test_the_table_made_from_a_matrix_is_the_same_in_every_version() -> None:
+    """Another table of keys would publish other numbers for the same records."""
+    rng = np.random.default_rng(11)
+    rows = np.zeros((40, 45))
+    for value in range(1, 40):
+        reach = min(value, 4)
+        up = rng.random(reach) + 0.01
+        down = rng.random(reach) + 0.01
+        size = np.arange(1, reach + 1)
+        down *= (size @ up) / (size @ down)  # no bias, whatever the shape
+        stay = rng.random() * (up.sum() + down.sum())
+        rows[value, value - reach : value + reach + 1] = [*down[::-1], stay, *up]
+        rows[value] /= rows[value].sum()
+    rows[0, 0] = 1.0
+    square = MatrixChannel(np.vstack((rows, np.eye(45)[40:])), residue_base=1)
+    digests = [PTable.of_matrix("m", square, bits).digest for bits in (2, 3, 4, 6)]
+    assert digests == [
+        "c922c89c2ad6c851",
+        "629f3fed252b4530",
+        "f1520a37c578543c",
+        "a157c447c0e4af0a",
+    ]
+    for bits in (3, 6):
+        made = PTable.of_matrix("m", square, bits)
+        for value, row in enumerate(made.steps.tolist()):
+            shares = square.matrix[value] * made.keys
+            given = np.bincount(np.array(row) + value, minlength=45)
+            assert np.abs(given - shares).max() < 2
+    biased = MatrixChannel([[1, 0, 0], [0.3, 0.45, 0.25], [0, 0, 1]], residue_base=1)
+    assert sorted(PTable.of_matrix("m", biased, 2).steps[1].tolist()) == [-1, 0, 0, 1]
+
+
+def test_a_file_may_say_how_many_rows_serve_larger_counts(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("pcv,ckey,pvalue\n1,0,0\n2,0,1\n3,0,-1\n")
+    assert [read_ptable(path).cycle, read_ptable(path, 2).cycle] == [1, 2]
