@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", metavar="group", help=", ".join(GROUPS))
     parser.add_argument("--again", action="store_true", help="forget the mutants already tried")
     parser.add_argument("--report", action="store_true", help="try nothing; say what is known")
+    parser.add_argument("--table", action="store_true", help="try nothing; print one row a module")
     parser.add_argument(
         "--budget", type=float, default=20.0, help="seconds of tests for one mutant, unchanged"
     )
@@ -44,6 +45,9 @@ def main() -> None:
         parser.error(f"there is no group {wrong[0]!r}; choose from {', '.join(GROUPS)}")
     BUILD.mkdir(parents=True, exist_ok=True)
     for name in given.groups or GROUPS:
+        if given.table:
+            table(name)
+            continue
         if given.again:
             (BUILD / f"{name}.jsonl").unlink(missing_ok=True)
         if not given.report:
@@ -79,12 +83,27 @@ def run(name: str, budget: float) -> None:
         print(f"the group {name!r} ended early; see {BUILD / f'{name}.log'}", flush=True)
 
 
+def _names(module: str) -> list[str]:
+    tree = ast.parse((ROOT / "src" / "lustrum" / module).read_text())
+    return [name for name, _ in named(module, mutants(tree))]
+
+
+def table(name: str) -> None:
+    """Print a row for each module: mutants, tried, noticed by a test, not noticed."""
+    known = read(BUILD / f"{name}.jsonl")
+    for module in GROUPS[name].modules:
+        now = _names(module)
+        tried = [known[n]["outcome"] for n in now if n in known]
+        noticed = sum(outcome in ("killed", "timeout", "crashed") for outcome in tried)
+        words = f"`{name}` | `{module}` | {len(now)} | {len(tried)} | {noticed} | {len(tried) - noticed}"
+        print(f"| {words} |", flush=True)
+
+
 def report(name: str, every_survivor: bool) -> None:
     """Print how many mutants of a group were noticed, by module, and those that were not."""
     known = read(BUILD / f"{name}.jsonl")
     for module in GROUPS[name].modules:
-        tree = ast.parse((ROOT / "src" / "lustrum" / module).read_text())
-        now = [n for n, _ in named(module, mutants(tree))]
+        now = _names(module)
         counts = Counter(known[n]["outcome"] if n in known else "not tried" for n in now)
         print(name, module, len(now), json.dumps(dict(sorted(counts.items()))), flush=True)
         for n in now if every_survivor else ():
