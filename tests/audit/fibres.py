@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import settings
 
+from examples import examples
 from lustrum.audit import Knowledge
 from lustrum.model import Category, TableAxis
 
 # The first run of a kernel compiles it, which no deadline foresees.
-QUICK = settings(deadline=None, max_examples=40)
+QUICK = settings(deadline=None, max_examples=examples(25, 150))
 
 
 def axis(name: str, *sets: Sequence[int]) -> TableAxis:

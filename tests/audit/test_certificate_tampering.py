@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.audit import Knowledge
 from lustrum.audit.certificate import certify, verify
 
 Path = tuple[Any, ...]
-MANY = settings(deadline=None, max_examples=300)
+MANY = settings(deadline=None, max_examples=examples(100, 600))
 
 
 def branching() -> Knowledge:

@@ -37,8 +37,8 @@ def test_it_is_the_mean_over_populations_of_the_model(word: str, model: PolyaUrn
     wanted = [float(r2_values(F.ravel(), release.published.ravel())) for F in drawn]
     assert measure.after(TABLE, release) == pytest.approx(np.mean(wanted))
     # Another stream of chance, so only near: four standard errors fail once in ten thousand runs.
-    other = estimate_risk(TABLE, people, [model], draws=400, rng=1).models[0]
-    error = other.sd * np.sqrt(1 / 60 + 1 / 400)
+    other = estimate_risk(TABLE, people, [model], draws=120, rng=1).models[0]
+    error = other.sd * np.sqrt(1 / 60 + 1 / 120)
     assert abs(measure.before(TABLE) - other.mean) < 4 * error
 
 

@@ -26,6 +26,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
+from examples import examples
 from lustrum.arrays import Ints
 from lustrum.log_lines import JsonLines
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
@@ -315,10 +316,21 @@ ALWAYS = (
     Asked("POST", "/api/v1/jobs", {}, {"dataset": "marked", "by": ["sex", "tenure"]}),
     Asked("GET", "/api/v1/tables?dataset=marked&by=sex&where=area:n1&format=csv", {}),
     Asked("GET", "/api/v1/tables?dataset=marked&by=area", {"if-none-match": "*"}),
+    Asked("GET", "/api/v1/tables?dataset=marked&by=nothing", {}),
+    Asked("GET", "/nowhere", {}),
+    Asked("GET", "/api/v1/tables?dataset=marked&by=sex&by=area&by=tenure&format=csv", {}),
 )
-"""A job, a refusal that a format has no words for, and what somebody has already."""
+"""A job, a refusal that a format has no words for, what somebody has already, two mistakes, another refusal."""
 
-MANY = settings(max_examples=200, suppress_health_check=list(HealthCheck))
+ANSWERED = Asked(
+    "GET",
+    "/api/v1/tables?dataset=marked&by=area&by=tenure",
+    {},
+    question=(("by", "area"), ("by", "tenure")),
+)
+"""A question for a table that every method answers."""
+
+MANY = settings(max_examples=examples(80, 400), suppress_health_check=list(HealthCheck))
 
 
 # Two houses that publish the same.
@@ -419,6 +431,9 @@ def test_who_publishes_the_same_answers_every_request_with_the_same_bytes(
     @example(ALWAYS[0])
     @example(ALWAYS[1])
     @example(ALWAYS[2])
+    @example(ALWAYS[3])
+    @example(ALWAYS[4])
+    @example(ALWAYS[5])
     def tried(asked: Asked) -> None:
         answers = []
         for house in twins:
@@ -538,6 +553,7 @@ def test_no_true_count_no_record_key_and_nothing_of_the_secret_gets_out(marked: 
 
     @MANY
     @given(requests())
+    @example(ANSWERED)
     def tried(asked: Asked) -> None:
         marked.lines.clear()
         got = marked.ask(asked.method, asked.path, headers=asked.headers, json=asked.body)

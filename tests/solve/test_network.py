@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import linear_sum_assignment, linprog
 
+from examples import examples
 from lustrum.solve.network import Network, cheapest_flow
 from lustrum.solve.problem import Outcome
 
@@ -44,7 +45,7 @@ def networks(draw, nodes=6, arcs=14):
 
 
 @given(network=networks())
-@settings(max_examples=400)
+@settings(max_examples=examples(150, 1000))
 def test_small_networks_cost_what_a_linear_program_says(network: Network) -> None:
     found, expected = cheapest_flow(network), by_linear_program(network)
     if expected is None:

@@ -9,11 +9,12 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, TableAxis
 from lustrum.structure import Structure, TableLayout
 
 # The first run of a kernel compiles it, which no deadline foresees.
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, max_examples=examples(40, 200))
 FEW = settings(deadline=None, max_examples=20)
 
 

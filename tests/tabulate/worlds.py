@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Dataset, TableQuery
 from lustrum.tabulate import Secret
 from lustrum.tabulate.keys import record_keys
@@ -28,9 +29,10 @@ HOLDINGS = 5
 MODULUS = 1 << 64
 
 
-def quick(examples: int) -> settings:
+def quick(usual: int) -> settings:
     """The same examples in every run; the first one compiles a kernel, which no deadline foresees."""
-    return settings(deadline=None, max_examples=examples, derandomize=True, database=None)
+    most = examples(usual, 4 * usual)
+    return settings(deadline=None, max_examples=most, derandomize=True, database=None)
 
 
 @dataclass(frozen=True)

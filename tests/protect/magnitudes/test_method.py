@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, InputError, Measure, TableQuery
 from lustrum.model.records import Records
@@ -49,7 +50,7 @@ def audited(records: Records, protected: np.ndarray, measure: str = "turnover") 
     return audit_contributors(records, protected, measure, SPEC.factors, SPEC.share)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 100), deadline=None)
 @given(ROWS)
 def test_the_audit_finds_nothing_on_any_register(rows: list[tuple[int, int, int, int]]) -> None:
     records = register(rows)
