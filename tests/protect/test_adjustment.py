@@ -18,10 +18,11 @@ from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
 from lustrum.protect.adjustment.directions import alternating, imbalance
 from lustrum.protect.adjustment.eliminate import eliminate
 from lustrum.protect.adjustment.l2 import least_squares
-from lustrum.protect.adjustment.problem import reduce_problem
+from lustrum.protect.adjustment.problem import as_floats, reduce_problem
 from lustrum.protect.adjustment.whole_moves import whole_moves
 from lustrum.protect.adjustment.work import Work
 from lustrum.sensitivity import PPercent, Threshold
+from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.structure import UNBOUNDED, Structure
 
 
@@ -184,6 +185,26 @@ def test_squares_are_least_for_their_directions(seed: int) -> None:
             inside += 1
             assert problem.distance(moved, "l2") >= found.cost * (1 - 1e-6)
     assert inside > 0
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 5), (3, 9)])
+def test_least_squares_are_the_same_by_free_movements_and_by_relations(
+    shape: tuple[int, int],
+) -> None:
+    values, matrix, places, lower, upper = drawn(7, shape, 2)
+    low, high = -values, np.full(values.size, UNBOUNDED)
+    problem = reduce_problem(matrix, values, low, high, places, lower, upper, 1.0 / values)
+    signs = alternating(problem)
+    found = least_squares(problem, signs)
+    assert found is not None
+    least, most = (as_floats(end) for end in problem.bounds(signs))
+    none = np.zeros(least.size)
+    for rows, span in ((problem.relations, None), (problem.rest, problem.floats)):
+        target = np.zeros(rows.shape[0])
+        program = QuadraticProblem(2 * problem.weights, none, rows, target, least, most, span=span)
+        other = minimise_quadratic(program)
+        assert other.value == pytest.approx(found.cost, rel=1e-6)
+        assert other.point == pytest.approx(found.moved, rel=1e-3, abs=1e-3)
 
 
 def test_l1_moves_few_cells_and_l2_moves_many_a_little() -> None:

@@ -45,15 +45,18 @@ def least_squares(problem: Problem, directions: Signs, work: Work | None = None)
     if work is not None:
         work.spend(_STEPS)
     scale = 1.0 / max(float(problem.weights.max(initial=0.0)), 1e-300)
+    # The smaller system is the quicker one: of the free movements, or of the relations between all groups.
+    by_relations = problem.span.shape[1] > problem.relations.shape[0]
+    matrix = problem.relations if by_relations else problem.rest
     found = minimise_quadratic(
         QuadraticProblem(
             2.0 * problem.weights * scale,
             np.zeros(low.size),
-            problem.rest,
-            np.zeros(problem.rest.shape[0]),
+            matrix,
+            np.zeros(matrix.shape[0]),
             as_floats(low),
             as_floats(high),
-            span=problem.floats,
+            span=None if by_relations else problem.floats,
         ),
         tolerance=_TOLERANCE,
     )
