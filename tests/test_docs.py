@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -81,6 +83,33 @@ def test_every_command_is_documented() -> None:
     for name, found in commands.items():
         for word in getattr(found, "commands", {None: None}):
             assert f"lustrum {name}{f' {word}' if word else ''}" in text
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Every command line of ours that a page shows, with the page."""
+    pages = [ROOT / "README.md", *sorted(DOCS.glob("*/*.md")), DOCS / "index.md"]
+    return [
+        (page.name, line.removeprefix(".venv/bin/"))
+        for page in pages
+        for block in code_blocks(page, "sh")
+        for line in block.replace("\\\n", " ").splitlines()
+        if re.match(r"(\.venv/bin/)?lustrum ", line)
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), shown_commands())
+def test_every_command_that_a_page_shows_is_understood(page: str, line: str) -> None:
+    command, words = typer.main.get_command(app), shlex.split(line, comments=True)
+    words = list(itertools.takewhile(lambda word: ">" not in word, words))  # up to a redirection
+    while hasattr(command, "commands"):
+        _, *words = words
+        assert words[0] in command.commands, page
+        command = command.commands[words[0]]
+    command.make_context(words[0], words[1:])  # options and their types, without doing anything
+
+
+def test_many_commands_are_shown() -> None:
+    assert len(shown_commands()) > 30
 
 
 def test_every_setting_of_the_server_is_documented() -> None:

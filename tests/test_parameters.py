@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import typing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from lustrum.agency.offer import OFFERED, Offered, methods_of
 from lustrum.cli import app
+from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError
 from lustrum.model.parameters import parameter_names, parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
+from lustrum.policy.policy import Method
+from lustrum.protect.suppression import Suppression
 
 ROOT = Path(__file__).parent.parent
 GROUPS = ("lustrum.methods", "lustrum.rules", "lustrum.risks", "lustrum.utilities")
@@ -76,6 +83,57 @@ def test_the_page_of_parameters_is_what_the_code_declares() -> None:
     assert (ROOT / "docs" / "reference" / "parameters.md").read_text() == script.page(), (
         "run scripts/parameter_tables.py"
     )
+
+
+METHODS = [name for group, name in BUILT_IN if group == "lustrum.methods"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_policy_gives_back_the_method_that_was_written_into_it(name: str) -> None:
+    kind = load("lustrum.methods", name)
+    spec = spec_from_words(kind, NEEDED.get(name, {}), name)
+    words = spec.to_mapping()
+    assert set(words) - {"method"} <= set(parameter_names(kind))
+    assert Method.model_validate(words).spec() == spec
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_map_takes_every_declared_parameter_from_the_command_line(name: str) -> None:
+    kind = load("lustrum.methods", name)
+    plain = spec_from_words(kind, NEEDED.get(name, {}), name)
+    words = {key: value for key, value in plain.to_mapping().items() if key != "method"}
+    single = {
+        key: v for key, v in words.items() if isinstance(v, bool | int | float | str) and v != ""
+    }
+    given = {**NEEDED.get(name, {}), **single}
+    text = ":".join([name, *(f"{key}={json.dumps(value)}" for key, value in given.items())])
+    assert methods_of_words([text]) == [plain]
+    with pytest.raises(InputError, match="has no parameter 'no_such'"):
+        methods_of_words([f"{name}:no_such=1"])
+
+
+@pytest.mark.parametrize("own", OFFERED, ids=lambda own: own.name)
+def test_the_agencys_page_varies_a_declared_parameter(own: Offered) -> None:
+    declared = parameter_names(load("lustrum.methods", own.name))
+    assert {own.parameter, *(own.fixed or {})} - {""} <= set(declared)
+    made = methods_of({own.name: own.values})
+    values = json.loads(f"[{own.values}]")
+    assert [getattr(spec, own.parameter) for spec in made] == values if values else len(made) == 1
+
+
+def test_the_options_of_suppress_are_the_declared_parameters_of_the_method() -> None:
+    command = typer.main.get_command(app).commands["suppress"]  # type: ignore[attr-defined]
+    options = {option.name: option for option in command.params}
+    declared = {field.name: field for field in fields(Suppression)}
+    for one in parameters_of(Suppression):
+        if one.name == "rule":  # the words of rules are shorter on the command line
+            continue
+        option = options[one.name]
+        assert option.default == declared[one.name].default
+        allowed = typing.get_args(typing.get_type_hints(Suppression)[one.name])
+        for word in allowed:
+            if isinstance(word, str):
+                assert word in option.help
 
 
 def test_the_command_line_shows_the_parameters_of_a_method() -> None:

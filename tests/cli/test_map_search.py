@@ -19,7 +19,7 @@ def test_a_span_is_searched_and_the_best_is_named(limit: str | None, tmp_path: P
         f"{a},{b},{7 * i % 23}" for i, (a, b) in enumerate((a, b) for a in "xyz" for b in "pqr")
     ]
     file.write_text("\n".join(["row,column,value", *rows]) + "\n")
-    words = ["map", str(file), "--no-totals", "", "--method", "conventional-rounding:base=2..9"]
+    words = ["map", str(file), "--no-totals", "all", "--method", "conventional-rounding:base=2..9"]
     words += ["--trials", "8", "--draws", "2", *(["--limit", limit] if limit else [])]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -43,8 +43,8 @@ def page(
         _grid(number, release, name, found, report.decimals, narrow)
         for number, (release, name) in enumerate(zip(releases, names, strict=True))
     )
-    told = "".join(_told(cell, report.decimals) for cell in report.disclosed)
-    reasons = f"<h2>Exactly disclosed</h2><ul>{told}</ul>" if told else ""
+    items = "".join(_disclosed(cell, report.decimals) for cell in report.disclosed)
+    reasons = f"<h2>Exactly disclosed</h2><ul>{items}</ul>" if items else ""
     close = "".join(f"<li>{escape(cell.name)}</li>" for cell in report.unprotected)
     if close:
         reasons += f"<h2>Within the protection interval</h2><ul>{close}</ul>"
@@ -97,13 +97,13 @@ def _cell(
         return f"<td>{number(float(release.published[position]), decimals)}</td>"
     kind = "exact" if cell.disclosed else "narrow" if cell.count <= narrow else "open"
     words = " to ".join(dict.fromkeys(_ends(cell, decimals)))
-    told = ""
+    title = ""
     if cell.protection is not Verdict.NOT_ASKED:
-        told = f' title="protection: {cell.protection}"'
+        title = f' title="protection: {cell.protection}"'
     if cell.protection is Verdict.TOO_NARROW:
         kind += " close"
         words += ' <span aria-label="within the protection interval">!</span>'
-    return f'<td class="{kind}"{told}>{words}</td>'
+    return f'<td class="{kind}"{title}>{words}</td>'
 
 
 def _ends(cell: AuditedCell, decimals: int) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _ends(cell: AuditedCell, decimals: int) -> Iterator[str]:
         yield number(end, decimals)
 
 
-def _told(cell: AuditedCell, decimals: int) -> str:
+def _disclosed(cell: AuditedCell, decimals: int) -> str:
     why = f", which follows from {escape('; '.join(cell.follows))}" if cell.follows else ""
     return f"<li><b>{escape(cell.name)}</b> is {number(cell.low, decimals)}{why}.</li>"
 

@@ -33,13 +33,13 @@ policy_app = typer.Typer(
 )
 app.add_typer(policy_app, name="policy")
 secret_app = typer.Typer(
-    help="The secret from which the perturbation of every table follows.", no_args_is_help=True
+    help="The secret behind the perturbation of every table.", no_args_is_help=True
 )
 app.add_typer(secret_app, name="secret")
 
 By = Annotated[str, typer.Option(help="Columns of codes, as 'area,job'; found if left out.")]
 Values = Annotated[
-    list[str] | None, typer.Option("--value", help="A column of values; 'value' unless named.")
+    list[str] | None, typer.Option("--value", help="A column of values; by default 'value'.")
 ]
 Total = Annotated[
     list[str] | None, typer.Option(help="The code of a total, as 'Total' or 'area=Total'.")
@@ -49,7 +49,8 @@ HierarchyFile = Annotated[
     typer.Option(help="Subtotals of a dimension, as 'nace=nace.hrc' (or .csv, .toml)."),
 ]
 NoTotals = Annotated[
-    list[str] | None, typer.Option(help="A dimension that has no totals; 'all' for every one.")
+    list[str] | None,
+    typer.Option(help="A dimension that has no totals; 'all' for every dimension."),
 ]
 Rest = Annotated[
     list[str] | None,

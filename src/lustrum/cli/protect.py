@@ -99,10 +99,10 @@ def progress_bars(console: Console) -> Iterator[Callable[[str, float], None]]:
     tasks: dict[str, int] = {}
     with bar:
 
-        def told(task: str, done: float) -> None:
+        def show(task: str, done: float) -> None:
             said = task[:1].upper() + task[1:]
             if said not in tasks:
                 tasks[said] = bar.add_task(said, total=1.0)
             bar.update(tasks[said], completed=done)  # type: ignore[arg-type]
 
-        yield told
+        yield show

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from lustrum.formats.table_files import ColumnNames, Groups, SaidTotals, read_groups
 from lustrum.model import InputError
 
-__all__ = ["FileOptions"]
+__all__ = ["FileOptions", "dimensions"]
 
 _EVERY = "all"
+
+Words: TypeAlias = Sequence[str] | None
+"""An option that may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,22 @@ class FileOptions:
     contributors: str = ""
     largest: str = ""
     holdings: str = ""
+
+    @classmethod
+    def of(
+        cls, values: Words, by: str, total: Words, hierarchy: Words, no_totals: Words, rest: Words,
+        hidden: Words = None,
+    ) -> FileOptions:  # fmt: skip
+        """The options of a command, where one that was not used is None."""
+        return cls(
+            values or (),
+            by,
+            total or (),
+            hierarchy or (),
+            no_totals or (),
+            rest or (),
+            hidden or (),
+        )
 
     def columns(self) -> ColumnNames:
         """The columns that are named."""
@@ -58,12 +78,13 @@ class FileOptions:
                     f"--hierarchy is DIMENSION=FILE, such as nace=nace.hrc, not {word!r}."
                 )
             groups[dimension] = {**groups.get(dimension, {}), **read_groups(Path(file))}
-        return SaidTotals(named, groups, _all(self.no_totals), _all(self.rest))
+        return SaidTotals(named, groups, dimensions(self.no_totals), dimensions(self.rest))
 
 
 def _names(words: str) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in words.split(",")) if words else None
 
 
-def _all(names: Sequence[str]) -> frozenset[str]:
+def dimensions(names: Sequence[str]) -> frozenset[str]:
+    """Dimensions that an option names; an empty name stands for all of them."""
     return frozenset("" if name == _EVERY else name for name in names)

@@ -45,8 +45,8 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
     """Make the demo data if they are missing, with a progress bar."""
     from lustrum.demo.setup import prepare
 
-    with progress_bars(console) as told:
-        prepare(data, persons, told)
+    with progress_bars(console) as report:
+        prepare(data, persons, report)
 
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:

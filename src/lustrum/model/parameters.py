@@ -90,8 +90,8 @@ def parameter(
 ) -> Any:
     """A field of a spec with what it means and, for a number, its range.
 
-    Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is no parameter
-    of a policy: it is neither shown nor compared nor written down.
+    Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is never part
+    of a policy: it is not shown, compared or written down.
     """
     declared = _Declared(text, least, above, most, below, group, secret)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
@@ -269,20 +269,37 @@ def _inside(value: object, declared: _Declared) -> bool:
 def _kind(hint: Any, declared: _Declared) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _listed(_kind(part, declared) for part in parts)
+        kept = [part for part in parts if not (part is int and float in parts)]
+        return _listed(_kind(part, declared) for part in kept)
     if hint is None or hint is type(None):
         return "nothing"
     if origin is Literal:
         return _listed(repr(part) for part in parts)
     if origin is tuple:
-        return "a list" if not parts else f"a list, each {_kind(parts[0], declared)}"
+        return f"a list of {_several(parts, declared)}" if parts else "a list"
     plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
     if hint in (int, float):
         return plain[hint] + _range(declared)
     if hint in plain:
         return plain[hint]
     name = getattr(origin or hint, "__name__", str(hint))
-    return f"a {name}"
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
+
+
+def _several(parts: tuple[Any, ...], declared: _Declared) -> str:
+    """What a list holds; entries of different kinds are named one by one."""
+    kinds = list(dict.fromkeys(_kind(part, declared) for part in parts if part is not ...))
+    if len(kinds) > 1:
+        return " and ".join(kinds)
+    entry = get_args(parts[0])
+    if get_origin(parts[0]) is tuple:
+        return f"lists of {_several(entry, declared)}" if entry else "lists"
+    plain = {int: "whole numbers", float: "numbers", str: "texts"}
+    if get_origin(parts[0]) in (Union, types.UnionType) and set(entry) == {int, float}:
+        return plain[float] + _range(declared)
+    if parts[0] in (int, float):
+        return plain[parts[0]] + _range(declared)
+    return plain.get(parts[0], f"entries, each {kinds[0]}")
 
 
 def _range(declared: _Declared) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -37,12 +38,14 @@ def audit(
     how: Annotated[
         str, typer.Option(help="Rounded to an 'adjacent' multiple (at random) or the 'nearest'.")
     ] = "adjacent",
-    narrow: Annotated[int, typer.Option(help="List cells with so few values left.", min=2)] = 5,
+    narrow: Annotated[
+        int, typer.Option(help="List cells with at most this many values left.", min=2)
+    ] = 5,
     seconds: Annotated[
-        float | None, typer.Option(help="Stop after so long; bounds stay true.")
+        float | None, typer.Option(help="Stop after this many seconds; bounds stay valid.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with the tables coloured.")
+        Path | None, typer.Option(help="Write a page that colours cells by what can be worked out.")
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
@@ -61,7 +64,9 @@ def audit(
     ] = None,
     equations_only: Annotated[
         bool,
-        typer.Option("--equations-only", help="Find only cells that sums alone give away: quick."),
+        typer.Option(
+            "--equations-only", help="Find only the cells that sums alone disclose; quick."
+        ),
     ] = False,
     by: By = "",
     value: Values = None,
@@ -96,15 +101,7 @@ def audit(
         truth=truth or (),
         protect=protect,
         equations_only=equations_only,
-        options=FileOptions(
-            values=value or (),
-            by=by,
-            total=total or (),
-            hierarchy=hierarchy or (),
-            no_totals=no_totals or (),
-            rest=rest or (),
-            hidden=hidden or (),
-        ),
+        options=FileOptions.of(value, by, total, hierarchy, no_totals, rest, hidden),
     )
     if not safe:
         raise typer.Exit(3)
@@ -121,7 +118,7 @@ def suppress(
         Path | None, typer.Option(help="Write the protected table here (.csv or .parquet).")
     ] = None,
     ranges: Annotated[
-        Path | None, typer.Option(help="Write what a reader can work out of each cell (.csv).")
+        Path | None, typer.Option(help="Write what a reader can work out about each cell (.csv).")
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write a picture of the pattern (.svg or .html).")
@@ -130,10 +127,13 @@ def suppress(
         Path | None, typer.Option(help="Write the proof of the ranges of primary cells.")
     ] = None,
     cost: Annotated[
-        str, typer.Option(help="value, count, frequency, unity, distance or box-cox.")
+        str,
+        typer.Option(
+            help="What a cell costs: value, count, frequency, unity, distance or box-cox."
+        ),
     ] = "value",
     power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
-    algorithm: Annotated[str, typer.Option(help="How to search; auto chooses.")] = "auto",
+    algorithm: Annotated[str, typer.Option(help="auto, exact, heuristic or boxes.")] = "auto",
     work: Annotated[
         int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
     ] = None,
@@ -162,7 +162,7 @@ def suppress(
         bool, typer.Option("--partial", help="State intervals instead of blanks.")
     ] = False,
     plain_status: Annotated[
-        bool, typer.Option("--plain-status", help="Do not tell why a cell is suppressed.")
+        bool, typer.Option("--plain-status", help="Do not state why a cell is suppressed.")
     ] = False,
     by: By = "",
     value: Values = None,
@@ -214,13 +214,8 @@ def suppress(
         frozen=frozen or (),
         never=never or (),
         previous=previous,
-        options=FileOptions(
-            values=value or (),
-            by=by,
-            total=total or (),
-            hierarchy=hierarchy or (),
-            no_totals=no_totals or (),
-            rest=rest or (),
+        options=replace(
+            FileOptions.of(value, by, total, hierarchy, no_totals, rest),
             contributors=contributors,
             largest=largest,
             holdings=holdings,
@@ -276,10 +271,7 @@ def map_(
         int, typer.Option(help="Settings tried where spans are searched.", min=1)
     ] = 48,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.", min=0)] = 0,
-    no_totals: Annotated[
-        list[str] | None,
-        typer.Option(help="A dimension that has no total; '' for all dimensions."),
-    ] = None,
+    no_totals: NoTotals = None,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the map: .png, .svg, .html or .json.")
     ] = None,
@@ -306,9 +298,11 @@ def map_(
     The figures are made from true counts: they are for the agency, not for publication.
     """
     from lustrum.cli.maps import draw_map, open_page
+    from lustrum.cli.table_options import dimensions
 
+    without = sorted(dimensions(no_totals or ()))
     if page:
-        open_page(files or [], data, policy, port, no_totals or [], Console())
+        open_page(files or [], data, policy, port, without, Console())
         return
     chosen = draw_map(
         files or [],
@@ -320,7 +314,7 @@ def map_(
         draws=draws,
         trials=trials,
         seed=seed,
-        no_totals=no_totals or [],
+        no_totals=without,
         chart=chart,
         report=report,
         table=table,
@@ -336,17 +330,20 @@ def release(
     file: Annotated[Path, typer.Argument(help="A programme of prepared tables (TOML).")],
     data: Data = HERE,
     out: Annotated[
-        Path | None, typer.Option(help="The public folder; prepared/NAME of the data folder else.")
+        Path | None,
+        typer.Option(help="The public folder; by default prepared/NAME in the data folder."),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(help="The agency's own file; reports/NAME.json of the data folder else."),
+        typer.Option(
+            help="The agency's own file; by default reports/NAME.json in the data folder."
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the file against its data; write nothing.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Processors to use; all that there are else.", min=1)
+        int | None, typer.Option(help="Processors to use; by default all.", min=1)
     ] = None,
 ) -> None:
     """Make the prepared tables of a programme: protect, audit, prove and write them in one run.

@@ -64,7 +64,7 @@ def serve(
         float, typer.Option(help="How long tables made in the background are kept.")
     ] = 24.0,
     trusted_proxies: Annotated[
-        str, typer.Option(help="Proxies whose word about the asker's address is taken.")
+        str, typer.Option(help="Proxies that may state the address of a client.")
     ] = "",
     allowed_host: Annotated[
         list[str] | None,
@@ -146,7 +146,7 @@ def demo(
     data: Data = HERE,
     persons: Annotated[int, typer.Option(help="How many people to invent.", min=100)] = 1_500_000,
 ) -> None:
-    """Invent the demo census and business register."""
+    """Make the demo data: a census, a business register and a survey, all invented."""
     from lustrum.cli import work
 
     work.make_demo(data, Console(stderr=True), persons)
@@ -157,10 +157,10 @@ def protect(
     dataset: Annotated[str, typer.Option(help="Name of a dataset.")],
     data: Data = HERE,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the bundle; in the data folder unless told.")
+        Path | None, typer.Option(help="Where to write the bundle; by default in the data folder.")
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option(help="The policy; that of the data folder unless told.")
+        Path | None, typer.Option(help="The policy; by default the one in the data folder.")
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="The agency's own folder, for the confidential report.")
@@ -168,11 +168,14 @@ def protect(
     previous: Annotated[
         Path | None,
         typer.Option(
-            help="The memory of an earlier release of the same people; that of the bundle unless told."
+            help="The memory of an earlier release of the same people; by default that of the bundle."
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Draw all numbers anew, whatever was released before.")
+        bool,
+        typer.Option(
+            "--fresh", help="Draw all numbers anew, as if nothing had been released before."
+        ),
     ] = False,
 ) -> None:
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
@@ -222,7 +225,7 @@ def ingest(
     database: Annotated[Path | None, typer.Option(help="A DuckDB file for the query.")] = None,
     data: Data = HERE,
 ) -> None:
-    """Check and encode a dataset; the one in force changes at the end or not at all."""
+    """Check and encode a dataset. It replaces an earlier version at the end, or not at all."""
     from lustrum.cli import work
 
     work.ingest_source(file, description, query, database, data, Console(stderr=True))
@@ -256,7 +259,7 @@ def table(
         bool, typer.Option("--totals", help="Add a total along every variable.")
     ] = False,
     measure: Annotated[
-        str | None, typer.Option(help="A measure to sum instead of counting, or of each statistic.")
+        str | None, typer.Option(help="The measure to sum, and of statistics that name none.")
     ] = None,
     statistic: Annotated[
         list[str] | None,
@@ -277,7 +280,7 @@ def table(
     ] = False,
     data: Data = HERE,
 ) -> None:
-    """Ask for a table; it comes protected, or a refusal says why. Exit code 3 is a refusal."""
+    """Ask for a protected table. A refusal says why and ends with exit code 3."""
     from lustrum.cli.question import read_question
     from lustrum.cli.show import show_decision
     from lustrum.model.plugins import load
