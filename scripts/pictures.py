@@ -59,7 +59,7 @@ PICTURES = (
         1280,
         1540,
     ),
-    Picture("refusal", "/datasets/demo/table?by=area&by=age&by=education", 1280, 980),
+    Picture("refusal", "/datasets/demo/table?by=area&by=age&by=occupation&by=education", 1280, 980),
     Picture("phone", "/datasets/demo/table?by=age:ten-year&as=chart", 390, 1120, 1.25),
 )
 

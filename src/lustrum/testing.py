@@ -136,9 +136,9 @@ def _may_leave(result: Any, cells: FinestCells, method: Any) -> None:
         sizes
     )
     held = (low <= true) & (true <= high)
-    assert held[possible].all(), "the support that the public is told does not hold the truth"
+    assert held[possible].all(), "the published support does not hold the truth"
     assert (true[possible & (numbers == 0)] <= public.support.most_unlisted).all(), (
-        "a cell that is not listed holds more than the public is told"
+        "a cell that is not listed holds more than the published support says"
     )
     assert ((high > low) | (numbers > public.support.base))[possible].all(), (
         "a small number leaves one count only"
@@ -259,7 +259,7 @@ def _is_a_release(release: Release, table: Table, method: Any) -> None:
     shown = release.shown
     if release.low is not None and release.high is not None:
         held = (release.low <= table.values) & (table.values <= release.high)
-        assert held[shown].all(), "bounds that the public is told do not hold the true value"
+        assert held[shown].all(), "published bounds do not hold the true value"
     else:
         assert release.channel is not None or np.array_equal(release.published, table.values), (
             "without bounds and channel a reader takes the numbers for true"

@@ -1,4 +1,4 @@
-"""Who attacks: somebody from outside, a contributor, or several who tell each other."""
+"""Who attacks: an outsider, a contributor, or several who share what they know."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
 def largest_between(
     published: int, contributors: int, low: Fraction, high: Fraction
 ) -> tuple[int, int]:
-    """Where the largest of so many contributors lies, to an outsider who knows the ranking and no value.
+    """Where the largest of this many contributors lies, to an outsider who knows the ranking and no value.
 
     The true sum lies between the published one over ``1 + b`` and over ``1 - b``, but for one unit each, and
     the largest between an even share of the sum and all of it.

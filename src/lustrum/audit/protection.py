@@ -71,7 +71,7 @@ class Protection:
     def within(
         cls, true: npt.ArrayLike, percent: float, needed: npt.ArrayLike | None = None
     ) -> Protection:
-        """From true values that nobody may come nearer to than so many percent, up or down."""
+        """From true values that nobody may come nearer to than this many percent, up or down."""
         if not 0 <= percent < np.inf:
             raise InputError(f"Protection by {percent} percent makes no sense; give 0 or more.")
         value = np.asarray(true, dtype=np.int64)

@@ -126,7 +126,7 @@ def _draw_export(
 
 
 def _draw_holdings(size: Positions, rng: np.random.Generator) -> Positions:
-    """Who owns each business: mostly itself, else a group; group sizes have a heavy tail."""
+    """Who owns each business: mostly itself, otherwise a group; group sizes have a heavy tail."""
     count = len(size)
     holding = np.arange(count, dtype=np.int64)
     owned = np.flatnonzero(rng.random(count) < _IN_A_GROUP[size])

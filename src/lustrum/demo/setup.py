@@ -28,7 +28,7 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
 
     Each of them is protected once, and its public bundle is what a server shows.
     """
-    told = progress or (lambda _task, _done: None)
+    report = progress or (lambda _task, _done: None)
     store = Store(root)
     made = []
 
@@ -36,12 +36,12 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
         name: str, title: str, generate: Callable[[Callable[[float], None]], pa.Table]
     ) -> None:
         if name not in store.names():
-            table = generate(lambda done: told(f"Inventing {title}", done))
+            table = generate(lambda done: report(f"Inventing {title}", done))
             ingest(
                 FrameSource(table, title),
                 read_description(description_path(name)),
                 store,
-                lambda done, total: told(f"Storing {title}", done / (total or done)),
+                lambda done, total: report(f"Storing {title}", done / (total or done)),
             )
             made.append(name)
         _copy_policy(name, root)
@@ -49,13 +49,13 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
     make("demo", "people", lambda p: people(persons, progress=p))
     make("businesses", "businesses", lambda p: businesses(progress=p))
     make("survey", "respondents", lambda p: survey(progress=p))
-    _protect("demo", "people", store, told)
-    _protect("businesses", "businesses", store, told)
-    _protect("survey", "respondents", store, told)
+    _protect("demo", "people", store, report)
+    _protect("businesses", "businesses", store, report)
+    _protect("survey", "respondents", store, report)
     return made
 
 
-def _protect(name: str, title: str, store: Store, told: Progress) -> None:
+def _protect(name: str, title: str, store: Store, report: Progress) -> None:
     """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one.
 
     The people of the demo are invented: nothing has to be kept from an earlier release.
@@ -69,7 +69,7 @@ def _protect(name: str, title: str, store: Store, told: Progress) -> None:
             policy,
             place,
             folder=store.root / "reports" / name,
-            progress=lambda _step, done: told(f"Protecting {title}", done),
+            progress=lambda _step, done: report(f"Protecting {title}", done),
         )
 
 

@@ -24,7 +24,7 @@ _HOUSEHOLDS = 60
 _ASKED = 0.5
 #: How likely people answer, by age group.
 _ANSWERS = np.array([0.62, 0.66, 0.72, 0.78, 0.82, 0.86, 0.80])
-#: Blocks drawn in a district: a share of them, but so many at least.
+#: Blocks drawn in a district: a share of them, but this many at least.
 _SHARE, _FEWEST = 0.12, 4
 _CENTS = 100
 
@@ -95,7 +95,7 @@ def _positions(table: pa.Table, name: str) -> Ints:
 
 
 def _blocks(district: Ints, home: Ints) -> Ints:
-    """Neighbouring households of a district, so many in each block."""
+    """Neighbouring households of a district, this many in each block."""
     found = np.zeros(home.size, dtype=np.int64)
     first = 0
     for one in np.unique(district):

@@ -25,7 +25,7 @@ class Placing:
 
 
 def usual_placing(sizes: Sequence[int]) -> Placing:
-    """The placing of axes with so many categories.
+    """The placing of axes with this many categories.
 
     >>> usual_placing([21, 2, 5])
     Placing(rows=(0,), columns=(2, 1), wafers=())

@@ -113,7 +113,7 @@ class _Pen:
 
 
 def _looks(book: Any, decimals: int) -> tuple[Any, Any]:
-    """How numbers with so many decimals look, and totals of them."""
+    """How numbers with this many decimals look, and totals of them."""
     digits = "#,##0" + (f".{'0' * decimals}" if decimals else "")
     return (
         book.add_format({"num_format": digits}),

@@ -12,7 +12,7 @@
     │   └── NotReadyError                its files are still being checked; a later question may be answered
     └── InternalError                    our own bug; says so
 
-A refusal to publish is none of these: it is a :class:`~lustrum.model.decision.Decision`.
+A refusal to publish is not an error: it is a :class:`~lustrum.model.decision.Decision`.
 No message ever carries a count, a record key or a contributor's value.
 """
 

@@ -21,7 +21,7 @@ __all__ = ["FinestCells", "code_type"]
 
 
 def code_type(codes: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest unsigned integer that numbers so many codes."""
+    """The smallest unsigned integer that numbers this many codes."""
     return np.uint8 if codes <= 1 << 8 else np.uint16 if codes <= 1 << 16 else np.uint32
 
 

@@ -276,7 +276,7 @@ def _positions(picks: npt.ArrayLike) -> npt.NDArray[np.intp]:
 
 
 def _kept(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array if nobody can write to it, else a copy that nobody can write to."""
+    """The array if nobody can write to it, otherwise a copy that nobody can write to."""
     return _frozen(array.copy() if array.flags.writeable else array)
 
 

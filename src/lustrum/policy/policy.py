@@ -80,7 +80,7 @@ class Rules(_Part):
 
     @model_validator(mode="after")
     def _has_effect(self) -> Rules:
-        """A rule that can never apply is a slip, and would leave open what it was meant to close."""
+        """A rule that can never apply is a mistake: it would allow what it was meant to forbid."""
         if self.min_area_population and not self.per_area:
             raise ValueError(
                 "'min_area_population' needs 'per_area', the variable that it is about."
@@ -183,7 +183,7 @@ class Fallback(_Part):
 
 
 class Audit(_Part):
-    """Who is reckoned with when the protected table is audited, and what they may not find out."""
+    """Which attackers the audit of a protected table considers, and what they must not find out."""
 
     attackers: list[Literal["outsider", "insider"]] = Field(
         default_factory=list,

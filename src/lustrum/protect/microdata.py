@@ -26,7 +26,7 @@ __all__ = [
 
 
 _FITS = 2**62
-_DENSE = 8  # numbers up to so many times the records are counted off instead of sorted
+_DENSE = 8  # numbers up to this many times the records are counted off instead of sorted
 
 
 def names(value: str | Iterable[str], what: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def numbered(values: Ints) -> Ints:
 
 
 def canonical_order(records: Records) -> Ints:
-    """The records in an order of their own: by secret key, else by record id, else as they lie."""
+    """The records in an order of their own: by secret key, otherwise by record id, otherwise as they lie."""
     own = records.dataset.record_id
     if records.keys is not None:
         by: npt.NDArray[Any] = records.keys
@@ -111,6 +111,6 @@ def exact_cells(table: Table, moved: Mapping[str, str | None]) -> Mask:
 
 
 def anything(table: Table, exact: Mask) -> tuple[Ints, Ints]:
-    """Bounds that are always true: the value where it is exact, else all that such a value can be."""
+    """Bounds that are always true: the value where it is exact, otherwise all that such a value can be."""
     least = 0 if table.kind == "count" else -UNBOUNDED
     return np.where(exact, table.values, least), np.where(exact, table.values, UNBOUNDED)

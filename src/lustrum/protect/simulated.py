@@ -64,7 +64,7 @@ class SimulatedTables:
         "hypergeometric", "How tables with the same margins are weighed."
     )
     keep: Keep = parameter(
-        (), "Margins that stay as they are, each a list of variables; those shown without it."
+        (), "Margins that stay as they are, each a list of variables; by default those shown."
     )
     burn: int = parameter(1000, "Rounds of a Markov chain before its state is taken.", least=1)
     consistent: Keep = parameter((), "Margins of a richer model that a draw must not contradict.")
@@ -179,7 +179,7 @@ def fits(counts: Ints, model: LogLinearFit, level: float) -> bool:
 
 
 def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: int = 1000) -> Ints:
-    """One table with these margins: exactly where that can be done, else the end of a Markov chain."""
+    """One table with these margins: exactly where that can be done, otherwise the end of a Markov chain."""
     tree = junction_tree(margins.cliques, len(margins.shape))
     if target == "hypergeometric" and margins.possible is None and tree is not None:
         return draw_decomposable(margins, rng)

@@ -1,4 +1,4 @@
-"""What will likely become of a question, told before it is asked: the first three steps alone.
+"""What will likely become of a question, before it is asked: the first three steps alone.
 
 They look at the question and at protected numbers, so that the hint reveals nothing that a refusal would not.
 The risk of the table is not measured, so a question that passes here may still be refused.

@@ -20,8 +20,8 @@ class QuestionState:
 
     ``reasons`` speak against a release and close the case; ``remarks`` say what is missing from a release that
     is made all the same. ``views`` are the counts that the rules judge, ``others`` those of earlier
-    periods and of classes, and ``parts`` the protected numbers that statistics are worked out from. Whatever a
-    case knows of the people are protected numbers.
+    periods and of classes, and ``parts`` the protected numbers that statistics are worked out from. All that
+    a case knows of the people are protected numbers.
     """
 
     query: TableQuery

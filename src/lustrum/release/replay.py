@@ -55,13 +55,13 @@ def replay(
     service: TableService,
     policy: Policy,
     questions: Iterable[TableQuery],
-    told: Callable[[int], object] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Iterator[Change]:
     """Ask every question twice. Nothing is written down and nothing is let out."""
     for number, query in enumerate(questions, start=1):
         yield Change(query, _asked(service, query, None), _asked(service, query, policy))
-        if told is not None:
-            told(number)
+        if progress is not None:
+            progress(number)
 
 
 def read_questions(path: Path) -> list[TableQuery]:

@@ -106,7 +106,7 @@ class CellCertainty(RiskSpec):
             )
 
     def before(self, table: Table) -> float:
-        """1 where a cell is at risk, as the true table gives it away; else 0."""
+        """1 where a cell is at risk, as the true table gives it away; otherwise 0."""
         return 1.0 if self.judged(table).any() else 0.0
 
     def after(self, table: Table, release: Release) -> float:

@@ -86,7 +86,7 @@ def _aic(model: PopulationModel, sample: CountsLike) -> float:
 
 
 def _folds(cells: Cells, folds: int, rng: np.random.Generator) -> list[Ints]:
-    """Everybody in one of so many parts of nearly equal size, at random."""
+    """Everybody in one of this many parts of nearly equal size, at random."""
     if not 2 <= folds <= cells.total:
         raise InputError(
             "The number of folds must be 2 or more, and no more than people in the sample."

@@ -4,7 +4,7 @@ A cell needs protection where a rule says so, by default the p% rule if the tabl
 contributions. The risk of a cell is the larger of two:
 
 - 1 if the published value itself lies within ``percent`` of the true one, as a reader takes it for an
-  estimate; else 0. Averaged over replications that is the probability of a close estimate.
+  estimate; otherwise 0. Averaged over replications that is the probability of a close estimate.
 - ``min(1, needed / left)``: the width of the interval of ``percent`` around the true value, over the width of
   the range that the published cells leave. It is 1 where the range is no wider than that.
 
@@ -49,7 +49,7 @@ class CloseEstimates(RiskSpec):
     audit: Literal["cell", "propagate", "sharp"] = parameter(
         "propagate", "How far the reader calculates."
     )
-    rule: Rule | None = parameter(None, "Which cells are sensitive; the p% rule without it.")
+    rule: Rule | None = parameter(None, "Which cells are sensitive; by default the p% rule.")
 
     @checks_parameters("Close estimates")
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class CloseEstimates(RiskSpec):
             )
 
     def before(self, table: Table) -> float:
-        """1 where a cell is sensitive, as the true table gives it away; else 0."""
+        """1 where a cell is sensitive, as the true table gives it away; otherwise 0."""
         return 1.0 if self.judged(table).any() else 0.0
 
     def after(self, table: Table, release: Release) -> float:

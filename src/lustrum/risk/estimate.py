@@ -43,7 +43,7 @@ __all__ = ["ModelRisk", "RiskEstimate", "SampleRisk", "draw_risks", "estimate_ri
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CELLS_AT_ONCE = 1 << 22
-"""Draws are made in portions of so many cells, which bounds the memory."""
+"""Draws are made in portions of this many cells, which bounds the memory."""
 
 
 @dataclass(frozen=True)

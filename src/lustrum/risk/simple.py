@@ -94,8 +94,10 @@ class SparseLines(RiskSpec):
     """
 
     name: ClassVar[str] = "sparse-lines"
-    axis: str | None = parameter(None, "The axis along which lines run; all axes without it.")
-    populated: int = parameter(2, "A line with at most so many populated cells is sparse.", least=1)
+    axis: str | None = parameter(None, "The axis along which lines run; by default every axis.")
+    populated: int = parameter(
+        2, "A line with at most this many populated cells is sparse.", least=1
+    )
 
     def __post_init__(self) -> None:
         check_parameters(self, "Sparse lines")

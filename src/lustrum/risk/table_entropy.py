@@ -105,7 +105,9 @@ class EntropyRisk(RiskSpec):
         "Weights of zeros, small counts, large counts and size, which add up to 1; or their L2 norm.",
     )
     split: int = parameter(6, "The largest small count.", least=1)
-    parts: Parts = parameter("true", "Whose values part small from large counts after protection.")
+    parts: Parts = parameter(
+        "true", "Whose values separate small from large counts after protection."
+    )
     shared: Shared = parameter(
         "expected",
         "By which cells the people behind a published value are divided: those that show it, or as many as "
@@ -197,7 +199,7 @@ class PaperEntropyRisk(EntropyRisk):
 
     name: ClassVar[str] = "table-entropy-2015"
     parts: Parts = parameter(
-        "published", "Whose values part small from large counts after protection."
+        "published", "Whose values separate small from large counts after protection."
     )
     shared: Shared = parameter(
         "observed",

@@ -193,7 +193,7 @@ class _Search:
         self.spaces = [s if isinstance(s, Space) else Space(lambda own=s: own, {}) for s in spaces]
         self.sweep = replace(sweep, methods=sweep.methods)
         self.over: Over = over
-        self._told = progress or (lambda done, total: None)
+        self._progress = progress or (lambda done, total: None)
         self._trials = trials
         self._methods: list[MapMethod] = []
         self._places: dict[str, int] = {}
@@ -229,7 +229,7 @@ class _Search:
                 else:
                     study.tell(trial, state=_failed())
             done += len(trials)
-            self._told(done, self._trials)
+            self._progress(done, self._trials)
 
     def _proposal(self, trial: Any) -> MapMethod:
         which = trial.suggest_categorical("method", range(len(self.spaces)))

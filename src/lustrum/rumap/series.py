@@ -315,7 +315,7 @@ def _merged(axis: TableAxis, group: Sequence[int]) -> Category:
 
 
 def _keys(base: Table, seed: int, replication: int) -> npt.NDArray[np.uint64]:
-    """The record keys of the cells: the table's own in the first draw, else drawn, 0 where nobody is."""
+    """The record keys of the cells: the table's own in the first draw, otherwise drawn, 0 where nobody is."""
     if base.keys is not None and replication == 0:
         return base.keys
     words = hashlib.sha256(f"keys {seed} {replication}".encode()).digest()
@@ -386,5 +386,5 @@ def _budgeted(
 
 
 def _shared(method: MapMethod, questions: int) -> MapMethod:
-    """The method with its cost split evenly between so many questions."""
+    """The method with its cost split evenly between this many questions."""
     return method.split(questions)

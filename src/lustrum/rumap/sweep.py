@@ -55,7 +55,7 @@ class Sweep:
         The first draw of every method comes first, so that the map is whole early. A method that made no
         use of chance then, or that is not for the tables, is not drawn again.
         """
-        told = progress or (lambda done, total: None)
+        report = progress or (lambda done, total: None)
         every = range(len(self.methods))
         total, done = len(self.methods) * self.replications, 0
         fixed: set[int] = set()
@@ -64,12 +64,12 @@ class Sweep:
             if not again:
                 fixed.add(draws[0].method)
                 total -= self.replications - 1
-            told(done, total)
+            report(done, total)
             yield draws
         jobs = [(m, r) for r in range(1, self.replications) for m in every if m not in fixed]
         for draws, _ in self.all_of(jobs):
             done += 1
-            told(done, total)
+            report(done, total)
             yield draws
 
     def release(self, method: int, replication: int = 0) -> dict[str, Release]:

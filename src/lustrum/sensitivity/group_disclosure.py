@@ -42,7 +42,7 @@ class GroupDisclosure:
 
     name: ClassVar[str] = "group-disclosure"
     populated: int = parameter(
-        2, "A line with at most so many populated cells tells of its group.", least=1
+        2, "A line with at most this many populated cells discloses its group.", least=1
     )
 
     @checks_parameters("The group disclosure rule")

@@ -46,7 +46,9 @@ class KDisclosure:
     """
 
     name: ClassVar[str] = "k-disclosure"
-    k: int = parameter(1, "A group is disclosed if at most so many of it are elsewhere.", least=0)
+    k: int = parameter(
+        1, "A group is disclosed if at most this many of its people are elsewhere.", least=0
+    )
     together: int = parameter(1, "How many people share what they know.", least=1)
 
     @checks_parameters("The k-disclosure rule")

@@ -148,7 +148,7 @@ class Ranked:
         return np.where(self._unseen, below, np.where(self._open.any(axis=1), own, 0))
 
     def taken(self, number: int) -> Exact:
-        """How much of each rank is among so many respondents: ``s`` and the largest others."""
+        """How much of each rank is among this many respondents: ``s`` and the largest others."""
         part = self._part
         rest = self.copies.copy()
         rows = np.arange(rest.shape[0])
@@ -160,7 +160,7 @@ class Ranked:
         return np.asarray(take)
 
     def largest(self, number: int) -> Exact:
-        """What ``s`` and the largest others, so many respondents in all, contribute together."""
+        """What ``s`` and the largest others, this many respondents in all, contribute together."""
         take = self.taken(number)
         room = number * self.whole - take.sum(axis=1)
         below = np.minimum(self.last * room, self.hidden)

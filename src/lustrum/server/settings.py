@@ -84,7 +84,7 @@ class Settings:
 
     @property
     def at_once(self) -> int:
-        """Tables that are counted at the same time: as many as processors unless told otherwise."""
+        """Tables that are counted at the same time: by default one for each processor."""
         return self.concurrency or processors()
 
     @property

@@ -214,7 +214,7 @@ def _model(problem: LinearProblem, scale: float) -> Any:
 
 @dataclass(frozen=True)
 class _Limits:
-    """When to end: after so many steps, which are counted, or by the clock, or when somebody says so."""
+    """When to end: after this many steps, which are counted, or by the clock, or when somebody says so."""
 
     seconds: float | None
     steps: int | None

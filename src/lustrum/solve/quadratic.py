@@ -29,7 +29,7 @@ Sparse: TypeAlias = Any
 
 _SHORT_OF_THE_WALL = 0.995
 _GOOD = 1e-7  # what is closer than this to the conditions counts as an optimum
-_PATIENCE = 15  # so many steps without getting closer, and no more are taken
+_PATIENCE = 15  # this many steps without getting closer, and no more are taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ class Atoms:
 
     @classmethod
     def of(cls, codes: int, categories: Sequence[Category]) -> Atoms:
-        """The atoms of a variable with so many finest codes."""
+        """The atoms of a variable with this many finest codes."""
         return cls.of_sets(codes, [c.members for c in categories])
 
     @classmethod

@@ -22,7 +22,7 @@ __all__ = ["entries", "full_matrix", "incidence_matrix", "kept_matrix", "publish
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
-# A block of its own is worth the call from so many entries on.
+# A block of its own is worth the call from this many entries on.
 _BLOCK_COST = 1000
 _MOST_NARROW = np.iinfo(np.int32).max
 _MOST_ENTRIES = 2**31

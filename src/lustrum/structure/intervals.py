@@ -65,7 +65,7 @@ def propagate(
 
     In a relation, each cell lies between the least and the most that the others leave for it.
     Bounds may be infinite: as float infinity, or as plus or minus :data:`UNBOUNDED`, the way they
-    come back. Fractional bounds are drawn in to whole numbers. After so many ``rounds`` over the
+    come back. Fractional bounds are drawn in to whole numbers. After this many ``rounds`` over the
     relations, or at the first contradiction, the narrowing stops with the bounds it has.
 
     >>> from lustrum.model import Category, TableAxis

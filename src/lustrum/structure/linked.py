@@ -109,5 +109,5 @@ def _join(one: Forest, other: Forest) -> list[Mask]:
     group = np.full(left.size, -1, dtype=np.int64)
     group[left >= 0] = label[left[left >= 0]]
     group[(left < 0) & (right >= 0)] = label[width + right[(left < 0) & (right >= 0)]]
-    torn = np.unique(group[(left >= 0) ^ (right >= 0)])
-    return [group == g for g in np.setdiff1d(group[held], torn).tolist()]
+    unmatched = np.unique(group[(left >= 0) ^ (right >= 0)])
+    return [group == g for g in np.setdiff1d(group[held], unmatched).tolist()]

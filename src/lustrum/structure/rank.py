@@ -35,7 +35,7 @@ _MOST_NONZEROS = 10**8
 
 
 def rank_of(structure: StructureFields) -> int:
-    """The rank of the incidence matrix: in closed form where there is one, else by elimination.
+    """The rank of the incidence matrix: in closed form where there is one, otherwise by elimination.
 
     >>> from lustrum.structure import Structure
     >>> rank_of(Structure.margins((4, 4, 3), ["AB", "AC", "BC"]))  # 4 * 4 * 3 - 3 * 3 * 2

@@ -141,14 +141,14 @@ def map_of_2015(
     cube: Table, seed: int, draws: int = DRAWS, progress: Progress | None = None
 ) -> RUMap:
     """The four methods of the paper and those beyond it, on the four tables."""
-    told = None if progress is None else (lambda done, total: progress(done / max(total, 1)))
+    report = None if progress is None else (lambda done, total: progress(done / max(total, 1)))
     return rumap(
         Cube(cube, _TABLES),
         [*paper_methods(cube).values(), *more_methods()],
         [_RISK, HellingerUtility()],
         replications=draws,
         seed=seed,
-        progress=told,
+        progress=report,
     )
 
 

@@ -150,8 +150,8 @@ def _rounded() -> Panel:
     rows = np.column_stack([true, true.sum(axis=1)])
     totals = np.vstack([rows, rows.sum(axis=0)])
     conventional = 3 * ((totals + 1) // 3)
-    torn = int((table[:, :4].sum(axis=1) != table[:, 4]).sum())
-    torn += int((table[:4].sum(axis=0) != table[4]).sum())
+    wrong_sums = int((table[:, :4].sum(axis=1) != table[:, 4]).sum())
+    wrong_sums += int((table[:4].sum(axis=0) != table[4]).sum())
     axes = [
         TableAxis(name, name, tuple(Category(str(i), str(i), m) for i, m in enumerate(_LINES)))
         for name in ("I", "J")
@@ -160,7 +160,7 @@ def _rounded() -> Panel:
     outside = int(((totals < seen.low) | (totals > seen.high)).sum())
     moved = int((table[totals % 3 == 0] != totals[totals % 3 == 0]).sum())
     lines = (
-        Line("rows and columns that do not add up", None, float(torn), 0.0, expected=0),
+        Line("rows and columns that do not add up", None, float(wrong_sums), 0.0, expected=0),
         Line("entries 3 or more away from the true one", None, float(outside), 0.0, expected=0),
         Line("multiples of 3 that moved", None, float(moved), 0.0, expected=0),
         Line(

@@ -16,7 +16,7 @@ class Line:
     """One figure: what the paper prints, what the formula gives, and what is known about the gap.
 
     ``tolerance`` is how far ours may be from ``expected``, the figure that the formula is known to
-    give where that differs from print (a slip), else the printed one. A figure that depends on chance
+    give where that differs from print (a slip), otherwise the printed one. A figure that depends on chance
     says its standard error and the tolerance covers it.
     """
 

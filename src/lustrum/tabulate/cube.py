@@ -53,7 +53,7 @@ class Cube:
         """A view with all parts of its totals, and where its own cells stand in it.
 
         A total whose parts are not all there would be protected without regard to the missing ones, and tell
-        of the others: 3 and 3 beside a total of 0 are 1 and 1, whoever else is in the total.
+        of the others: 3 and 3 beside a total of 0 are 1 and 1, no matter who else is in the total.
         """
         axes, picks = [], []
         for axis in self.plan.axes:

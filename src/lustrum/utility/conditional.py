@@ -32,7 +32,7 @@ class ConditionalError(UtilitySpec):
     better: ClassVar[Better] = "lower"
     variable: str = parameter(MISSING, "The variable whose probabilities are compared.")
     given: tuple[str, ...] | None = parameter(
-        None, "The variables that are given; all others of the table without them."
+        None, "The variables that are given; by default all others of the table."
     )
     summary: Summary = parameter("mean", "The mean or the largest error.")
     impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")

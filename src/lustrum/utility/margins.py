@@ -2,7 +2,7 @@
 
 A one-way margin counts the categories of one variable. The true one is the sum of the table's inner cells. The
 published one is the release's own total cell where it has one that is shown, as this is what a
-reader would quote; else the sum of its inner cells.
+reader would quote; otherwise the sum of its inner cells.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Beliefs: for each cell, the values somebody holds possible and how probable each is to them."""
+"""Beliefs: for each cell, the values that a reader considers possible, and how probable each is."""
 
 from __future__ import annotations
 

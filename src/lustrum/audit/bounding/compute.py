@@ -99,10 +99,10 @@ def bounds(
 
     Linear bounds of whole cells are drawn in to whole numbers; where these are not known to be reached,
     ``integer`` lets a walk among whole tables, and then integer programming, find those that are. After
-    so many ``seconds``, or once ``stop`` says so, the cells not yet done keep wider bounds that still
-    hold, and are not ``sharp``. ``progress`` is told after each program, and may raise to end it all. The
+    this many ``seconds``, or once ``stop`` says so, the cells not yet done keep wider bounds that still
+    hold, and are not ``sharp``. ``progress`` is called after each program, and may raise to end the audit. The
     result is the same for any number of ``workers``, of which there are as many as processors unless
-    told otherwise. With a ``solver`` of one's own even networks are put to it.
+    told otherwise. A ``solver`` that the caller names solves networks too.
 
     >>> known = Knowledge.of(["x1", "x2", "x3", "x4"])
     >>> for row, total in ((("x1", "x2"), 1537), (("x3", "x4"), 1251), (("x1", "x3"), 406)):

@@ -1,4 +1,4 @@
-"""Whole tables that reach bounds, found by wandering from table to table: witnesses without a search tree.
+"""Whole tables that reach bounds, found by a walk from table to table: witnesses without a search tree.
 
 A bound is sharp as soon as one whole table reaches it. Where equations tie many cells, vertices of linear
 programs are fractions through and through, and integer programs find no table at all in any useful

@@ -30,8 +30,8 @@ __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
 _NEAR = 1e-6  # as far from a whole number as a solver may leave one
 _CLOSE = 5e-7  # as far from its bound as a real cell may stay and still count as there
-_START = 15  # asking a question costs as much as so many steps of the solver
-_SINGLE = 20  # and a question about one cell, steps and all, as much as so many
+_START = 15  # asking a question costs as much as this many steps of the solver
+_SINGLE = 20  # and a question about one cell, steps and all, as much as this many
 _FEW = 6  # for fewer open questions than this, sums are not worth while
 _WHILE = 0.02  # seconds of flows between two looks at the clock
 _TRIES = (50_000, 300_000, 300_000, 300_000)  # steps towards a bound, round by round
@@ -56,7 +56,7 @@ class Progress:
 
 
 class Watch:
-    """When to stop, how much is done, and whom to tell; shared by all that work at the same time."""
+    """When to stop, how much is done, and where to report it; shared by all workers."""
 
     def __init__(
         self,
@@ -205,14 +205,14 @@ class Sweep:
         return own
 
     def meet_walker(self) -> None:
-        """Where many bounds of whole cells are open, find a table from which to lattice_walk towards them."""
+        """Where many bounds of whole cells are open, find a table from which to walk towards them."""
         if self.whole and self.open().size >= _FEW and not self.watch.over:
             self.wanderer = LatticeWalker.of(self.piece, self.low, self.high)
             if self.wanderer is not None:
                 self._take_reached(self.wanderer)
 
     def seek(self, block: Indices) -> Sweep:
-        """Wander towards the bounds of a block, in rounds, while enough of them are reached."""
+        """Walk towards the bounds of a block, in rounds, while enough of them are reached."""
         own = self._copy()
         own.block, own.done = block, int(self._reached(block).sum())
         if self.wanderer is None:
@@ -339,7 +339,7 @@ class Sweep:
         return self.loaded
 
     def _minimised(
-        self, cost: Floats, whole: bool, told: int, target: float | None = None
+        self, cost: Floats, whole: bool, cell: int, target: float | None = None
     ) -> Optimum:
         """Ask a solver, and remember the table that it found."""
         goal = target if whole else None
@@ -352,7 +352,7 @@ class Sweep:
             )
         self.watch.tell(0, programs=int(not whole), searches=int(whole))
         if found.outcome is Outcome.INFEASIBLE:
-            raise Impossible(int(self.piece.cells[told]), whole)
+            raise Impossible(int(self.piece.cells[cell]), whole)
         if found.point is not None:
             self._meet(found.point)
         return found

@@ -17,7 +17,7 @@ Row = dict[int, Fraction]
 def solve(
     rows: Sequence[Mapping[int, int]], right: Sequence[Fraction | int], most: int = 10**7
 ) -> dict[int, Fraction] | None:
-    """The only solution of as many equations as unknowns, or None; after so many steps None too.
+    """The only solution of as many equations as unknowns, or None; after this many steps None too.
 
     The shortest equation goes first: those of tables have few terms and weights of 1, so that hardly
     any new terms come up and the fractions stay small.

@@ -143,7 +143,7 @@ def whole_table(
 ) -> tuple[int, ...] | None:
     """A table of whole numbers with the least of ``sign`` times one cell, as far as floats can tell.
 
-    The search stops after so many nodes, and after as many milliseconds: without bounds on the cells
+    The search stops after this many nodes, and after as many milliseconds: without bounds on the cells
     it might go on for ever, and some searches never reach their second node.
     """
     count = len(system.open)

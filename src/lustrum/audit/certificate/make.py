@@ -30,8 +30,8 @@ def certify(
 ) -> Certificate:
     """Prove the range of the given cells, or of all.
 
-    The proofs of whole cells are sharp in whole numbers. A proof may have so many ``nodes`` of
-    branching, and all together so many ``seconds``; beyond, a claim says only what has been proven, and
+    The proofs of whole cells are sharp in whole numbers. A proof may have this many ``nodes`` of
+    branching, and all together this many ``seconds``; beyond, a claim says only what has been proven, and
     that it is not sharp. ``progress`` receives how many cells are done, and of how many.
 
     >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)
@@ -134,7 +134,7 @@ class _Maker:
         return End(None, False)
 
     def _any_table(self, cell: int, sign: int) -> None:
-        """The other end of the cell may have a best table; else the solver takes any it finds."""
+        """The other end of the cell may have a best table; otherwise the solver takes any it finds."""
         self._meet(self.linear.minimise(cell, -sign, {}, self.budget.left))
         if not self.tables and self.system.whole and not self._tried:
             self._tried = True

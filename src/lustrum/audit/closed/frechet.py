@@ -53,7 +53,7 @@ def _tree_sum(margins: Margins, generators: tuple[Axes, ...], start: Axes) -> In
         pairs = [(g, t) for g in generators if not g <= covered for t in taken]
         new, old = max(pairs, key=lambda p: (len(p[0] & p[1]), len(p[0] - covered)))
         shared = new & old
-        # Variables met elsewhere in the tree are summed out, else the overlap would not be known.
+        # Variables met elsewhere in the tree are summed out, otherwise the overlap would not be known.
         kept = (new - covered) | shared
         value = value + margins.margin(kept) - margins.margin(shared)
         taken.append(kept)

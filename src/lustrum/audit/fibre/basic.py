@@ -44,7 +44,7 @@ def tensor_moves(margins: Margins, most: int = 100_000) -> list[MovesList]:
 
     Over two axes they are the squares, over three the basic moves of a cube of which all pairs of axes
     are known (Diaconis and Sturmfels 1998). Each is zero in every margin, as summing over one
-    of its axes leaves nothing. At most so many are made, at random where there would be more.
+    of its axes leaves nothing. At most this many are made, at random where there would be more.
 
     >>> [(cells, steps)] = tensor_moves(Margins.of(np.ones((2, 2), int), [(0,), (1,)]))
     >>> cells.tolist(), steps.tolist()

@@ -108,7 +108,7 @@ def distribution(
     Uniform: every table alike. Hypergeometric: by one over the product of the factorials of its inner
     cells; ``counted`` marks these cells where the knowledge does not come from tables. Two-way tables
     and small blocks are computed exactly; the rest is sampled, unless ``method`` says otherwise. An exact
-    computation tries at most so many ``nodes``.
+    computation tries at most this many ``nodes``.
 
     >>> found = distribution(Margins.two_way([3, 2], [2, 3]))
     >>> found, found.tables

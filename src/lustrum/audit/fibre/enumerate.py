@@ -55,7 +55,7 @@ class Fibre:
 def enumerate_fibre(
     given: Knowledge | Margins, *, most: int = 100_000, nodes: int = NODES
 ) -> Fibre:
-    """All tables that fit, up to so many; with a mark where there are more.
+    """All tables that fit, up to this many; with a mark where there are more.
 
     >>> enumerate_fibre(Margins.two_way([1, 2], [1, 2])).tables.tolist()
     [[0, 1, 1, 1], [1, 0, 0, 2]]

@@ -90,7 +90,7 @@ def _square_step(  # pragma: no cover
 ) -> Any:
     """A step along a square that keeps its hypergeometric conditional distribution.
 
-    Drawn from that distribution where the line is short; else a Metropolis step. ``first`` and ``level``
+    Drawn from that distribution where the line is short; otherwise a Metropolis step. ``first`` and ``level``
     are two random numbers below 1, of which a short line needs one.
     """
     count = high - low + 1

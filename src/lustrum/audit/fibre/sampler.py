@@ -211,7 +211,7 @@ def _jobs(
     rng: np.random.Generator,
     first: Ints | None,
 ) -> list[_Job]:
-    """One job for all blocks where squares connect the tables, else one for each block."""
+    """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
     made: list[tuple[Moves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
     if blocks and margins is not None and _by_squares(margins):

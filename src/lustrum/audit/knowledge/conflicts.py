@@ -86,7 +86,7 @@ class ConflictError(ContradictionError):
 def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
     """A few facts that contradict each other; None where there are none or too many to look through.
 
-    After so many ``seconds``, or where a search among whole numbers does not end, it gives what it
+    After this many ``seconds``, or where a search among whole numbers does not end, it gives what it
     has, which may be more than needed.
 
     >>> known = Knowledge.of("xyz").fact({"x": 1, "y": 1}, 5, 5).bound("x", 3, 3).bound("y", 4, 4)

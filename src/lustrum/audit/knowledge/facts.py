@@ -147,7 +147,7 @@ class Knowledge:
     def estimated(
         self, values: npt.ArrayLike, percent: float, cells: Iterable[CellRef] | None = None
     ) -> Knowledge:
-        """The same knowledge of somebody who could estimate cells to within so many percent before.
+        """The same knowledge of somebody who could estimate cells to within this many percent before.
 
         This is the prior knowledge of the pq-rule (Domingo-Ferrer, Oganian and Torra 2002, section 2):
         value v is known to lie between ``v (1 - q/100)`` and ``v (1 + q/100)``. The values are those

@@ -32,7 +32,7 @@ def drain(  # pragma: no cover
     """Narrow ``low`` and ``high`` in place along the first ``count`` queued sums and all that follow.
 
     The first item of a sum is the total of the others. False at the first cell without a value left.
-    After so many ``visits`` the rest is left undone, which leaves bounds wider but never wrong: bounds
+    After this many ``visits`` the rest is left undone, which leaves bounds wider but never wrong: bounds
     can creep by one unit a round for ever so long.
     """
     rows, head, fine = indptr.size - 1, 0, True

@@ -26,7 +26,7 @@ def shuttle(margins: Margins, *, rounds: int = 1000) -> Bounds:
         U' = min(U, n_C - (sum of L along the sum - L))
 
     Any margins will do. The bounds hold, and are quick and often wide: nothing is called sharp but
-    cells of which one value is left. After so many ``rounds`` the bounds are those reached by then.
+    cells of which one value is left. After this many ``rounds`` the bounds are those reached by then.
 
     >>> table = [[[1, 2], [3, 0]], [[2, 2], [0, 4]]]
     >>> found = shuttle(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))

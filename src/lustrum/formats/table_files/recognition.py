@@ -161,16 +161,16 @@ def recognise(
     it has no total, or another file leaves it out and so shows the totals over it. ``slack`` is a rounding
     base: sums may then be off by that much for every number in them.
     """
-    told = said or SaidTotals()
+    stated = said or SaidTotals()
     names = list(dict.fromkeys(name for file in files for name in file.dimensions))
-    for name in {*told.named, *told.groups, *told.none, *told.rest} - {""}:
+    for name in {*stated.named, *stated.groups, *stated.none, *stated.rest} - {""}:
         if name not in names:
             raise InputError(f"There is no dimension {name!r}; {choices(name, names)}.")
-    found = {name: _dimension(name, files, told, slack) for name in names}
+    found = {name: _dimension(name, files, stated, slack) for name in names}
     for name, dimension in found.items():
         with_it = [file for file in files if name in file.dimensions]
         lone = len(dimension.finest) == 1 or len(with_it) < len(files)
-        if not dimension.groups and not lone and not told.without_totals(name):
+        if not dimension.groups and not lone and not stated.without_totals(name):
             listed = ", ".join(dimension.finest[:6]) + (
                 ", ..." if len(dimension.finest) > 6 else ""
             )
@@ -181,19 +181,19 @@ def recognise(
     return Recognition(found)
 
 
-def _dimension(name: str, files: Sequence[TableFile], told: SaidTotals, slack: int) -> Dimension:
+def _dimension(name: str, files: Sequence[TableFile], stated: SaidTotals, slack: int) -> Dimension:
     own = [file for file in files if name in file.dimensions]
     codes = list(dict.fromkeys(c for file in own for c in file.codes[file.dimensions.index(name)]))
-    groups = dict(told.groups.get(name, {}))
+    groups = dict(stated.groups.get(name, {}))
     how = dict.fromkeys(groups, _SAID)
-    totals = dict.fromkeys((told.named.get(name, frozenset())), _SAID)
-    totals |= {c: _SAID for c in told.named.get("", ()) if c in codes}
+    totals = dict.fromkeys((stated.named.get(name, frozenset())), _SAID)
+    totals |= {c: _SAID for c in stated.named.get("", ()) if c in codes}
     for code in totals:
         if code not in codes:
             raise InputError(
                 f"The dimension {name!r} has no code {code!r}; {choices(code, codes)}."
             )
-    if not told.without_totals(name):
+    if not stated.without_totals(name):
         for code in codes:
             if code in groups or code in totals:
                 continue
@@ -202,7 +202,7 @@ def _dimension(name: str, files: Sequence[TableFile], told: SaidTotals, slack: i
             ):
                 totals[code] = _NAMED
     added: dict[str, frozenset[str]] = {}
-    if not told.without_totals(name) and slack == 0:
+    if not stated.without_totals(name) and slack == 0:
         for file in own:
             for code, parts in _added_up(file, name, {*groups, *totals}).items():
                 added.setdefault(code, parts)
@@ -225,7 +225,7 @@ def _dimension(name: str, files: Sequence[TableFile], told: SaidTotals, slack: i
     how |= dict.fromkeys(added, _ADDED)
     for code in groups:
         positions[code] = _expanded(code, groups, place, positions)
-    rest = bool({"", name} & told.rest)
+    rest = bool({"", name} & stated.rest)
     everything = frozenset(range(len(finest) + rest))
     for code, way in totals.items():
         positions[code] = everything

@@ -119,7 +119,7 @@ def _contributors(file: TableFile) -> Ints:
 
 
 def _contributions(file: TableFile, decimals: int) -> Contributions:
-    """The largest contributions; a rank is filled where the cell has so many contributors."""
+    """The largest contributions; a rank is filled where the cell has this many contributors."""
     ranks = len(file.largest)
     count = _contributors(file)
     value = np.zeros((*file.shape, ranks), dtype=np.int64)

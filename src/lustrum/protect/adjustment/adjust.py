@@ -82,7 +82,7 @@ def adjust(
 
     ``values`` are whole numbers with ``relations @ values = 0``. ``sensitive`` is a mask or holds numbers of
     cells; ``lower`` and ``upper`` are their levels (0 for a way they must not go), one for all or one for each.
-    ``low`` and ``high`` bound the published values: 0 and nothing unless told, and nothing at all for cells
+    ``low`` and ``high`` bound the published values: by default 0 and unbounded, and nothing at all for cells
     below 0. ``frozen`` cells stay. ``max_change`` is the largest share of its own size by which any
     cell may move. ``weights`` are one over the size of the cell, all one, or given.
     ``directions`` is a way to find them, or +1 and -1 for each sensitive cell. Chance comes from ``rng``;

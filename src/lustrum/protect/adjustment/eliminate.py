@@ -55,7 +55,7 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
     starts, cells, weights = made.indptr.tolist(), made.indices.tolist(), made.data.tolist()
     solved: dict[int, Row] = {}
     users: list[set[int]] = [set() for _ in range(width)]
-    told: list[int] = []
+    used: list[int] = []
     rest: list[tuple[int, Row]] = []
     for row in range(rows) if order is None else np.asarray(order).tolist():
         said: Row = {}
@@ -67,7 +67,7 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
         if pivot is None:
             rest.append((row, said))
             continue
-        told.append(row)
+        used.append(row)
         sign = said.pop(pivot)
         own = {cell: -weight * sign for cell, weight in said.items()}
         for other in users[pivot]:
@@ -85,7 +85,7 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
         solved[pivot] = own
         for cell in own:
             users[cell].add(pivot)
-    return _collected(width, solved, told, rest)
+    return _collected(width, solved, used, rest)
 
 
 def _add(said: Row, cell: int, weight: int, solved: dict[int, Row]) -> None:
@@ -108,7 +108,7 @@ def _pivot(said: Row, users: list[set[int]]) -> int | None:
 
 
 def _collected(
-    width: int, solved: dict[int, Row], told: list[int], rest: list[tuple[int, Row]]
+    width: int, solved: dict[int, Row], used: list[int], rest: list[tuple[int, Row]]
 ) -> Freedom:
     free = np.array([cell for cell in range(width) if cell not in solved], dtype=np.intp)
     place = np.full(width, -1, dtype=np.int64)
@@ -125,7 +125,7 @@ def _collected(
         span=_matrix(span_rows, place, free.size),
         rest=_matrix([said for said in left if said], place, free.size),
         free=free,
-        rows=np.sort(np.array(told + kept, dtype=np.intp)),
+        rows=np.sort(np.array(used + kept, dtype=np.intp)),
     )
 
 

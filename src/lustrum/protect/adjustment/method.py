@@ -59,9 +59,9 @@ class ControlledAdjustment:
     weights: WeightWord = parameter("reciprocal", "What a change of each cell costs.")
     keep: Kept = parameter("nothing", "Which totals stay as they are.")
     max_change: float | None = parameter(
-        None, "The largest share by which any cell may change; any without it.", above=0, below=1
+        None, "The largest share by which any cell may change; without it, any.", above=0, below=1
     )
-    steps: int = parameter(STEPS, "How much work a search may do, in steps.", least=1)
+    steps: int = parameter(STEPS, "The most steps of a search.", least=1)
 
     @checks_parameters("Controlled adjustment")
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class ControlledAdjustment:
             raise InputError("'steps' of controlled adjustment must be a whole number above 0.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Adjust a table; chance comes from the generator, else from record keys, else from a fixed order."""
+        """Adjust a table; chance comes from the generator, or from record keys, or from a fixed order."""
         rng = checked_input(table, rng)
         assert not isinstance(self.rule, Mapping)
         found = self.rule.judge(table)
@@ -155,7 +155,7 @@ class ControlledAdjustment:
         notes = [
             say(
                 "Some numbers were changed so that nobody's contribution can be worked out, others so "
-                "that all numbers add up; it is not told which."
+                "that all numbers add up; which ones is not published."
             )
         ]
         if self.keep == "grand-total":

@@ -88,7 +88,7 @@ class Program:
         self._model.setSolution(solution)
 
     def run(self, work: Work | None = None, nodes: int | None = None) -> Answer:
-        """Solve from here, within so much work and so many nodes of a search."""
+        """Solve from here, within so much work and this many nodes of a search."""
         model = self._model
         check_stop()
         model.setOptionValue("mip_max_nodes", highspy.kHighsIInf if nodes is None else nodes)

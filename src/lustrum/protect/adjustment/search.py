@@ -31,8 +31,8 @@ _STARTS = 10
 _TRIED = 3
 _BLOCK = 8
 _BLOCK_NODES = 50
-_TRIES = 100  # so many directions are turned on trial
-_SMALL = 200  # up to so many groups of cells, blocks of directions are searched too
+_TRIES = 100  # this many directions are turned on trial
+_SMALL = 200  # up to this many groups of cells, blocks of directions are searched too
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from lustrum.protect.adjustment.work import Work
 __all__ = ["whole_moves"]
 
 
-_REACH = 4  # so many steps may a free cell go away from its rounding
+_REACH = 4  # this many steps may a free cell go away from its rounding
 _GAP = 0.05
 
 

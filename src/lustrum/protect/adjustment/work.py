@@ -8,7 +8,7 @@ STEPS = 500_000
 """Steps of linear programs that a search takes at most, unless the caller says otherwise."""
 
 SEARCH_STEP = 500
-"""A look that a search for whole numbers takes at its limits counts as so many steps of a linear program."""
+"""A look that a search for whole numbers takes at its limits counts as this many steps of a linear program."""
 
 
 class Work:

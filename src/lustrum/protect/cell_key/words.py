@@ -40,7 +40,7 @@ class Additive:
     """The table is made to add up, by the least change and by at most ``max_shift`` in a cell."""
 
     max_shift: int = parameter(5, "The largest change of a cell.", least=0)
-    steps: int = parameter(500, "How much work that may be, in steps.", least=1)
+    steps: int = parameter(500, "The most steps of the search for that change.", least=1)
 
     def __post_init__(self) -> None:
         check_parameters(self, _WHAT)
@@ -96,7 +96,7 @@ class CellKeyWords:
         (), "Counts that are never published.", least=1, group="ptable 'designed'"
     )
     stay: float | None = parameter(
-        None, "The probability that a count stays; any without it.",
+        None, "The probability that a count stays; without it, any.",
         least=0, most=1, group="ptable 'designed'",
     )  # fmt: skip
     monotone: Monotone = parameter(
@@ -116,7 +116,9 @@ class CellKeyWords:
     max_shift: int = parameter(
         5, "The largest change that makes a table add up.", least=0, group="totals"
     )
-    steps: int = parameter(500, "How much work that may be, in steps.", least=1, group="totals")
+    steps: int = parameter(
+        500, "The most steps of the search for that change.", least=1, group="totals"
+    )
 
     def __post_init__(self) -> None:
         check_parameters(self, _WHAT)

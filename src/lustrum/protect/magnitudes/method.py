@@ -92,7 +92,7 @@ class ProtectedMagnitudes:
     room: float = parameter(
         0.6, "Which part of its way to either end the search may move a share.", least=0, below=1
     )
-    ways: int = parameter(3, "Tables of up to so many variables are kept close.", least=1, most=4)
+    ways: int = parameter(3, "Tables of up to this many variables are kept close.", least=1, most=4)
     tables: tuple[tuple[str, ...], ...] = parameter(
         (), "The agency's own tables that are kept close too."
     )

@@ -67,7 +67,7 @@ class PublicFactors:
     errors: Mapping[str, Mapping[int, float]]
 
     def error(self, measure: str, variables: int) -> float:
-        """The typical relative error of a sum by so many variables, in per cent."""
+        """The typical relative error of a sum by this many variables, in per cent."""
         known = self.errors[measure]
         fitting = [k for k in sorted(known) if k >= variables]
         return known[fitting[0] if fitting else max(known)]

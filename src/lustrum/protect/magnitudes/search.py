@@ -47,7 +47,7 @@ class Ranking:
     def sensitive(self, share: tuple[int, int]) -> Mask:
         """Cells that are sensitive by the p% rule; ``share`` is p as numerator and denominator."""
         top, bottom = share
-        # In 64 bits, exactly as long as p has few digits; else as close as floats are.
+        # In 64 bits, exactly as long as p has few digits; otherwise as close as floats are.
         if self.total.size and int(self.total.max()) < 2**62 // max(top, bottom):
             return np.asarray((self.total > 0) & (self.rest * bottom < self.first * top))
         return np.asarray((self.total > 0) & (self.rest < self.first * (top / bottom)))

@@ -54,7 +54,7 @@ class MarkovPerturbation:
     theta: float = parameter(0.1, "How many people move in one step, as a share.", least=0, most=1)
     sweeps: int = parameter(1, "How often all cells are gone through.", least=1)
     keep: Keep = parameter(
-        (), "Margins that stay as they are, each a list of variables; those shown without it."
+        (), "Margins that stay as they are, each a list of variables; by default those shown."
     )
     order: Literal["random", "disjoint"] = parameter(
         "disjoint", "Squares of cells at random, or disjoint ones."
@@ -118,7 +118,7 @@ class MarkovPerturbation:
     def perturbations(
         self, inner: InnerTable, counts: Ints, draws: int, rng: np.random.Generator
     ) -> Ints:
-        """The same inner cells, perturbed so many times."""
+        """The same inner cells, perturbed this many times."""
         moves = Moves.of(inner.shape, inner.cliques(self.keep))
         settings = (moves, self.theta, self.sweeps, self.order, self.rule, rng)
         return np.stack([perturb_boxes(counts, *settings) for _ in range(draws)])
@@ -149,7 +149,7 @@ def perturb_boxes(
     rule: str,
     rng: np.random.Generator,
 ) -> Ints:
-    """Counts after so many sweeps over boxes that keep the margins."""
+    """Counts after this many sweeps over boxes that keep the margins."""
     from lustrum.protect.markov.kernels import run_boxes, run_random  # loads the compiler
 
     x = counts.astype(np.int64).ravel().copy()

@@ -75,7 +75,7 @@ class StationarySquare(MarkovSquare):
 def simulated_channel(
     table: Table, spec: MarkovPerturbation, draws: int, rng: np.random.Generator
 ) -> ObservedChannel:
-    """What became of the inner cells of a table in so many perturbations of it.
+    """What became of the inner cells of a table in this many perturbations of it.
 
     It is made from confidential counts and is for the agency's own eyes.
     """

@@ -67,7 +67,7 @@ class ProtectedPopulation:
       below the base to 0 or the base and leaves the others as they are.
     - ``empty_share``: at least this share of the cells that show the base is empty in truth; with 0 a shown
       base proves that somebody is there.
-    - ``ways``: tables of up to so many variables are controlled, at every level of every hierarchy.
+    - ``ways``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
     - ``known_totals``: exact totals that stay public elsewhere, each a list such as ``("area:district",)``;
@@ -75,7 +75,7 @@ class ProtectedPopulation:
     - ``coalition``, ``min_left``, ``too_few``: how many people of one finest cell may join what they know, how
       many true counts must be left to them for a cell, and what happens where fewer are left: ``"say"``
       says so in the agency's report, ``"refuse"`` makes nothing, ``"mend"`` takes a larger base.
-    - ``further``: so many tables of more variables are kept close besides, those with the fewest cells first.
+    - ``further``: how many tables of more variables are kept close too, those with the fewest cells first.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
     """
 
@@ -97,7 +97,7 @@ class ProtectedPopulation:
         least=0,
         most=0.5,
     )
-    ways: int = parameter(3, "Tables of up to so many variables are kept close.", least=1, most=4)
+    ways: int = parameter(3, "Tables of up to this many variables are kept close.", least=1, most=4)
     tables: tuple[tuple[str, ...], ...] = parameter(
         (), "The agency's own tables that are kept close too."
     )
@@ -123,7 +123,7 @@ class ProtectedPopulation:
     )
     further: int = parameter(
         1100,
-        "So many tables of more variables are kept close too, those with the fewest cells first.",
+        "How many tables of more variables are kept close too, those with the fewest cells first.",
         least=0,
         most=20_000,
     )

@@ -73,7 +73,7 @@ class PublicReport:
     known: tuple[KnownTotals, ...] = ()
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
-        """The typical error of a count by so many variables, filters counted; with own groups or without."""
+        """The typical error of a count by this many variables, filters counted; with own groups or without."""
         errors = self.group_errors if own_groups else self.errors
         return errors[_fitting(errors, variables)]
 
@@ -127,5 +127,5 @@ class PublicReport:
 
 
 def _fitting(known: Mapping[int, Any], variables: int) -> int:
-    """The kind of table that figures are stated for: by so many variables, or the next more."""
+    """The kind of table that figures are stated for: by this many variables, or the next more."""
     return min((k for k in known if k >= variables), default=max(known))

@@ -61,7 +61,7 @@ def known_totals(cells: FinestCells, by: Sequence[Sequence[str]]) -> tuple[Known
 
 
 def base_needed(coalition: int, min_left: int) -> int:
-    """The smallest base with which a shown 0 leaves so many counts to a coalition.
+    """The smallest base with which a shown 0 leaves this many counts to a coalition.
 
     >>> base_needed(coalition=2, min_left=2)
     4

@@ -212,8 +212,8 @@ def search(
                 errors = _errors(problem, cells, order, plan)
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
-                told = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
-                _sweep(stage, sweep, problem, cells, errors, fields, state, moves, told)
+                report = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
+                _sweep(stage, sweep, problem, cells, errors, fields, state, moves, report)
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last
@@ -256,7 +256,7 @@ def _sweep(
     fields: Array,
     state: Array,
     moves: Array,
-    told: Callable[[float], None],
+    report: Callable[[float], None],
 ) -> None:
     rises = stage.rises(problem.step)
     temperature = stage.temperature(sweep, rises)
@@ -300,7 +300,7 @@ def _sweep(
             moves,
         )
         finished += int(np.diff(cells.first)[blocks].sum())
-        told(finished / max(1, cells.up.size))
+        report(finished / max(1, cells.up.size))
 
 
 def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:

@@ -84,7 +84,7 @@ def start_up(
 
 
 def empty_start(dataset: Dataset, codes: Array, key: bytes, one_in: int) -> Mask:
-    """Which candidates among the empty cells start by showing somebody: one in so many."""
+    """Which candidates among the empty cells start by showing somebody: one in this many."""
     words = scramble(derived(key, "empty start"), cell_numbers(dataset, codes))
     return np.asarray((words >> np.uint64(32)) * np.uint64(one_in) < np.uint64(2**32))
 

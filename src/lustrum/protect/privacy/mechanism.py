@@ -87,7 +87,7 @@ def opendp() -> Any:
 def measure(values: Ints, mechanism: str, cells: int, records: int, cost: float) -> Measured:
     """Counts with noise, so that adding or taking ``records`` records away costs no more than ``cost``.
 
-    Each record is counted in at most so many ``cells``: the counts then change by ``records * cells``
+    Each record is counted in at most this many ``cells``: the counts then change by ``records * cells``
     in all and by ``records * sqrt(cells)`` in Euclidean distance. The cost is an epsilon for Laplace and a
     rho for Gaussian noise. OpenDP itself says what its noise costs, rounded up, and has the last word.
     """

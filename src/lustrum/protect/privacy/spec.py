@@ -139,7 +139,7 @@ class DifferentialPrivacy:
         return replace(self._drawn(table, draw), notes=notes)
 
     def split(self, questions: int) -> DifferentialPrivacy:
-        """The same method with its cost shared evenly by so many questions."""
+        """The same method with its cost shared evenly by this many questions."""
         if self.rho is None and self.mechanism == "gaussian":
             # Costs add up in rho, not in epsilon and delta.
             rho = self.cost.rho or 0.0

@@ -58,7 +58,7 @@ class SimpleSampling:
             )
 
     def size(self, population: int) -> int:
-        """How many are drawn from so many."""
+        """How many are drawn from this many."""
         return int(np.floor(self.fraction * population + 0.5))
 
     def apply_records(self, records: Records, rng: Seed) -> Records:

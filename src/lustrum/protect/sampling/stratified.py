@@ -33,7 +33,7 @@ class StratifiedSampling:
     """A simple random sample of each combination of the ``by`` variables.
 
     The ``fraction`` of all people is shared among the strata in proportion to their people, ``equal`` for each,
-    or in proportion to the square ``root`` of their people; each gets at least ``minimum`` if it has so many.
+    or in proportion to the square ``root`` of their people; each gets at least ``minimum`` if it has this many.
     ``sizes`` sets the sample sizes of codes instead, for one ``by`` variable. ``weight`` names the column of
     weights.
     """

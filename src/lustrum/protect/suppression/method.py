@@ -62,7 +62,7 @@ class Suppression:
     )
     algorithm: AlgorithmWord = parameter("auto", "How the pattern is searched.")
     work: int | None = parameter(
-        None, "How much work a search may do, in steps; a usual amount without it.", least=0
+        None, "The most steps of the search; by default a usual amount.", least=0
     )
     attacker: AttackerWord = parameter("outsider", "Whom the pattern must hold against.")
     unions: bool = parameter(False, "Whether sums of suppressed cells are protected too.")

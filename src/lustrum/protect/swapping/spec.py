@@ -63,7 +63,7 @@ class RecordSwapping:
         ("area",), "The variables that partners trade, the finest areas first."
     )
     household: str | None = parameter(
-        "household", "The identifier of households; records move on their own without it."
+        "household", "The identifier of households; without it, records move one by one."
     )
     rate: float = parameter(0.1, "The share of households that move.", least=0, most=1)
     control: tuple[str, ...] = parameter((), "Variables in which partners agree.")

@@ -49,7 +49,7 @@ class TableSwapping:
     name: ClassVar[str] = "table-swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    order: int = parameter(2, "All totals of so many variables are kept.", least=1)
+    order: int = parameter(2, "All totals of this many variables are kept.", least=1)
     sweeps: int = parameter(50, "How many moves are tried for each inner cell.", least=1)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class TableSwapping:
 
 
 def swap_table(counts: Ints, order: int, moves: int, seed: int, closed: Mask | None = None) -> Ints:
-    """Counts after so many tried moves; ``closed`` marks cells that stay as they are."""
+    """Counts after this many tried moves; ``closed`` marks cells that stay as they are."""
     axes = [axis for axis, size in enumerate(counts.shape) if size > 1]
     if len(axes) <= order:
         raise InputError(

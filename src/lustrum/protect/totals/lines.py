@@ -108,10 +108,10 @@ def narrow_lines(  # pragma: no cover
                         for k in range(n):
                             if k != total:
                                 line[k + 1 if k < total else k] = start + k * stride
-                        told = _narrow(low, high, open_cells, shown, keyed, line, 0, n)
-                        if told == 2:
+                        outcome = _narrow(low, high, open_cells, shown, keyed, line, 0, n)
+                        if outcome == 2:
                             return True
-                        changed = changed or told == 1
+                        changed = changed or outcome == 1
             outer *= n
         if not changed:
             return False
@@ -133,10 +133,12 @@ def narrow_relations(  # pragma: no cover
     for _ in range(rounds):
         changed = False
         for row in range(indptr.size - 1):
-            told = _narrow(low, high, open_cells, shown, keyed, cells, indptr[row], indptr[row + 1])
-            if told == 2:
+            outcome = _narrow(
+                low, high, open_cells, shown, keyed, cells, indptr[row], indptr[row + 1]
+            )
+            if outcome == 2:
                 return True
-            changed = changed or told == 1
+            changed = changed or outcome == 1
         if not changed:
             return False
     return False

@@ -1,8 +1,8 @@
 """Where a bundle stands, and how a new one comes there: at no moment is there none.
 
 Where the system can exchange two names, the new bundle and the earlier one change places at one moment.
-Elsewhere the earlier one is moved aside first; whoever reads between the two steps, also after the machine
-stopped there, takes the one that was moved aside.
+Elsewhere the earlier one is moved aside first; a process that reads between the two steps, also after the
+machine stopped there, takes the one that was moved aside.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class StillOpen:
 
 @dataclass(frozen=True)
 class TypicalError:
-    """The typical error of a count by so many variables, plain and with own groups."""
+    """The typical error of a count by this many variables, plain and with own groups."""
 
     variables: int
     error: float

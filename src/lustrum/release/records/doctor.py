@@ -172,7 +172,7 @@ def _leftovers(store: Store) -> Iterator[Finding]:
             try:
                 kept = store.version(home.name)
             except DatasetError:
-                continue  # told already
+                continue  # reported already
         left = [p.name for p in home.iterdir() if LEFTOVER.fullmatch(p.name) and p.name != kept]
         if left and not kept:
             sentence = (

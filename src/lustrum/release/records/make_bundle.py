@@ -123,9 +123,9 @@ def make_bundle(
     spec = population_of(decided, str(policy))
     if previous is not None:
         previous.require_same_method(spec.to_mapping())
-    told = progress or (lambda _step, _share: None)
+    report = progress or (lambda _step, _share: None)
     engine = store.open(name, workers)
-    with reporting_progress(told):
+    with reporting_progress(report):
         cells = finest_cells(engine)
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
     if folder is not None:
@@ -134,10 +134,10 @@ def make_bundle(
         cells,
         key,
         previous=None if previous is None else previous.cells,
-        progress=told,
+        progress=report,
         state=None if folder is None else folder / "search.state",
     )
-    magnitudes = _protected_sums(decided, engine, store, name, told)
+    magnitudes = _protected_sums(decided, engine, store, name, report)
     if previous is not None and magnitudes is not None:
         _require_same_sums(out, magnitudes)
     engine.require_unchanged()

@@ -124,9 +124,9 @@ if __name__ == "__main__":
     parser.add_argument("root", type=Path)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--logs")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     log_strays()
-    if told.logs is not None:
-        set_up(told.logs)
-    main(told.handle, told.root, told.workers)
+    if arguments.logs is not None:
+        set_up(arguments.logs)
+    main(arguments.handle, arguments.root, arguments.workers)
     os._exit(0)  # nothing is kept here that would have to be written down

@@ -56,14 +56,14 @@ class ProtectedInput:
                 low, high = channel.support(release.published)
         notes: tuple[str, ...] = ()
         for step in reversed(self.before):
-            told = _published(step, table)
-            channel = _composed(told.channel, channel)
-            assert told.low is not None
-            assert told.high is not None
+            made = _published(step, table)
+            channel = _composed(made.channel, channel)
+            assert made.low is not None
+            assert made.high is not None
             # What a step leaves exact keeps the bounds of the later ones; of the rest nothing is known.
-            exact = (told.low == table.values) & (told.high == table.values)
+            exact = (made.low == table.values) & (made.high == table.values)
             low, high = np.where(exact, low, 0), np.where(exact, high, UNBOUNDED)
-            notes = (*told.notes, *notes)
+            notes = (*made.notes, *notes)
         words = {"before": [step.spec().to_mapping() for step in self.before]}
         return replace(
             release,

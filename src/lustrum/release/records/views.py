@@ -31,7 +31,7 @@ class EngineNumbers:
 
     @property
     def mark(self) -> str:
-        """Names nothing: whoever holds an engine knows what is in it."""
+        """Empty: code that holds an engine knows what is in it."""
         return "engine"
 
     @property

@@ -116,7 +116,7 @@ def _worthwhile(width: Floats, cells: int, draws: int) -> bool:
 
 
 def _short_of(people: int, shape: float, deviations: float) -> float:
-    """The mean that lies so many standard deviations below ``people``.
+    """The mean that lies this many standard deviations below ``people``.
 
     With variance ``m (1 + m / shape)`` that is the smaller root of a quadratic equation.
     """

@@ -36,7 +36,7 @@ class LogLinear:
     """A hierarchical log-linear model.
 
     ``margins`` is "independence", "two-way" or a list of margins, each a tuple of axis names or
-    numbers; ``order`` instead asks for all interactions of so many variables. ``structural`` marks cells that
+    numbers; ``order`` instead asks for all interactions of this many variables. ``structural`` marks cells that
     cannot hold anybody; a :class:`~lustrum.model.Table` brings its own.
 
     >>> sample = [[8, 2], [4, 6]]

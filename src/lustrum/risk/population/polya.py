@@ -137,7 +137,7 @@ def new_colours(theta: float, n: int, N: int) -> float:
 
 
 def solve_theta(n: int, N: int, wanted: float) -> float:
-    """The ``theta`` that brings so many new colours on average (equations 5 and 6).
+    """The ``theta`` that brings this many new colours on average (equations 5 and 6).
 
     None are wanted where the sample has no more empty cells than the population: no black ball then.
     There cannot be more than people; where as many are wanted, ``theta`` is a large number.

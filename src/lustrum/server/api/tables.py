@@ -1,8 +1,8 @@
 """The API's tables, and hints of what would become of a question.
 
 A refusal is an answer with status 200: the question was understood, dealt with and decided. Only a
-format that has no words for a refusal, such as CSV, turns it into a problem, lest a program take the
-refusal for data.
+format that has no words for a refusal, such as CSV, turns it into a problem, so that no program
+takes the refusal for data.
 """
 
 from __future__ import annotations
@@ -174,9 +174,9 @@ def _about(answer: Answer) -> dict[str, str | float]:
         "Risk after protection": decision.risk_after,
         "Utility": decision.utility,
     }
-    told: dict[str, str | float] = {k: v for k, v in figures.items() if v is not None}
+    stated: dict[str, str | float] = {k: v for k, v in figures.items() if v is not None}
     publisher = policy.title or answer.offer.dataset.title
-    return told | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
+    return stated | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
 
 
 def _format(request: Request) -> str | None:

@@ -1,6 +1,6 @@
 """From exceptions to problems: JSON for the API, a page for people, the same sentence in both.
 
-Only a :class:`~lustrum.model.QueryError` is the asker's own mistake and is told word for word. Whatever
+Only a :class:`~lustrum.model.QueryError` is the asker's own mistake and is shown word for word. Whatever
 else goes wrong lies with the agency's files or with us: its text may hold a path or a number and stays inside.
 """
 

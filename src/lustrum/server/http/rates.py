@@ -1,4 +1,4 @@
-"""How often an address may ask for tables, told in the headers of the IETF's rate limit draft."""
+"""How often an address may ask for tables, stated in the headers of the IETF's rate limit draft."""
 
 from __future__ import annotations
 

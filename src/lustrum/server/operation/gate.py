@@ -29,7 +29,7 @@ MOST_OF_ONE = MOST_WAITING // 2
 
 
 class Gate:
-    """Lets so many through at a time; askers take turns, the questions of one in the order of their coming."""
+    """Lets a few questions through at a time; askers take turns, and the questions of one keep their order."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class Gate:
     def pass_through(
         self, seconds: float | None = None, patience: float | None = None
     ) -> Iterator[None]:
-        """Wait for a turn; then the work inside has so long, and ends sooner if its asker leaves."""
+        """Wait for a turn; then the work inside has limited time, and ends early if its asker leaves."""
         gone = stop_asked()
         self._wait(gone, patience or self._settings.patience)
         try:

@@ -42,7 +42,7 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         view, asked = display.read(request.query_params.multi_items())
         answer = questions.ask_or_job(forms.read(asked, name))
         if isinstance(answer, Job):
-            # In the address, as there are no cookies; whoever is given the rest of it cannot cancel.
+            # In the address, as there are no cookies; a person who gets the address without it cannot cancel.
             waiting = view.address(f"/jobs/{answer.id}?token={answer.token}")
             return RedirectResponse(current().at(waiting), status_code=303)
         if answer.release is None:

@@ -1,7 +1,7 @@
 """What stands in the cells: published values, or percentages of them. Nothing else is ever looked at.
 
-A percentage is of the published total where one is shown, else of the sum of the published cells. Where that
-base is 0 or not shown there is no percentage.
+A percentage is of the published total where one is shown, otherwise of the sum of the published cells.
+Where that base is 0 or not shown there is no percentage.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Gauge:
 
 
 def gauge(decision: Decision, limit: float) -> Gauge | None:
-    """The picture, where risk was told."""
+    """The picture, if the risk was measured."""
     before, after = decision.risk_before, decision.risk_after
     if before is None or after is None:
         return None

@@ -20,7 +20,7 @@ from lustrum.server.urls.display import View
 __all__ = ["THIN_SPACE", "WIDEST", "Block", "Cell", "Grid", "Head", "Row", "lay_out", "number"]
 
 CELLS = 4000
-"""About so many cells stand on a page; more would make a browser slow."""
+"""About this many cells stand on a page; more would make a browser slow."""
 
 FEWEST_ROWS = 25
 

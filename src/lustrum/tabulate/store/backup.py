@@ -28,10 +28,10 @@ __all__ = ["BACKUP", "back_up", "check_backup", "restore"]
 BACKUP = "backup.json"
 FORMAT = 1
 _BLOCK = 1 << 20
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def back_up(root: Path, target: Path, told: Told | None = None) -> int:
+def back_up(root: Path, target: Path, report: Report | None = None) -> int:
     """Copy all that a folder needs to answer, checked while it is copied; gives the number of files.
 
     Datasets may be served and replaced meanwhile: each is copied in the version in force when its turn came.
@@ -50,15 +50,15 @@ def back_up(root: Path, target: Path, told: Told | None = None) -> int:
                 raise DatasetError(
                     f"A rotation of the secret in {root} is not finished; run 'lustrum secret rotate' first."
                 )
-            digests = dict(_copied(store, target, told or (lambda _: None)))
+            digests = dict(_copied(store, target, report or (lambda _: None)))
         manifest = {"format": FORMAT, "files": digests}
         write_whole(target / BACKUP, json.dumps(manifest, indent=1).encode(), 0o600)
     return len(digests)
 
 
-def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]:
+def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, str]]:
     for name in store.names():
-        told(name)
+        report(name)
         files = store.look(name)
         try:
             files.check()
@@ -75,10 +75,10 @@ def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]
         finally:
             files.close()
     for path in sorted((store.root / "policies").glob("*.toml")):
-        told(str(path.relative_to(store.root)))
+        report(str(path.relative_to(store.root)))
         yield _write(target, path.relative_to(store.root), [path.read_bytes()])
     for bundle in sorted((store.root / "bundles").glob("[!.]*")):
-        told(str(bundle.relative_to(store.root)))
+        report(str(bundle.relative_to(store.root)))
         before = (bundle / "manifest.json").read_bytes()
         for path in sorted(bundle.iterdir()):
             yield _write(target, path.relative_to(store.root), [path.read_bytes()])
@@ -86,7 +86,7 @@ def _copied(store: Store, target: Path, told: Told) -> Iterator[tuple[str, str]]
             raise DatasetError(f"{bundle} was replaced while it was copied; back up again.")
     # What a later release goes on from; without it unchanged cells would show other numbers.
     for path in sorted((store.root / "reports").glob("*/memory-*.arrow")):
-        told(str(path.relative_to(store.root)))
+        report(str(path.relative_to(store.root)))
         yield _write(target, path.relative_to(store.root), [path.read_bytes()])
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 

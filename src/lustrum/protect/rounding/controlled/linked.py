@@ -1,4 +1,4 @@
-"""Controlled rounding of three-way, hierarchical and linked tables: exact if small, else by search.
+"""Controlled rounding of three-way, hierarchical and linked tables: exact if small, otherwise by search.
 
 Every published cell becomes a neighbouring multiple of the base, multiples stay, and every relation between
 published cells holds: zero-restricted controlled rounding (Cox 1987). For three-way tables it need not exist
@@ -73,7 +73,7 @@ def round_published(
     """The nearest controlled rounding of published cells under ``relations @ published == 0``.
 
     The ``distance`` is the weighted sum of absolute errors, or of their squares. An ``incumbent`` is any
-    rounding that keeps the relations; it is returned if so many ``steps`` of the solver find nothing
+    rounding that keeps the relations; it is returned if this many ``steps`` of the solver find nothing
     better. ``stop`` is asked now and then; a search that was told to stop is over, and gives nothing.
 
     >>> sums = sparse.csr_array([[1, 1, 1, -1]])

@@ -73,7 +73,7 @@ def published_bounds(
     :func:`multiple_bounds`.
     Where the public sees all rounded inner cells, give them as ``inner``: the bounds of a sum are the
     sums of theirs. Else a reader only knows how many inner cells lie behind a number, and the bounds are
-    the widest that so many can make; ``tables`` must then have all inner cells that could hold anybody,
+    the widest that this many can make; ``tables`` must then have all inner cells that could hold anybody,
     not only those that do. A ``promise`` narrows both.
     """
     whole_base(base)
@@ -99,7 +99,7 @@ def _width(tables: Structure | Sparse) -> int:
 
 
 def _behind(shown: Ints, sizes: Ints, base: int, scope: Scope) -> tuple[Ints, Ints]:
-    """Bounds of sums of so many inner cells that nobody sees."""
+    """Bounds of sums of this many inner cells that nobody sees."""
     if scope == "all":
         raised = np.minimum(sizes, shown // base)
         return shown - (base - 1) * raised, shown + (base - 1) * sizes

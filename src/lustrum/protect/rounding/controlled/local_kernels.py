@@ -20,7 +20,7 @@ __all__ = ["anneal", "greedy_start", "polish", "walk"]
 LOOKED_AT = 128  # cells of a margin that are compared before one of them is moved
 LEAN = 0.02  # how much small errors count beside those above the goal
 DRAWN = 4  # margins beyond the goal of which the smallest is repaired first
-BLIND = 32  # one step in so many is taken without looking, which ends going round in circles
+BLIND = 32  # one step in this many is taken without looking, which ends going round in circles
 TRIES = 4  # partners drawn for a swap
 
 

@@ -43,7 +43,7 @@ class ControlledRounding:
     ``unbiased`` draws a table that is right on average instead of the nearest one, for tables that are
     networks. ``small_only`` rounds nothing but inner counts below the base, to 0 or to the base, and keeps
     sums close. The nearest table is that of least ``distance``: absolute (``l1``) or squared (``l2``).
-    A search that is cut after so many ``steps`` returns the best it has found; steps are
+    A search that is cut after this many ``steps`` returns the best it has found; steps are
     counted, so that it is the same on every machine.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]])
@@ -62,7 +62,7 @@ class ControlledRounding:
         False, "Draw a table that is right on average instead of the nearest one."
     )
     small_only: bool = parameter(False, "Round only inner counts below the base.")
-    steps: int = parameter(1000, "How much work a search may do, in steps.", least=0)
+    steps: int = parameter(1000, "The most steps of a search.", least=0)
 
     def __post_init__(self) -> None:
         check_parameters(self, _NAME)

@@ -39,7 +39,7 @@ class Program:
 
     @classmethod
     def of(cls, true: Ints, relations: Sparse, base: int, most: int) -> Program:
-        """The program in which no cell goes more than so many steps beyond its neighbours."""
+        """The program in which no cell goes more than this many steps beyond its neighbours."""
         floor, residue = true - true % base, true % base
         between = np.flatnonzero(residue)
         parts = [(between, 1, -residue[between], base - residue[between], 0)]
@@ -82,7 +82,7 @@ class Program:
         return made
 
     def limited(self, steps: int) -> Program:
-        """The same with no more than so many steps beyond the neighbours in all."""
+        """The same with no more than this many steps beyond the neighbours in all."""
         old = self.problem
         problem = LinearProblem(
             sparse.vstack([old.matrix, sparse.csr_array(self.extra[None, :])], format="csr"),

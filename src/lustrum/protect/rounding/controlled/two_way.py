@@ -35,7 +35,7 @@ _NOISE = 24  # bits of chance for each cell to break ties with
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which numbers of a table with so many rows and columns are published, as the arcs of a circulation.
+    """Which numbers of a table with this many rows and columns are published, as the arcs of a circulation.
 
     ``groups`` are lists of rows; two of them are apart or one lies in the other. Each has a subtotal in
     every column and, where ``rows`` have totals, a total. The published numbers are, in this order: inner

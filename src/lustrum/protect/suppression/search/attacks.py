@@ -373,7 +373,7 @@ class ProgramAttacks:
 
 
 def program_weight(cells: int) -> int:
-    """How many steps a program with so many cells counts for."""
+    """How many steps a program with this many cells counts for."""
     return 1 + (cells // 1000) ** 2
 
 

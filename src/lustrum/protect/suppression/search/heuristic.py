@@ -75,7 +75,7 @@ class Witnessed:
         return tasks[share < _ENOUGH]
 
     def without(self, cells: Ints) -> int | None:
-        """Publish cells again if all tasks can do without; else gives a task that cannot."""
+        """Publish cells again if all tasks can do without; otherwise gives a task that cannot."""
         picked = [int(c) for c in cells]
         hurt = sorted(set().union(*(self.users.get(c, set()) for c in picked)))
         self.suppressed[cells] = False

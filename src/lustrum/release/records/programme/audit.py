@@ -61,13 +61,13 @@ def audit_ranges(
     cells = np.flatnonzero(judged.sensitive)
     value = system.values[cells]
 
-    def told(state: Steps) -> None:
+    def report(state: Steps) -> None:
         if progress is not None and state.asked:
             progress("audit", state.settled / state.asked)
 
     # Only counts are known to be whole; of sums a linear bound is reached.
     known = replace(seen.known, whole=system.counts)
-    found = bounds(known, cells.tolist(), integer=system.counts, workers=workers, progress=told)
+    found = bounds(known, cells.tolist(), integer=system.counts, workers=workers, progress=report)
     slack = 0.0 if system.counts else _NEAR
     enough = (
         (found.low <= value - judged.lower[cells] + slack)
@@ -109,11 +109,11 @@ def certificate_of(
 ) -> Certificate:
     """Proofs of the ranges of some cells, made from public facts only."""
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if progress is not None and total:
             progress("certificate", done / total)
 
-    return certify(seen.known, list(cells), progress=told)
+    return certify(seen.known, list(cells), progress=report)
 
 
 def _check_same_cells(system: System, seen: Related) -> None:
