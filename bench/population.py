@@ -18,8 +18,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
-from lustrum.demo.population import people
 from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.protect import CellKey, RandomRounding
 from lustrum.protect.population.cells import FinestCells

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
-from lustrum.demo.population import people
 from lustrum.model import Records
 from lustrum.protect.swapping import RecordSwapping, SwapReport
 from lustrum.tabulate import FrameEngine, read_description, records_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lustrum.demo import businesses
-from lustrum.demo.register import SIZE_FROM
+from lustrum.demo.register.description import SIZE_FROM
 
 
 def positions(table: pa.Table, name: str) -> npt.NDArray[np.int64]:

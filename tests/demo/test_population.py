@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from lustrum.demo import description_path, people
+from lustrum.demo.census.households import members
 from lustrum.demo.draws import generators
 from lustrum.demo.geography import KINDS, area_kinds
-from lustrum.demo.households import members
 
 HYPERCUBE = {
     "region": 2,

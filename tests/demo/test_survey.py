@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.demo.labour_force import ADULTS
-from lustrum.demo.survey import frame, survey
+from lustrum.demo.labour_force.description import ADULTS
+from lustrum.demo.labour_force.survey import frame, survey
 
 
 def test_the_weights_sum_to_the_frame_that_the_description_states(sample: pa.Table) -> None:

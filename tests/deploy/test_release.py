@@ -54,7 +54,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     (wheel,) = (tmp_path / "one" / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "lustrum/server/locales/fr.po" in names
-    assert "lustrum/demo/demo-policy.toml" in names
+    assert "lustrum/demo/files/demo-policy.toml" in names
     assert not [name for name in names if name.endswith((".secret", ".pyc"))]
 
 

@@ -12,7 +12,7 @@ from lustrum.model import PolicyError
 from lustrum.policy import Policy, read_policy
 from lustrum.risk import EntropyRisk
 
-DEMO = Path(lustrum.__file__).parent / "demo"
+DEMO = Path(lustrum.__file__).parent / "demo" / "files"
 
 
 def written(folder: Path, text: str) -> Path:

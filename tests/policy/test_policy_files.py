@@ -12,7 +12,7 @@ from lustrum.policy import Policy, check_names
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy, sealed
 
-DEMO = Path(lustrum.__file__).parent / "demo"
+DEMO = Path(lustrum.__file__).parent / "demo" / "files"
 SHIPPED = {
     "demo": (DEMO / "demo-policy.toml").read_bytes(),
     "businesses": (DEMO / "businesses-policy.toml").read_bytes(),

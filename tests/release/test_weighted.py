@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, survey
-from lustrum.demo.labour_force import ADULTS
+from lustrum.demo.labour_force.description import ADULTS
 from lustrum.formats import Csv, JsonStat, Xlsx
 from lustrum.model import DatasetError, InputError, PolicyError, TableQuery
 from lustrum.model.release import Release

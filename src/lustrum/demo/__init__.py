@@ -6,9 +6,9 @@
 - :func:`description_path`: where those descriptions are.
 """
 
-from lustrum.demo.businesses import businesses
+from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
-from lustrum.demo.population import people
-from lustrum.demo.survey import survey
+from lustrum.demo.labour_force.survey import survey
+from lustrum.demo.register.businesses import businesses
 
 __all__ = ["businesses", "description_path", "people", "survey"]

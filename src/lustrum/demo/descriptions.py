@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lustrum.demo.census import PEOPLE
-from lustrum.demo.labour_force import LABOUR_FORCE
-from lustrum.demo.register import BUSINESSES
+from lustrum.demo.census.description import PEOPLE
+from lustrum.demo.labour_force.description import LABOUR_FORCE
+from lustrum.demo.register.description import BUSINESSES
 from lustrum.demo.vocabulary import Description
 
 DESCRIPTIONS: dict[str, Description] = {
@@ -24,4 +24,4 @@ def description_path(name: str) -> Path:
     """
     if name not in DESCRIPTIONS:
         raise ValueError(f"no demo dataset {name!r}; there are {', '.join(DESCRIPTIONS)}")
-    return Path(__file__).parent / f"{name}.toml"
+    return Path(__file__).parent / "files" / f"{name}.toml"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lustrum.demo.businesses import businesses
+from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
-from lustrum.demo.population import people
-from lustrum.demo.survey import survey
+from lustrum.demo.labour_force.survey import survey
+from lustrum.demo.register.businesses import businesses
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
 from lustrum.release.bundle.files import is_made_by, stated_method
@@ -77,4 +77,4 @@ def _copy_policy(name: str, root: Path) -> None:
     target = root / "policies" / f"{name}.toml"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, Path(__file__).with_name(f"{name}-policy.toml").read_bytes())
+        write_whole(target, description_path(name).with_name(f"{name}-policy.toml").read_bytes())

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.demo.labour_force import LABOUR_FORCE
-from lustrum.demo.survey import frame, survey
+from lustrum.demo.labour_force.description import LABOUR_FORCE
+from lustrum.demo.labour_force.survey import frame, survey
 from lustrum.model import Dataset, InputError
 from lustrum.protect import ProtectedPopulation
 from lustrum.protect.weighted import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats
+from lustrum.demo.census.households import Members
 from lustrum.demo.draws import Positions, distribution, pick_by_row
-from lustrum.demo.households import Members
 
 _BANDS = 21
 

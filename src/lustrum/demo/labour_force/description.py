@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lustrum.demo.census import EMPLOYMENT, SEX
+from lustrum.demo.census.description import EMPLOYMENT, SEX
 from lustrum.demo.geography import districts
 from lustrum.demo.names import REGIONS
 from lustrum.demo.vocabulary import (

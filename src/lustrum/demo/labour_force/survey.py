@@ -6,12 +6,18 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.demo.census import AREA, EDUCATION, EMPLOYMENT, SEX
+from lustrum.demo.census.description import AREA, EDUCATION, EMPLOYMENT, SEX
+from lustrum.demo.census.population import people
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import generators
 from lustrum.demo.geography import areas, districts
-from lustrum.demo.labour_force import AGE_FROM, AGE_GROUP, DISTRICT, SCHOOLING, SCHOOLING_OF
-from lustrum.demo.population import people
+from lustrum.demo.labour_force.description import (
+    AGE_FROM,
+    AGE_GROUP,
+    DISTRICT,
+    SCHOOLING,
+    SCHOOLING_OF,
+)
 from lustrum.demo.progress import Progress, silent
 
 __all__ = ["FRAME", "frame", "survey"]

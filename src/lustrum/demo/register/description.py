@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lustrum.demo.activities import SECTIONS, SECTORS
 from lustrum.demo.geography import area_variable, nesting_zeros, region_variable
+from lustrum.demo.register.activities import SECTIONS, SECTORS
 from lustrum.demo.vocabulary import (
     Description,
     Group,

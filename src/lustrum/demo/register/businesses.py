@@ -7,12 +7,12 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from lustrum.arrays import Floats, Mask
-from lustrum.demo.activities import SECTIONS
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_regions, area_shares
 from lustrum.demo.progress import Progress, silent
-from lustrum.demo.register import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM
+from lustrum.demo.register.activities import SECTIONS
+from lustrum.demo.register.description import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM
 
 _SIZES = np.array([0.62, 0.27, 0.055, 0.033, 0.018, 0.004])
 _LARGEST = 6000

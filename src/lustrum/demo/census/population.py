@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.demo.census import (
+from lustrum.demo.census.description import (
     AGE,
     AREA,
     CITIZENSHIP,
@@ -24,14 +24,14 @@ from lustrum.demo.census import (
     REGION,
     SEX,
 )
+from lustrum.demo.census.households import members
+from lustrum.demo.census.origins import citizenship
+from lustrum.demo.census.schooling import education
+from lustrum.demo.census.work import activity, occupation, profile_rows
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import generators
 from lustrum.demo.geography import area_kinds, area_regions
-from lustrum.demo.households import members
-from lustrum.demo.origins import citizenship
 from lustrum.demo.progress import Progress, silent
-from lustrum.demo.schooling import education
-from lustrum.demo.work import activity, occupation, profile_rows
 
 
 def people(

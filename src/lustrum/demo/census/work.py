@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats
-from lustrum.demo.census import EMPLOYED
+from lustrum.demo.census.description import EMPLOYED
 from lustrum.demo.draws import Positions, distribution, pick_by_row
 
 _BANDS, _SEXES, _CITIZENSHIPS, _KINDS, _LEVELS = 21, 2, 5, 4, 9

@@ -1,0 +1,1 @@
+"""The demo labour force survey: what it asks, and the sample that answers."""

@@ -1,0 +1,1 @@
+"""The demo business register: what it holds, and the businesses in it."""
