@@ -24,7 +24,9 @@ from lustrum.model import (
 )
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.policy import Policy, check_names
+from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.release import TableService, answer
+from lustrum.release.figures import KeyedNoise
 from lustrum.release.numbers import Views
 from lustrum.release.records import EngineNumbers
 from lustrum.release.statistics import compose, quantities, share_totals
@@ -285,6 +287,13 @@ class TestKeyedPolicies:
         assert decision.verdict is Verdict.PARTIAL
         assert decision.release is not None
         assert decision.release.axes[0].codes == ("n", "s")
+        # Figures beside the answer say nothing about an area that is not in it.
+        (figures,) = decision.sums
+        shown = set(decision.release.published[..., 1].ravel().tolist())
+        assert {int(one.published) for one in figures.attackers} <= shown
+        assert sum(size.cells for size in figures.errors) == np.sum(
+            decision.release.published[..., 1] > 0
+        )
 
 
 @pytest.mark.parametrize(
@@ -334,6 +343,9 @@ class _Sums:
         made = release(values, 1 if query.measure == "t" else 0)
         return Views(made, None, made)
 
+    def sum_noise(self, measure: str) -> KeyedNoise:
+        return KeyedNoise(CellKeyMagnitude(), 0)
+
 
 class TestNonInterference:
     POLICY = Policy.model_validate({"protect": {"method": "cell-key"}})
@@ -349,6 +361,8 @@ class TestNonInterference:
         assert second.release is not None
         assert np.array_equal(first.release.published, second.release.published)
         assert (first.risk_after, first.utility) == (second.risk_after, second.utility)
+        assert [figures.measure for figures in first.sums] == ["t", "e"]
+        assert first.sums == second.sums
 
     def test_only_protected_quantities_are_asked_for(self) -> None:
         numbers = _Sums([30, 40, 50], {"t": [100, 200, 300], "e": [7, 8, 9]})

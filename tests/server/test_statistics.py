@@ -80,7 +80,7 @@ def public(register: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         (description_path("businesses").parent / "businesses-policy.toml")
         .read_text()
         .replace("sweeps = 4", "sweeps = 1\nways = 1\nempty_share = 0.05")
-        .replace("sweeps = 3", "sweeps = 1")
+        .replace("sweeps = 3", "sweeps = 1\nways = 1")
     )
     make_bundle(Store(register), "businesses", policy, folder / "businesses", workers=1)
     service = TableService(bundles=[folder / "businesses"], workers=1)
@@ -245,6 +245,42 @@ class TestPublicBundle:
         ).text
         assert "<h1>Growth of turnover since the period before by" in answer
 
+    def test_risk_and_utility_are_those_of_the_sums(self, public: TestClient) -> None:
+        body = ask(public, by=[SECTORS, "size"], statistics=[GROWTH])
+        now, before = body["sums"]
+        assert (now["measure"], before["measure"], now["p"]) == ("turnover", "turnover_before", 5.0)
+        outsider, second, told = now["attackers"]
+        assert outsider["attacker"] == "outsider"
+        assert told["risk"] > second["risk"] > outsider["risk"] > 0
+        # Nobody is certain within 5 percent: what is left open is wider than that, even with the direction.
+        assert 0.95 * told["high"] > 1.05 * told["low"]
+        assert sum(size["cells"] for size in now["errors"]) <= 50
+        assert now["growth"] > 0
+        assert before["growth"] is None
+        alone = public.get(
+            "/api/v1/tables?dataset=businesses&by=size&measure=turnover&include=risk"
+        ).json()
+        assert "sums" not in alone
+        assert ask(public, by=["size"])["sums"] == []
+
+    def test_the_page_shows_the_figures_of_sums_and_not_those_of_counts(
+        self, public: TestClient
+    ) -> None:
+        page = public.get(
+            "/datasets/businesses/table?by=activity:sector&statistic=sum:turnover"
+        ).text
+        assert "What can be said about the largest contributor of a cell" in page
+        assert "bits about the largest contributor stay hidden" in page
+        assert "Risk of disclosure" not in page
+        both = public.get(
+            "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=sum:turnover"
+        ).text
+        assert "Risk of disclosure" in both
+        french = public.get(
+            "/fr/datasets/businesses/table?by=activity:sector&statistic=sum:turnover"
+        ).text
+        assert "Ce que l’on peut dire du premier contributeur d’une case" in french
+
 
 class TestQuantiles:
     def test_the_median_age_comes_from_the_protected_histogram(self, bundled: TestClient) -> None:
@@ -291,6 +327,7 @@ class TestOtherDoors:
         answer = client.table("businesses", ["activity:sector"], statistics=["count", GROWTH])
         cells = list(answer.cells())
         assert {cell.unit for cell in cells} == {"businesses", "%"}
+        assert [figures["measure"] for figures in answer.sums] == ["turnover", "turnover_before"]
         alone = client.table("businesses", ["activity:sector"], measure="wages")
         assert {cell.unit for cell in alone.cells()} == {"thousand euro"}
         assert client.hint("businesses", ["activity:sector"], statistics=["mean:wages"]).passes
@@ -300,7 +337,10 @@ class TestOtherDoors:
         words += ["--by", "activity:sector", "--measure", "turnover", "--statistic", "mean"]
         result = CliRunner().invoke(command_line, words)
         assert result.exit_code == 0, result.output
-        assert "Mean turnover per business (thousand euro)" in " ".join(result.output.split())
+        said = " ".join(result.output.split())
+        assert "Mean turnover per business (thousand euro)" in said
+        assert "Expected errors of Turnover" in said
+        assert re.search(r"The second largest contributor.*Risk at most 0\.\d+", said)
         result = CliRunner().invoke(command_line, [*words, "--weight", "weight"])
         assert result.exit_code == 3
         assert "weighted by 'weight'" in result.output
@@ -318,6 +358,8 @@ class TestOtherDoors:
         assert read.release.axes == kept.release.axes
         assert JsonStat().write(read.release) == JsonStat().write(kept.release)
         assert (read.release.label, read.release.additive) == ("Statistic", False)
+        assert read.sums == kept.sums
+        assert len(kept.sums) == 1
 
 
 class TestPages:
@@ -340,7 +382,8 @@ class TestPages:
         page = asker.get(
             "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=mean:turnover"
         ).text
-        rows = re.findall(r'<th scope="row">.*?</tr>', page, flags=re.DOTALL)
+        table = page.partition('class="after"')[0]
+        rows = re.findall(r'<th scope="row">.*?</tr>', table, flags=re.DOTALL)
         cells = [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
         assert all(re.fullmatch(r"[\d\u202f]+", count) for count, _ in cells)
         assert all(re.fullmatch(r"[\d\u202f]+\.\d", mean) for _, mean in cells)
@@ -381,7 +424,7 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
         page.wait_for_url("**/table?**")
         assert f"statistic={GROWTH}" in page.url
         assert "Growth of turnover since the period before" in page.locator("h1").inner_text()
-        cells = page.locator("tbody td").all_inner_texts()
+        cells = page.locator(".data tbody td").all_inner_texts()
         assert all(re.fullmatch(r"-?[\d\u202f]+\.\d", text.strip()) for text in cells)
         page.get_by_role("link", name="Chart").click()
         page.locator("figure.chart").wait_for()

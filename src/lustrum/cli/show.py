@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.model import Dataset, Decision, Release, TableAxis
+from lustrum.model import Dataset, Decision, Release, SumFigures, TableAxis
 from lustrum.policy import Policy
+from lustrum.release.figures.words import attacker_words, error_words, growth_words, summary
 from lustrum.release.records import LocalRecordsService, true_figures
 
 __all__ = ["show_decision", "show_true_figures"]
@@ -29,11 +30,14 @@ def show_decision(
         for reason in decision.reasons:
             console.print(Text(f"{reason.text} {reason.way_forward}".strip()))
         _grid(decision, decision.release, dataset, console)
-        if decision.risk_before is not None and decision.risk_after is not None:
+        for figures in decision.sums:
+            _show_sums(figures, console)
+        before, after = decision.risk_before, decision.risk_after
+        if before is not None and after is not None and decision.counted:
             worth = "" if decision.utility is None else f"; utility {decision.utility:.3f}"
             console.print(
-                f"A reader can expect: risk before {decision.risk_before:.2f}, after "
-                f"{decision.risk_after:.2f} (limit {policy.risk.limit:g}){worth}.",
+                f"A reader can expect: risk before {before:.2f}, after {after:.2f} "
+                f"(limit {policy.risk.limit:g}){worth}.",
                 highlight=False,
             )
         for note in (*decision.release.notes, *policy.notes):
@@ -41,6 +45,22 @@ def show_decision(
     if explain:
         for number, step in enumerate(decision.trace, start=1):
             console.print(Text(f"{number}. {step.step}: {step.outcome}. {step.text}"))
+
+
+def _show_sums(figures: SumFigures, console: Console) -> None:
+    """What a reader can expect of the sums of one measure."""
+    said = summary(figures)
+    if said:
+        console.print(Text(said))
+    for one in attacker_words(figures):
+        risk, usual = ("known" if r is None else f"{r:.3g}" for r in (one.risk, one.typical))
+        console.print(Text(f"  {one.who}: {one.says} Risk at most {risk}, typically {usual}."))
+    if figures.errors:
+        console.print(Text(f"  Expected errors of {figures.label}:"))
+    for size in figures.errors:
+        console.print(Text(f"    {error_words(size, figures.unit)}"))
+    if figures.growth is not None:
+        console.print(Text(f"  {growth_words(figures)}"))
 
 
 def show_true_figures(

@@ -92,7 +92,7 @@ class Client:
         measure: str | None = None,
         statistics: Sequence[str | Mapping[str, Any]] = (),
         weight: str | None = None,
-        include: Sequence[str] = ("risk", "utility"),
+        include: Sequence[str] = ("risk", "sums", "utility"),
     ) -> Answer:
         """Ask for a table. A variable stands as its name, as ``name:level`` or as a mapping.
 

@@ -57,6 +57,7 @@ class Answer:
     risk_after: float | None = None
     utility: float | None = None
     bounds: Mapping[str, Any] | None = field(default=None, repr=False)
+    sums: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Answer:
@@ -74,6 +75,7 @@ class Answer:
             risk_after=risk.get("after"),
             utility=body.get("utility"),
             bounds=body.get("bounds"),
+            sums=tuple(body.get("sums") or ()),
         )
 
     @property

@@ -9,7 +9,15 @@ from lustrum.lazy import offer
 if TYPE_CHECKING:
     from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
     from lustrum.model.dataset import Dataset, StructuralZero
-    from lustrum.model.decision import Decision, Reason, TraceStep, Verdict
+    from lustrum.model.decision import (
+        AttackerFigures,
+        Decision,
+        Reason,
+        SizeFigures,
+        SumFigures,
+        TraceStep,
+        Verdict,
+    )
     from lustrum.model.described_statistic import describe_statistics
     from lustrum.model.errors import (
         DatasetError,
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHLOMO_2015",
+    "AttackerFigures",
     "Axis",
     "Category",
     "CellStatus",
@@ -58,8 +67,10 @@ __all__ = [
     "Reason",
     "Records",
     "Release",
+    "SizeFigures",
     "Statistic",
     "StructuralZero",
+    "SumFigures",
     "Table",
     "TableAxis",
     "TableQuery",
@@ -74,6 +85,7 @@ __all__ = [
 
 # Imported when first used: the errors alone should not bring in numpy.
 _PLACES = {
+    "AttackerFigures": "decision",
     "Axis": "query",
     "Category": "hierarchy",
     "CellStatus": "status",
@@ -101,8 +113,10 @@ _PLACES = {
     "Records": "records",
     "Release": "release",
     "SHLOMO_2015": "channel",
+    "SizeFigures": "decision",
     "Statistic": "statistic",
     "StructuralZero": "dataset",
+    "SumFigures": "decision",
     "Table": "table",
     "TableAxis": "table",
     "TableQuery": "query",

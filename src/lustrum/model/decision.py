@@ -10,7 +10,15 @@ from typing import Any
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release
 
-__all__ = ["Decision", "Reason", "TraceStep", "Verdict"]
+__all__ = [
+    "AttackerFigures",
+    "Decision",
+    "Reason",
+    "SizeFigures",
+    "SumFigures",
+    "TraceStep",
+    "Verdict",
+]
 
 
 class Verdict(StrEnum):
@@ -40,6 +48,54 @@ class TraceStep:
 
 
 @dataclass(frozen=True)
+class AttackerFigures:
+    """What one attacker can say about a largest contributor, where it can say most and in a typical cell.
+
+    ``published`` is the sum of the cell where it can say most, ``left`` the least that it is left with there.
+    The contribution lies from ``low`` to ``high``. ``bits`` is the entropy of the attacker's belief and
+    ``risk`` one over it, None where the contribution is known. ``within`` is the chance of the best guess to be
+    within p percent in a typical cell.
+    """
+
+    attacker: str
+    published: float
+    left: float
+    low: float
+    high: float
+    bits: float
+    risk: float | None
+    typical_bits: float
+    typical_risk: float | None
+    within: float | None = None
+
+
+@dataclass(frozen=True)
+class SizeFigures:
+    """The expected relative error, in per cent, of the sums from ``least`` to below ``most``."""
+
+    least: float
+    most: float
+    cells: int
+    error: float
+
+
+@dataclass(frozen=True)
+class SumFigures:
+    """Risk and utility of the sums of one measure, as a reader can work them out.
+
+    ``growth`` is the expected error of growth since the period before, in percentage points.
+    """
+
+    measure: str
+    label: str
+    unit: str
+    p: float | None
+    attackers: tuple[AttackerFigures, ...]
+    errors: tuple[SizeFigures, ...]
+    growth: float | None = None
+
+
+@dataclass(frozen=True)
 class Decision:
     """The end of a question. A refusal is a value with reasons and a way forward, not an exception."""
 
@@ -50,6 +106,7 @@ class Decision:
     risk_before: float | None = None
     risk_after: float | None = None
     utility: float | None = None
+    sums: tuple[SumFigures, ...] = ()
     trace: tuple[TraceStep, ...] = ()
     policy: Mapping[str, Any] | None = None
 
@@ -57,3 +114,9 @@ class Decision:
     def released(self) -> bool:
         """Whether there is anything to see."""
         return self.release is not None
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts are shown or go into what is shown, so that figures of the counts are about it."""
+        needed = [q for s in self.query.asked for q in s.quantities(self.query.weight)]
+        return not self.sums or any(quantity.measure is None for quantity in needed)

@@ -11,18 +11,22 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import (
+    AttackerFigures,
     Category,
     Decision,
     DescribedStatistic,
     InputError,
     Reason,
     Release,
+    SizeFigures,
+    SumFigures,
     TableAxis,
     TableQuery,
     TraceStep,
@@ -32,7 +36,7 @@ from lustrum.model.text import Message
 
 __all__ = ["read_decision", "write_decision"]
 
-FORMAT = 3
+FORMAT = 4
 
 
 def write_decision(decision: Decision) -> str:
@@ -47,6 +51,7 @@ def write_decision(decision: Decision) -> str:
             "risk_before": decision.risk_before,
             "risk_after": decision.risk_after,
             "utility": decision.utility,
+            "sums": [asdict(figures) for figures in decision.sums],
             "release": None if release is None else _release(release),
         },
         ensure_ascii=False,
@@ -81,8 +86,17 @@ def read_decision(text: str) -> Decision:
         risk_before=raw["risk_before"],
         risk_after=raw["risk_after"],
         utility=raw["utility"],
+        sums=tuple(_sum_figures(words) for words in raw["sums"]),
         release=None if raw["release"] is None else _read_release(raw["release"]),
     )
+
+
+def _sum_figures(words: Mapping[str, Any]) -> SumFigures:
+    parts = {
+        "attackers": tuple(AttackerFigures(**own) for own in words["attackers"]),
+        "errors": tuple(SizeFigures(**own) for own in words["errors"]),
+    }
+    return SumFigures(**{**words, **parts})
 
 
 def _release(release: Release) -> dict[str, Any]:

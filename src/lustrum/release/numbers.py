@@ -13,6 +13,8 @@ from typing import Protocol
 
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.policy import Policy
+from lustrum.protect.cell_key import CellKeyMagnitude
+from lustrum.release.figures.noise import KeyedNoise, SumNoise
 
 __all__ = [
     "CannotProtectError",
@@ -21,6 +23,7 @@ __all__ = [
     "ProtectedNumbers",
     "RecordsService",
     "Views",
+    "keyed_noise",
 ]
 
 
@@ -63,6 +66,10 @@ class ProtectedNumbers(Protocol):
     @property
     def weights(self) -> tuple[str, ...]:
         """The weights with which weighted numbers are protected."""
+        ...
+
+    def sum_noise(self, measure: str) -> SumNoise | None:
+        """What the public knows of how the sums of a measure were protected; None where that is nothing."""
         ...
 
     def views(self, query: TableQuery) -> Views:
@@ -134,6 +141,18 @@ class KeyedNumbers:
         """None: record keys do not protect weighted numbers."""
         return ()
 
+    def sum_noise(self, measure: str) -> SumNoise | None:
+        """What the policy says of the noise of sums."""
+        return keyed_noise(self.policy, self.dataset, measure)
+
     def views(self, query: TableQuery) -> Views:
         """The protected numbers of a question."""
         return self.records.views(query, self.policy)
+
+
+def keyed_noise(policy: Policy, dataset: Dataset, measure: str) -> SumNoise | None:
+    """The noise of sums that are protected by record keys; None where the method does not state it."""
+    spec = None if policy.sums is None else policy.sums.spec()
+    if not isinstance(spec, CellKeyMagnitude):
+        return None
+    return KeyedNoise(spec, dataset.measure(measure).decimals)

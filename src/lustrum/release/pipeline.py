@@ -13,7 +13,8 @@ more than the protected numbers do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from lustrum.model import (
     QueryError,
     Reason,
     Release,
+    SumFigures,
     TableQuery,
     describe_statistics,
 )
@@ -31,7 +33,7 @@ from lustrum.model.text import Message, say
 from lustrum.policy import Fallback, Policy
 from lustrum.release.coarsen import advice, coarser
 from lustrum.release.door_audit import is_disclosive
-from lustrum.release.figures import expected_figures
+from lustrum.release.figures import expected_figures, sum_figures
 from lustrum.release.numbers import CannotProtectError, ProtectedNumbers
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.question_state import QuestionState
@@ -302,17 +304,43 @@ def measure(case: QuestionState) -> QuestionState:
     )
 
 
+def _sum_figures(case: QuestionState, parts: Mapping[Quantity, Release]) -> tuple[SumFigures, ...]:
+    """What a reader can expect of the sums that the answer shows, or is worked out from."""
+    dataset, query = case.numbers.dataset, case.query
+    variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+    asked = dict.fromkeys(q for s in query.asked for q in s.quantities(query.weight))
+    out: dict[str, SumFigures] = {}
+    for quantity in asked:
+        name = quantity.measure
+        if name is None or name in out or quantity.weight is not None:
+            continue
+        noise = case.numbers.sum_noise(name)
+        if noise is not None:
+            counts = parts[replace(quantity, measure=None)]
+            out[name] = sum_figures(
+                dataset.measure(name), parts[quantity], counts, noise, max(len(variables), 1)
+            )
+    return tuple(out.values())
+
+
 def finish(case: QuestionState) -> QuestionState:
     """Step 5: the answer, with what it is still worth to a reader."""
+    parts = _shown_parts(case)
+    dataset = case.numbers.dataset
+    edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
     return case.noted(
-        "answer", "released", say("Released with its utility."), release=_composed(case)
+        "answer",
+        "released",
+        say("Released with its utility."),
+        release=compose(case.query, parts, describe_statistics(case.query, dataset), edges),
+        sums=_sum_figures(case, parts),
     )
 
 
-def _composed(case: QuestionState) -> Release:
-    """The table with all that it shows, in the areas that are left."""
+def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
+    """The protected numbers of the areas that are left; nothing else may go into an answer."""
     assert case.release is not None
-    parts = {
+    return {
         quantity: part.take(
             [
                 *(
@@ -325,9 +353,6 @@ def _composed(case: QuestionState) -> Release:
         )
         for quantity, part in case.parts.items()
     }
-    dataset = case.numbers.dataset
-    edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
-    return compose(case.query, parts, describe_statistics(case.query, dataset), edges)
 
 
 STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lustrum.model import Decision, Quantity, Reason, Release, TableQuery, TraceStep, Verdict
+from lustrum.model import (
+    Decision,
+    Quantity,
+    Reason,
+    Release,
+    SumFigures,
+    TableQuery,
+    TraceStep,
+    Verdict,
+)
 from lustrum.model.text import say
 from lustrum.policy import Policy
 from lustrum.release.numbers import ProtectedNumbers, Views
@@ -34,6 +43,7 @@ class QuestionState:
     risk_before: float | None = field(default=None, repr=False)
     risk_after: float | None = field(default=None, repr=False)
     utility: float | None = field(default=None, repr=False)
+    sums: tuple[SumFigures, ...] = field(default=(), repr=False)
     reasons: tuple[Reason, ...] = ()
     remarks: tuple[Reason, ...] = ()
     trace: tuple[TraceStep, ...] = ()
@@ -66,5 +76,6 @@ class QuestionState:
             risk_before=self.risk_before,
             risk_after=self.risk_after,
             utility=self.utility,
+            sums=self.sums,
             trace=self.trace,
         )

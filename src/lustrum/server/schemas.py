@@ -131,6 +131,48 @@ class BoundsOut(BaseModel):
     high: list[float | None] = Field(description="The most; null where nothing is known.")
 
 
+class AttackerOut(BaseModel):
+    """What one attacker can say about a largest contributor from the release alone."""
+
+    attacker: Literal["outsider", "second-largest", "second-largest-with-direction"]
+    published: float = Field(description="The sum that is shown where the attacker can say most.")
+    left: float = Field(description="The least that the attacker is left with there.")
+    low: float = Field(description="The least that the contribution can be there.")
+    high: float = Field(description="The most that it can be there.")
+    bits: float = Field(description="The entropy of the attacker's belief there.")
+    risk: float | None = Field(description="One over it; null where nothing is left open.")
+    typical_bits: float = Field(description="The entropy in a typical cell.")
+    typical_risk: float | None = Field(description="One over it.")
+    within: float | None = Field(
+        description="The chance of the best guess to be within p percent, in a typical cell."
+    )
+
+
+class SizeOut(BaseModel):
+    """How far sums of one size are expected to be off."""
+
+    least: float
+    most: float
+    cells: int = Field(description="How many sums of the table have this size.")
+    error: float = Field(description="The expected relative error in per cent.")
+
+
+class SumFiguresOut(BaseModel):
+    """Risk and utility of the sums of one measure."""
+
+    measure: str
+    label: str
+    unit: str
+    p: float | None = Field(
+        description="The percentage that the method protects, if it states one."
+    )
+    attackers: list[AttackerOut]
+    errors: list[SizeOut]
+    growth: float | None = Field(
+        description="The expected error of growth since the period before, in percentage points."
+    )
+
+
 class HintOut(BaseModel):
     """What the rules would say; the risk is measured only when the table is asked for."""
 
@@ -151,6 +193,10 @@ class AnswerOut(BaseModel):
     utility: float | None = Field(
         None,
         description="What a reader can expect the table to be worth, from 0 to 1; included likewise.",
+    )
+    sums: list[SumFiguresOut] | None = Field(
+        None,
+        description="Risk and utility of each measure that is summed; included likewise.",
     )
     bounds: BoundsOut | None = Field(
         None, description="Included if asked for; null where the method leaves everything open."

@@ -140,6 +140,11 @@ class CellKeyMagnitude:
         product = Fraction(self.small) * (self.largest_change + Fraction(self.extra))
         return Fraction(int(product * _UNIT) + 1, _UNIT)
 
+    @property
+    def noise(self) -> Noise:
+        """The coefficients and how likely each is, which is public; with 'parity' those of even numbers."""
+        return self._tables[0]
+
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb a table of magnitudes that comes with its largest contributions."""
         rng = checked_input(table, rng)

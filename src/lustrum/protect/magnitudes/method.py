@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lustrum.arrays import Ints
-from lustrum.model import InputError
+from lustrum.model import Dataset, InputError
 from lustrum.model.finest_sums import FinestSums
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
@@ -194,7 +194,7 @@ class ProtectedMagnitudes:
                 found.append((name, ranking[column], errors[:, column]))
         return MagnitudeResult(
             _finest_sums(records, made),
-            *self._reports(plan, found, key),
+            *self._reports(plan, found, key, records.dataset),
             made,
         )
 
@@ -203,10 +203,16 @@ class ProtectedMagnitudes:
         return self.share.numerator, self.share.denominator
 
     def _reports(
-        self, plan: Plan, found: list[tuple[str, Ranking, Any]], key: bytes
+        self, plan: Plan, found: list[tuple[str, Ranking, Any]], key: bytes, dataset: Dataset
     ) -> tuple[PublicFactors, MagnitudeReport]:
         return measured(
-            self.to_mapping(), self.factors, plan, found, self._ratio, derived(key, "sums report")
+            self.to_mapping(),
+            self.factors,
+            plan,
+            found,
+            self._ratio,
+            derived(key, "sums report"),
+            {m.name: m.earlier for m in dataset.measures if m.earlier is not None},
         )
 
 

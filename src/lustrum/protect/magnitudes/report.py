@@ -7,7 +7,7 @@ made, and typical relative errors by the number of variables, in coarse steps fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,13 @@ import numpy as np
 from lustrum.arrays import Array, Floats
 from lustrum.model import InputError
 from lustrum.protect.magnitudes.factors import Factors
+from lustrum.protect.magnitudes.public_errors import (
+    by_variables,
+    errors_by_size,
+    growth_by_variables,
+)
 from lustrum.protect.magnitudes.search import Ranking
 from lustrum.protect.population.layout import Plan
-from lustrum.protect.population.public import coarse_error
 
 __all__ = ["MagnitudeReport", "MeasureErrors", "PublicFactors", "measured"]
 
@@ -60,17 +64,27 @@ class MagnitudeReport:
 
 @dataclass(frozen=True)
 class PublicFactors:
-    """What everybody may know: the method, its shares, and typical relative errors in per cent."""
+    """What everybody may know: the method, its shares, and typical relative errors in per cent.
+
+    ``errors`` are by the number of variables, ``by_size`` by the least published sum of a size class, in units
+    of the last decimal. ``growth`` are typical errors of growth since the period before, in percentage points,
+    by the number of variables.
+    """
 
     method: Mapping[str, Any]
     factors: Factors
     errors: Mapping[str, Mapping[int, float]]
+    by_size: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    growth: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
     def error(self, measure: str, variables: int) -> float:
         """The typical relative error of a sum by this many variables, in per cent."""
-        known = self.errors[measure]
-        fitting = [k for k in sorted(known) if k >= variables]
-        return known[fitting[0] if fitting else max(known)]
+        return _of_kind(self.errors[measure], variables)
+
+    def growth_error(self, measure: str, variables: int) -> float | None:
+        """The typical error of growth by this many variables, in percentage points."""
+        known = self.growth.get(measure)
+        return _of_kind(known, variables) if known else None
 
     def to_mapping(self) -> dict[str, Any]:
         """The words as plain values, for a bundle."""
@@ -78,10 +92,9 @@ class PublicFactors:
             "method": dict(self.method),
             "low": self.factors.low,
             "high": self.factors.high,
-            "errors": {
-                name: {str(k): v for k, v in sorted(kinds.items())}
-                for name, kinds in sorted(self.errors.items())
-            },
+            "errors": _plain(self.errors),
+            "by_size": _plain(self.by_size),
+            "growth": _plain(self.growth),
         }
 
     @classmethod
@@ -91,13 +104,30 @@ class PublicFactors:
             return cls(
                 dict(words["method"]),
                 Factors(int(words["low"]), int(words["high"])),
-                {
-                    str(name): {int(k): float(v) for k, v in kinds.items()}
-                    for name, kinds in words["errors"].items()
-                },
+                _read(words["errors"]),
+                _read(words.get("by_size", {})),
+                _read(words.get("growth", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the protected sums are damaged.") from None
+
+
+def _of_kind(known: Mapping[int, float], variables: int) -> float:
+    fitting = [k for k in sorted(known) if k >= variables]
+    return known[fitting[0] if fitting else max(known)]
+
+
+def _plain(errors: Mapping[str, Mapping[int, float]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {str(k): v for k, v in sorted(kinds.items())}
+        for name, kinds in sorted(errors.items())
+    }
+
+
+def _read(words: Mapping[str, Mapping[str, float]]) -> dict[str, dict[int, float]]:
+    return {
+        str(name): {int(k): float(v) for k, v in kinds.items()} for name, kinds in words.items()
+    }
 
 
 def measured(
@@ -107,17 +137,30 @@ def measured(
     found: Sequence[tuple[str, Ranking, Floats]],
     ratio: tuple[int, int],
     key: bytes,
+    earlier: Mapping[str, str] | None = None,
 ) -> tuple[PublicFactors, MagnitudeReport]:
-    """Measure the errors of every measure, and make coarse ones of them."""
+    """Measure the errors of every measure, and make coarse ones of them.
+
+    ``earlier`` names for a measure the one that holds the period before.
+    """
     variables = np.zeros(plan.cells, dtype=np.int64)
     for table in plan.tables:
         variables[table.places().ravel()] = len(table.levels)
-    errors, public = [], {}
+    errors, public, by_size, growth = [], {}, {}, {}
+    held = {name: (ranking.total, noise) for name, ranking, noise in found}
     for name, ranking, noise in found:
         own = _errors(name, ranking, noise, variables, ratio)
         errors.append(own)
-        public[name] = _coarse(ranking, noise, variables, key, name)
-    return PublicFactors(dict(method), factors, public), MagnitudeReport(tuple(errors))
+        relative = np.minimum(100 * np.abs(noise) / np.maximum(ranking.total, 1), 100.0)
+        public[name] = by_variables(relative, ranking.total > 0, variables, key, name)
+        by_size[name] = errors_by_size(ranking.total, noise, key, name)
+        before = held.get((earlier or {}).get(name, ""))
+        if before is not None:
+            growth[name] = growth_by_variables(held[name], before, variables, key, name)
+    return (
+        PublicFactors(dict(method), factors, public, by_size, growth),
+        MagnitudeReport(tuple(errors)),
+    )
 
 
 def _errors(
@@ -139,26 +182,3 @@ def _errors(
             for k in np.unique(variables[chosen])
         },
     )
-
-
-_FEWEST = 50
-
-
-def _coarse(
-    ranking: Ranking, noise: Floats, variables: Array, key: bytes, name: str
-) -> dict[int, float]:
-    """Typical relative errors over all cells that hold anything, never smaller for more variables."""
-    occupied = ranking.total > 0
-    relative = np.minimum(100 * np.abs(noise) / np.maximum(ranking.total, 1), 100.0)
-    errors: dict[int, float] = {}
-    most, waiting = 0.0, np.zeros(variables.size, dtype=np.bool_)
-    kinds = [int(k) for k in np.unique(variables) if k > 0]
-    for kind in kinds:
-        waiting |= occupied & (variables == kind)
-        if waiting.sum() < _FEWEST and kind < kinds[-1]:
-            continue
-        own = float(relative[waiting].mean()) if waiting.any() else 0.0
-        most = max(most, coarse_error(own, key, f"{name} {kind}"))
-        errors[kind] = most
-        waiting[:] = False
-    return errors

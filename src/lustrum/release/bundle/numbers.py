@@ -16,6 +16,7 @@ from lustrum.release.bundle.files import Bundle
 from lustrum.release.bundle.known import most_by_totals
 from lustrum.release.bundle.sums import SumTables
 from lustrum.release.bundle.weighted import WeightedNumbers
+from lustrum.release.figures.noise import FactorNoise, SumNoise
 from lustrum.release.numbers import CannotProtectError, Views
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate.chunk import Chunk
@@ -58,6 +59,11 @@ class BundleNumbers:
     def weights(self) -> tuple[str, ...]:
         """The weights that the bundle holds protected sums of."""
         return tuple(weight.name for weight in self.dataset.weights)
+
+    def sum_noise(self, measure: str) -> SumNoise | None:
+        """What the bundle states of how contributions were changed."""
+        held = self.bundle.sums
+        return None if held is None else FactorNoise(held.public, measure)
 
     def views(self, query: TableQuery) -> Views:
         """Count the protected cells, or add up protected sums, or the weights of protected respondents."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Method, Policy
-from lustrum.release.numbers import CannotProtectError, Views
+from lustrum.release.figures.noise import SumNoise
+from lustrum.release.numbers import CannotProtectError, Views, keyed_noise
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
 from lustrum.tabulate.cube import View
@@ -43,6 +44,10 @@ class EngineNumbers:
     def weights(self) -> tuple[str, ...]:
         """None: record keys do not protect weighted numbers."""
         return ()
+
+    def sum_noise(self, measure: str) -> SumNoise | None:
+        """What the policy says of the noise of sums."""
+        return keyed_noise(self.policy, self.dataset, measure)
 
     def views(self, query: TableQuery) -> Views:
         """Count and protect."""

@@ -17,6 +17,7 @@ from pydantic import SkipValidation
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
+from lustrum.release.figures.words import summary
 from lustrum.server.api.jobs import accepted
 from lustrum.server.http.accept import preferred
 from lustrum.server.http.problems import Problem, ProblemError, documented
@@ -174,7 +175,12 @@ def _about(answer: Answer) -> dict[str, str | float]:
         "Risk after protection": decision.risk_after,
         "Utility": decision.utility,
     }
-    stated: dict[str, str | float] = {k: v for k, v in figures.items() if v is not None}
+    stated: dict[str, str | float] = {
+        k: v for k, v in figures.items() if v is not None and decision.counted
+    }
+    stated |= {
+        f"{one.label}: risk and error": said for one in decision.sums if (said := summary(one))
+    }
     publisher = policy.title or answer.offer.dataset.title
     return stated | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
 

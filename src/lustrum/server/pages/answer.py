@@ -25,6 +25,7 @@ from lustrum.server.table_view.cite import calls, citation
 from lustrum.server.table_view.controls import controls
 from lustrum.server.table_view.gauge import gauge, steps
 from lustrum.server.table_view.layout import grid
+from lustrum.server.table_view.sum_figures import sum_views
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls import display, forms
 from lustrum.structure import UNBOUNDED
@@ -74,6 +75,7 @@ def _answer(answer: Answer, table: Arrangement, host: str, pages: Pages) -> Resp
         remarks=_remarks(table),
         reading=_reading(table),
         gauge=gauge(answer.decision, answer.offer.policy.risk.limit),
+        sums=sum_views(answer.decision),
         done=() if answer.decision.release is None else answer.decision.release.notes,
         reach=_reach(table.release),
         bounds=view.but(bounds="off" if view.bounds == "on" else "on").address(answer.page),
@@ -134,8 +136,6 @@ def _reading(table: Arrangement) -> list[str]:
         said.append(
             say("Percentages are of the published totals, or of sums where there is no total.")
         )
-    if table.release.label:
-        said.append(say("Risk and utility are those of the counts behind this table."))
     return said + _about_totals(table.release)
 
 

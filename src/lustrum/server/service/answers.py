@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,13 @@ __all__ = [
     "require_dataset",
 ]
 
-INCLUDABLE = ("bounds", "risk", "trace", "utility")
-DEFAULT = ("risk", "trace", "utility")
+INCLUDABLE = ("bounds", "risk", "sums", "trace", "utility")
+DEFAULT = ("risk", "sums", "trace", "utility")
 """The parts of an answer that can be asked for, and those that come unasked."""
 
-INCLUDE = "Parts beside the table, with commas: risk, utility, trace (all unasked) and bounds."
+INCLUDE = (
+    "Parts beside the table, with commas: risk, sums, utility, trace (all unasked) and bounds."
+)
 
 MOST_NAMES = 100
 """Far more variables than any table has. Checking names takes the square of their number."""
@@ -108,6 +110,7 @@ class Answer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
+            "sums": [asdict(figures) for figures in decision.sums],
             "bounds": None if release is None or "bounds" not in include else _bounds(release),
             "trace": [
                 {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace

@@ -78,9 +78,9 @@ class Gauge:
 
 
 def gauge(decision: Decision, limit: float) -> Gauge | None:
-    """The picture, if the risk was measured."""
+    """The picture, if the risk was measured and counts are shown or go into what is shown."""
     before, after = decision.risk_before, decision.risk_after
-    if before is None or after is None:
+    if before is None or after is None or not decision.counted:
         return None
     top = 0.5 if max(before, after, limit) <= 0.45 else 1.0
     return Gauge(before, after, limit, decision.utility, top)

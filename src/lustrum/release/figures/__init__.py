@@ -1,0 +1,23 @@
+"""Risk and utility as a reader can work them out, from protected numbers and public facts alone.
+
+=========================  ==================================================================
+:mod:`.counts`             a table of counts: means over tables that follow a reader's belief
+:mod:`.sums`               sums of a measure: what attackers can say, errors by size, growth
+:mod:`.noise`              what the public knows of how sums of a measure were protected
+:mod:`.words`              the figures of sums in sentences
+=========================  ==================================================================
+"""
+
+from lustrum.release.figures.counts import Figures, expected_figures, possible_tables
+from lustrum.release.figures.noise import FactorNoise, KeyedNoise, SumNoise
+from lustrum.release.figures.sums import sum_figures
+
+__all__ = [
+    "FactorNoise",
+    "Figures",
+    "KeyedNoise",
+    "SumNoise",
+    "expected_figures",
+    "possible_tables",
+    "sum_figures",
+]
