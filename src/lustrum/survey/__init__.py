@@ -8,6 +8,7 @@
 :func:`bootstrap`              the same by drawing clusters again
 :func:`estimate_totals`        weighted counts and sums in every cell
 :func:`estimate_ratios`        means, shares and ratios of two measures in every cell
+:func:`estimate_quotients`     shares, growth and other quotients of sums over different records
 :class:`Estimates`             values, standard errors, respondents, and which are unreliable
 =============================  =====================================================================
 """
@@ -15,6 +16,7 @@
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates, Reliability
 from lustrum.survey.linearised import estimate_ratios, estimate_totals
+from lustrum.survey.quotients import Sums, estimate_quotients
 from lustrum.survey.replicates import balanced_half_samples, bootstrap, jackknife
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "Estimates",
     "Reliability",
     "ReplicateWeights",
+    "Sums",
     "balanced_half_samples",
     "bootstrap",
+    "estimate_quotients",
     "estimate_ratios",
     "estimate_totals",
     "jackknife",

@@ -23,7 +23,7 @@ from lustrum.model import InputError
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 
-__all__ = ["estimate_ratios", "estimate_totals"]
+__all__ = ["Sample", "checked", "estimate_ratios", "estimate_totals", "sums_by_cell"]
 
 Sample = Design | ReplicateWeights
 
@@ -40,11 +40,13 @@ def estimate_totals(
     >>> found.values.tolist(), found.standard_errors.round(6).tolist()
     ([30.0, 10.0], [10.0, 10.0])
     """
-    inside, where, y = _checked(sample, cells, count, values)
+    inside, where, y = checked(sample, cells, count, values)
     if isinstance(sample, ReplicateWeights):
-        return _replicated(sample, inside, where, count, lambda w: _sums(where, w * y, count))
+        return _replicated(
+            sample, inside, where, count, lambda w: sums_by_cell(where, w * y, count)
+        )
     weighted = sample.weights[inside] * y
-    total = _sums(where, weighted, count)
+    total = sums_by_cell(where, weighted, count)
     return Estimates(
         total, _variances(sample, inside, where, weighted, count), _respondents(where, count)
     )
@@ -66,17 +68,19 @@ def estimate_ratios(
     >>> found.values.tolist(), found.standard_errors.round(6).tolist()
     ([3.0], [1.080123])
     """
-    inside, where, y = _checked(sample, cells, count, numerator)
-    x = _checked(sample, cells, count, denominator)[2]
+    inside, where, y = checked(sample, cells, count, numerator)
+    x = checked(sample, cells, count, denominator)[2]
 
     def ratio(weights: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(_sums(where, weights * y, count) / _sums(where, weights * x, count))
+            return np.asarray(
+                sums_by_cell(where, weights * y, count) / sums_by_cell(where, weights * x, count)
+            )
 
     if isinstance(sample, ReplicateWeights):
         return _replicated(sample, inside, where, count, ratio)
     weights = sample.weights[inside]
-    found, below = ratio(weights), _sums(where, weights * x, count)
+    found, below = ratio(weights), sums_by_cell(where, weights * x, count)
     found = np.where(below == 0, np.nan, found)
     with np.errstate(divide="ignore", invalid="ignore"):
         residual = weights * (y - found[where] * x) / below[where]
@@ -84,7 +88,7 @@ def estimate_ratios(
     return Estimates(found, np.where(below == 0, np.nan, variances), _respondents(where, count))
 
 
-def _checked(
+def checked(
     sample: Sample, cells: Ints, count: int, values: npt.ArrayLike | None
 ) -> tuple[Ints, Ints, Floats]:
     """Which records are in a cell, in which, and their values."""
@@ -102,7 +106,8 @@ def _checked(
     return inside, place[inside].astype(np.int64), given[inside]
 
 
-def _sums(where: Ints, values: Floats, count: int) -> Floats:
+def sums_by_cell(where: Ints, values: Floats, count: int) -> Floats:
+    """The sum of the values of every cell."""
     return np.bincount(where, weights=values, minlength=count).astype(np.float64)
 
 
@@ -115,19 +120,19 @@ def _variances(design: Design, inside: Ints, where: Ints, weighted: Floats, coun
     clusters = len(design.stratum_of_cluster)
     pair = where * clusters + design.cluster[inside]
     met, slot = np.unique(pair, return_inverse=True)
-    z = _sums(slot, weighted, len(met))
+    z = sums_by_cell(slot, weighted, len(met))
     cell, stratum = met // clusters, design.stratum_of_cluster[met % clusters]
     strata = len(design.clusters_in_stratum)
     key = cell * strata + stratum
     parts, slot = np.unique(key, return_inverse=True)
-    sums = _sums(slot, z, len(parts))
-    squares = _sums(slot, z * z, len(parts))
+    sums = sums_by_cell(slot, z, len(parts))
+    squares = sums_by_cell(slot, z * z, len(parts))
     n = design.clusters_in_stratum[parts % strata].astype(np.float64)
     correction = design.correction[parts % strata]
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.maximum(squares - sums * sums / n, 0.0) * n / (n - 1.0)
     spread = np.where(n == 1, 0.0, spread)
-    found = _sums(parts // strata, correction * spread, count)
+    found = sums_by_cell(parts // strata, correction * spread, count)
     if design.lonely == "centre":
         found += _centred(design, parts, sums, count)
     return found
@@ -137,7 +142,7 @@ def _centred(design: Design, parts: Ints, sums: Floats, count: int) -> Floats:
     """What strata of a single cluster add: their squared distance from the mean of all clusters."""
     strata = len(design.clusters_in_stratum)
     alone = np.flatnonzero(design.clusters_in_stratum == 1)
-    mean = _sums(parts // strata, sums, count) / len(design.stratum_of_cluster)
+    mean = sums_by_cell(parts // strata, sums, count) / len(design.stratum_of_cluster)
     found = np.zeros(count)
     for stratum in alone:
         own = np.zeros(count)
