@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, survey
 from lustrum.demo.labour_force.description import ADULTS
+from lustrum.demo.labour_force.survey import frame
 from lustrum.formats import Csv, JsonStat, Xlsx
 from lustrum.model import DatasetError, InputError, PolicyError, TableQuery
 from lustrum.model.release import Release
@@ -123,13 +124,66 @@ def test_files_carry_errors_and_grades(service: TableService) -> None:
     assert (again.grades == decision.release.grades).all()
 
 
-def test_a_statistic_without_an_error_has_none(service: TableService) -> None:
-    release = asked(
-        service, by=["sex"], statistics=["count", {"statistic": "share", "of": "total"}]
+def test_shares_have_standard_errors_of_their_own(service: TableService) -> None:
+    both = asked(service, by=["sex", "employment"], statistics=["count", "share:count:row"])
+    assert both.errors is not None
+    assert both.grades is not None
+    counts, shares = both.published[..., 0] / 10.0**both.decimals, both.published[..., 1]
+    relative = both.errors[..., 1] / np.maximum(shares, 1)
+    whole = both.errors[..., 0] / 10.0**both.decimals / np.maximum(counts, 1)
+    large = counts > 5000
+    assert (both.errors[..., 1] > 0).all()
+    # Where a category is a large part of its row, the row varies with it: the share errs less than the count.
+    assert (relative[large] < 1.1 * whole[large]).all()
+    assert (relative[:, 0] < whole[:, 0]).all()
+    # A category and all others have the same error.
+    two = asked(service, by=["sex"], statistics=["share:count:total"])
+    assert two.errors is not None
+    assert abs(int(two.errors[0]) - int(two.errors[1])) <= 1
+    assert 0 < two.errors[0] < 25
+    rare = asked(service, by=["district", "education"], statistics=["share:count:row"])
+    assert rare.grades is not None
+    assert {"reliable", "unreliable"} <= set(rare.grades.ravel().tolist())
+
+
+def test_weighted_sums_and_means_of_a_measure(service: TableService) -> None:
+    made = asked(service, by=["employment"], statistics=["count", "sum:hours", "mean:hours"])
+    assert made.errors is not None
+    count, total, mean = np.moveaxis(made.published / 10.0**made.decimals, -1, 0)
+    assert mean[0] == pytest.approx(total[0] / count[0], abs=0.06)
+    assert (total[1:] == 0).all()
+    # The frame is known: hours worked by those who work.
+    everybody = frame()
+    hours = everybody.column("hours").to_numpy()
+    working = hours[hours > 0]
+    errors = made.errors / 10.0**made.decimals
+    assert abs(mean[0] - working.mean()) <= 2 * errors[0, 2]
+    assert abs(total[0] - working.sum()) <= 2 * errors[0, 1]
+    assert errors[0, 2] < 0.05 * mean[0]
+    assert [s.unit for s in made.statistics] == ["people", "hours", "hours"]
+    assert any("nobody's own value" in note for note in made.notes)
+    young = asked(service, by=["age"], where={"employment": ["1"]}, statistics=["mean:hours"])
+    assert young.errors is not None
+    assert (young.errors > 0).all()
+    assert young.published[0] < young.published[2]
+
+
+def test_unweighted_sums_of_a_survey_are_refused(service: TableService) -> None:
+    decision = service.answer(
+        TableQuery.from_mapping({"dataset": "survey", "by": ["sex"], "measure": "hours"})
     )
-    assert release.errors is not None
-    assert (release.errors[..., 1] == -1).all()
-    assert (release.errors[..., 0] > 0).all()
+    assert decision.reasons[0].text == "There are no protected sums of 'hours'."
+    assert service.sums("survey") == ((), ("weight",), ("hours",))
+
+
+def test_overlapping_categories_have_the_errors_of_each_alone(service: TableService) -> None:
+    groups = [{"label": "All", "members": ["1", "2"]}, {"label": "Men", "members": ["1"]}]
+    both = asked(service, by=[{"variable": "sex", "groups": groups}], statistics=["mean:hours"])
+    alone = asked(service, by=["sex"], statistics=["mean:hours"])
+    assert both.errors is not None
+    assert alone.errors is not None
+    assert (both.published[1], both.errors[1]) == (alone.published[0], alone.errors[0])
+    assert both.errors[0] < alone.errors[0]
 
 
 def test_the_bundle_holds_no_weight_of_a_respondent(root: Path) -> None:

@@ -208,6 +208,10 @@ class Weights(_Part):
         default_factory=list,
         description="The variables that weights follow, the most telling first; all if left out.",
     )
+    measure_classes: list[str] = Field(
+        default_factory=list,
+        description="The variables that values of measures follow, likewise.",
+    )
     class_size: int = Field(10, ge=3, description="Fewest respondents that share a weight.")
     noise: float = Field(
         0.05, ge=0.01, lt=0.5, description="Largest relative noise of a shared weight."
@@ -229,6 +233,7 @@ class Weights(_Part):
             class_size=self.class_size,
             noise=self.noise,
             classes=tuple(self.classes),
+            measure_classes=tuple(self.measure_classes),
             decimals=self.decimals,
         )
 

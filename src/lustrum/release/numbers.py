@@ -11,14 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
 from lustrum.policy import Policy
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.release.figures.noise import KeyedNoise, SumNoise
+from lustrum.survey import Estimates
 
 __all__ = [
     "CannotProtectError",
     "Described",
+    "Graded",
     "KeyedNumbers",
     "ProtectedNumbers",
     "RecordsService",
@@ -29,6 +34,14 @@ __all__ = [
 
 class CannotProtectError(LustrumError):
     """The method of the policy is not for such a table, whatever its numbers are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """Estimates of the cells of a table, and how reliable each is."""
+
+    estimates: Estimates
+    grades: npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,18 @@ class ProtectedNumbers(Protocol):
     @property
     def weights(self) -> tuple[str, ...]:
         """The weights with which weighted numbers are protected."""
+        ...
+
+    @property
+    def weighted_measures(self) -> tuple[str, ...]:
+        """The measures whose weighted sums are protected."""
+        ...
+
+    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
+        """Standard errors of weighted numbers in proportion to others; None where there are no weighted ones.
+
+        Numbers are compared with those of the same cell, or with the totals within a variable.
+        """
         ...
 
     def sum_noise(self, measure: str) -> SumNoise | None:
@@ -140,6 +165,15 @@ class KeyedNumbers:
     def weights(self) -> tuple[str, ...]:
         """None: record keys do not protect weighted numbers."""
         return ()
+
+    @property
+    def weighted_measures(self) -> tuple[str, ...]:
+        """None, likewise."""
+        return ()
+
+    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
+        """None, likewise."""
+        return None
 
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the policy says of the noise of sums."""

@@ -24,6 +24,7 @@ from lustrum.model import (
     QueryError,
     Reason,
     Release,
+    Statistic,
     SumFigures,
     TableQuery,
     describe_statistics,
@@ -129,20 +130,21 @@ def _unprotected(query: TableQuery, numbers: ProtectedNumbers) -> Reason | None:
     """What a question names that there are no protected numbers of."""
     wanted = [q for statistic in query.asked for q in statistic.quantities(query.weight)]
     measures = [q.measure for q in wanted if q.measure is not None]
-    lacking = next((name for name in measures if name not in numbers.measures), None)
-    if lacking is not None:
+    there = numbers.measures if query.weight is None else numbers.weighted_measures
+    lacking = next((name for name in measures if name not in there), None)
+    if lacking is not None and query.weight is None:
         offered = numbers.measures
         text = say("There are no protected sums of {name!r}.", name=lacking)
     elif query.weight is not None and query.weight not in numbers.weights:
         lacking, offered = query.weight, numbers.weights
         text = say("There are no protected numbers weighted by {name!r}.", name=lacking)
-    elif query.weight is not None and measures:
+    elif lacking is not None:
         return Reason(
             "method",
             say(
                 "There are no protected sums of {name!r} weighted by {weight!r}.",
-                name=measures[0],
-                weight=query.weight,
+                name=lacking,
+                weight=query.weight or "",
             ),
             say("Leave the weight out, or ask for weighted counts."),
         )
@@ -332,27 +334,59 @@ def finish(case: QuestionState) -> QuestionState:
         "answer",
         "released",
         say("Released with its utility."),
-        release=compose(case.query, parts, describe_statistics(case.query, dataset), edges),
+        release=compose(
+            case.query, parts, describe_statistics(case.query, dataset), edges, _errors(case)
+        ),
         sums=_sum_figures(case, parts),
     )
 
 
+def _errors(case: QuestionState) -> dict[Statistic, Release]:
+    """Weighted numbers that are worked out, as releases that hold their standard errors and grades."""
+    query, totals = case.query, share_totals(case.query)
+    out: dict[Statistic, Release] = {}
+    for statistic, words in zip(
+        query.asked, describe_statistics(query, case.numbers.dataset), strict=True
+    ):
+        needed = statistic.quantities(query.weight)
+        if query.weight is None or not statistic.derived or statistic.variable is not None:
+            continue
+        share = statistic.kind == "share"
+        found = case.numbers.quotients(
+            query.part(needed[0], totals),
+            query.part(needed[0] if share else needed[1], totals),
+            statistic.of if share else None,
+        )
+        if found is not None:
+            part = case.parts[needed[0]]
+            scale = 10.0 ** (words.decimals + (2 if words.unit == "%" else 0))
+            errors = np.nan_to_num(np.ceil(found.estimates.standard_errors * scale), nan=-1.0)
+            carrier = replace(
+                part,
+                errors=np.minimum(errors, 2.0**62).astype(np.int64).reshape(part.shape),
+                grades=found.grades.reshape(part.shape),
+            )
+            out[statistic] = _kept(case, carrier)
+    return out
+
+
 def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
     """The protected numbers of the areas that are left; nothing else may go into an answer."""
+    return {quantity: _kept(case, part) for quantity, part in case.parts.items()}
+
+
+def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
-    return {
-        quantity: part.take(
-            [
-                *(
-                    np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
-                    for axis, kept in zip(part.axes, case.release.axes, strict=False)
-                ),
-                # The classes of a histogram come after the variables of the table.
-                *(np.arange(len(axis)) for axis in part.axes[len(case.release.axes) :]),
-            ]
-        )
-        for quantity, part in case.parts.items()
-    }
+    return part.take(
+        [
+            *(
+                np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
+                for axis, kept in zip(part.axes, case.release.axes, strict=False)
+            ),
+            # The classes of a histogram come after the variables of the table.
+            *(np.arange(len(axis)) for axis in part.axes[len(case.release.axes) :]),
+        ]
+    )
 
 
 STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)

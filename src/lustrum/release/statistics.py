@@ -63,14 +63,20 @@ def compose(
     parts: Mapping[Quantity, Release],
     described: Sequence[DescribedStatistic],
     edges: Mapping[str, tuple[float, ...]] | None = None,
+    estimated: Mapping[Statistic, Release] | None = None,
 ) -> Release:
-    """The table that was asked for, from the releases of its quantities, which all have the same axes."""
+    """The table that was asked for, from the releases of its quantities, which all have the same axes.
+
+    ``estimated`` holds standard errors and grades of weighted statistics that are worked out.
+    """
     counted = parts[Quantity()]
     asked = query.asked
     if asked == (Statistic(),) and query.weight is None:
         return counted
     made = [
-        _column(statistic, words, query, parts, edges or {})
+        _with_errors(
+            _column(statistic, words, query, parts, edges or {}), (estimated or {}).get(statistic)
+        )
         for statistic, words in zip(asked, described, strict=True)
     ]
     picks = [
@@ -110,7 +116,7 @@ def compose(
     most = max(column.decimals for column in made)
     scaled = [column.scaled(most) for column in made]
     bounded = any(column.low is not None for column in scaled)
-    estimated = any(column.errors is not None for column in scaled)
+    with_errors = any(column.errors is not None for column in scaled)
     shape = counted.shape
     whole = Release(
         axes=(*counted.axes, _axis(described, query)),
@@ -131,10 +137,22 @@ def compose(
         ),
         label=say("Statistic"),
         additive=False,
-        errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if estimated else None,
-        grades=np.stack([_ungraded(c.grades, shape) for c in scaled], -1) if estimated else None,
+        errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if with_errors else None,
+        grades=np.stack([_ungraded(c.grades, shape) for c in scaled], -1) if with_errors else None,
     )
     return whole.take([*picks, np.arange(len(made))])
+
+
+def _with_errors(column: _Column, estimated: Release | None) -> _Column:
+    """A column with standard errors and grades, which a number that does not exist has none of."""
+    if estimated is None or estimated.errors is None or estimated.grades is None:
+        return column
+    exists = ~_no(column.undefined, column.published.shape)
+    return replace(
+        column,
+        errors=np.where(exists, estimated.errors, -1),
+        grades=np.where(exists, estimated.grades, ""),
+    )
 
 
 def _none(errors: Ints | None, shape: tuple[int, ...]) -> Ints:

@@ -224,10 +224,10 @@ class TableService:
         """An answer or a refusal, under the policy in force."""
         return answer(query, *self.in_force(query.dataset))
 
-    def sums(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The measures and the weights of which a dataset has protected numbers."""
+    def sums(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The measures, the weights and the weighted measures of which a dataset has protected numbers."""
         numbers, _ = self.in_force(name)
-        return numbers.measures, numbers.weights
+        return numbers.measures, numbers.weights, numbers.weighted_measures
 
     def mark(self, name: str) -> str:
         """Names the numbers and the policy in force: while it is the same, a question has the same answer."""

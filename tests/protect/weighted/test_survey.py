@@ -16,11 +16,13 @@ from lustrum.demo.labour_force.survey import frame, survey
 from lustrum.model import Dataset, InputError
 from lustrum.protect import ProtectedPopulation
 from lustrum.protect.weighted import (
+    Part,
     ProtectedRespondents,
     ProtectedSurvey,
     SurveyRecords,
     weight_classes,
 )
+from lustrum.protect.weighted.values import cut_values
 from lustrum.survey import Design, Reliability, estimate_totals
 
 KEY = b"sixteen bytes or more"
@@ -49,12 +51,21 @@ def records(dataset: Dataset) -> SurveyRecords:
         lonely="centre",
     )
     keys = np.random.default_rng(5).integers(0, 2**64, design.records, dtype=np.uint64)
-    return SurveyRecords(dataset, positions(table, names), design, keys, frame(PERSONS).num_rows)
+    return SurveyRecords(
+        dataset,
+        positions(table, names),
+        design,
+        keys,
+        frame(PERSONS).num_rows,
+        {"hours": table.column("hours").to_numpy()},
+    )
 
 
 @pytest.fixture(scope="module")
 def method() -> ProtectedSurvey:
-    return ProtectedSurvey(classes=("district", "age", "sex"))
+    return ProtectedSurvey(
+        classes=("district", "age", "sex"), measure_classes=("employment", "age", "sex")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +88,7 @@ def test_estimates_cover_the_population_that_the_sample_was_drawn_from(
     for number in (1, 2):
         for picks in combinations(range(5), number):
             place, count = cells(made.codes, dataset, picks)
-            found = made.totals(place, count, number)
+            found = made.totals(Part(place, count), number)
             true = np.bincount(cells(everybody, dataset, picks)[0], minlength=count)
             own = estimate_totals(records.design, cells(records.codes, dataset, picks)[0], count)
             large = own.respondents >= 30
@@ -99,7 +110,7 @@ def test_tables_add_up_and_sum_to_the_frame(
     assert abs(whole - records.total) <= 0.02 * records.total
     for picks in ((0,), (1, 2), (2, 3, 4)):
         place, count = cells(made.codes, dataset, picks)
-        found = made.totals(place, count)
+        found = made.totals(Part(place, count))
         assert found.values.sum() == whole
         assert (found.values == np.rint(found.values)).all()
 
@@ -161,7 +172,7 @@ def test_few_protected_respondents_are_flagged_whatever_their_weight(
     dataset: Dataset, made: ProtectedRespondents
 ) -> None:
     place, count = cells(made.codes, dataset, (0, 2, 4))
-    found = made.totals(place, count, 3)
+    found = made.totals(Part(place, count), 3)
     flags = found.flagged(Reliability(respondents=20, unreliable=0.3))
     assert flags[found.respondents < 20].all()
     assert not flags.all()
@@ -212,3 +223,58 @@ def test_bad_input_is_one_sentence(records: SurveyRecords, method: ProtectedSurv
         )
     with pytest.raises(InputError, match="at least 16 bytes"):
         method.protect(records, ProtectedPopulation(), b"short")
+
+
+def test_sums_of_a_measure_cover_the_population(
+    dataset: Dataset, made: ProtectedRespondents
+) -> None:
+    everybody = frame(PERSONS)
+    codes = positions(everybody, [v.name for v in dataset.variables])
+    hours = everybody.column("hours").to_numpy()
+    inside, means = [], []
+    for picks in [(0,), (1,), (2,), (3,), (1, 2), (2, 3), (1, 3)]:
+        place, count = cells(made.codes, dataset, picks)
+        true_place = cells(codes, dataset, picks)[0]
+        true = np.bincount(true_place, weights=hours, minlength=count)
+        people = np.bincount(true_place, minlength=count)
+        part = Part(place, count, "hours")
+        found = made.totals(part, len(picks))
+        mean = made.quotients(part, Part(place, count), np.arange(count), len(picks))
+        large = (found.respondents >= 30) & (true > 0)
+        inside += (np.abs(found.values - true) <= 1.96 * found.standard_errors)[large].tolist()
+        apart = np.abs(mean.values - true / np.maximum(people, 1))
+        means += (apart <= 1.96 * mean.standard_errors)[large].tolist()
+    assert len(inside) > 30
+    assert np.mean(inside) >= 0.88
+    assert np.mean(means) >= 0.85
+
+
+def test_the_largest_value_of_a_class_does_not_show(
+    dataset: Dataset, records: SurveyRecords, method: ProtectedSurvey, made: ProtectedRespondents
+) -> None:
+    """Whatever the two largest values of a class are, the file is the same, but for the stated spread."""
+    hours = records.measures["hours"].copy()
+    hours[np.argmax(hours)] = 10**6
+    giant = replace(records, measures={"hours": hours})
+    other = method.protect(giant, ProtectedPopulation(base=3, sweeps=1), KEY)[0]
+    assert np.array_equal(other.values["hours"], made.values["hours"])
+    assert np.array_equal(other.weights, made.weights)
+
+
+def test_every_value_is_shared_by_a_class(made: ProtectedRespondents) -> None:
+    number = np.unique(made.values["hours"], return_counts=True)[1]
+    assert number.min() >= 3
+    assert len(number) < 60
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50)), min_size=1, max_size=40))
+def test_cut_values_are_those_of_a_plain_loop(drawn: list[tuple[int, int]]) -> None:
+    group = np.unique([g for g, _ in drawn], return_inverse=True)[1].ravel()
+    values = np.array([v for _, v in drawn])
+    found = cut_values(group, values)
+    for one in np.unique(group):
+        own = values[group == one]
+        limit = sorted(np.abs(own), reverse=True)[min(2, own.size - 1)]
+        assert found[group == one].tolist() == [
+            int(np.sign(v)) * min(abs(int(v)), int(limit)) for v in own
+        ]

@@ -10,6 +10,7 @@ from lustrum.demo.vocabulary import (
     Group,
     Hierarchy,
     Level,
+    Measure,
     StructuralZero,
     Variable,
     Weight,
@@ -99,6 +100,7 @@ LABOUR_FORCE = Description(
     record_id="respondent_id",
     identifiers=("stratum", "block"),
     variables=(DISTRICT, SEX, AGE_GROUP, EMPLOYMENT, SCHOOLING),
+    measures=(Measure("hours", "Hours worked in the week", "hours", 0),),
     weights=(Weight("weight", "Survey weight", 2, "stratum", "block", ADULTS),),
     structural_zeros=(
         StructuralZero(

@@ -30,6 +30,8 @@ _HOUSEHOLDS = 60
 _ASKED = 0.5
 #: How likely people answer, by age group.
 _ANSWERS = np.array([0.62, 0.66, 0.72, 0.78, 0.82, 0.86, 0.80])
+#: How many of those who work do so part time, by age group.
+_PART_TIME = np.array([0.45, 0.22, 0.26, 0.24, 0.28, 0.55, 0.7])
 #: Blocks drawn in a district: a share of them, but this many at least.
 _SHARE, _FEWEST = 0.12, 4
 _CENTS = 100
@@ -57,8 +59,17 @@ def frame(persons: int = FRAME, seed: int = 2001) -> pa.Table:
             "age": categorical(age, AGE_GROUP),
             "employment": categorical(_positions(census, "employment")[adult], EMPLOYMENT),
             "education": categorical(schooling, SCHOOLING),
+            "hours": _hours(_positions(census, "employment")[adult], age, seed),
         }
     )
+
+
+def _hours(employment: Ints, age: Ints, seed: int) -> Ints:
+    """Hours worked in the week: none without work, part time more often among the young and the old."""
+    (draws,) = generators(seed + 2, 1)
+    part_time = draws.random(age.size) < _PART_TIME[age]
+    usual = np.where(part_time, 22.0, 40.0) + draws.normal(0.0, 5.0, age.size)
+    return np.where(employment == 0, np.clip(np.rint(usual), 1, 80), 0).astype(np.int64)
 
 
 def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = None) -> pa.Table:

@@ -23,20 +23,24 @@ from lustrum.model.errors import choices
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
-from lustrum.protect.population.public import coarse_share
+from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import weight_classes
 from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
+from lustrum.protect.weighted.values import shared_values
 
 __all__ = ["ProtectedSurvey"]
+
+_SPREAD_STEP = 0.1
 
 Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
 class ProtectedSurvey:
-    """Protected respondents with shared weights and drawn designs.
+    """Protected respondents with shared weights, shared values of measures and drawn designs.
 
     ``classes`` are the variables that weights follow, the most telling first; without it, all variables.
+    ``measure_classes`` are those that measures follow, likewise.
     """
 
     name: ClassVar[str] = "protected-survey"
@@ -45,10 +49,14 @@ class ProtectedSurvey:
         0.05, "Largest relative noise of a shared weight.", least=0.01, below=0.5
     )
     classes: tuple[str, ...] = parameter((), "The variables that weights follow, in order.")
+    measure_classes: tuple[str, ...] = parameter(
+        (), "The variables that values of measures follow, in order."
+    )
     decimals: int = parameter(0, "Decimals of shared weights.", least=0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "measure_classes", tuple(self.measure_classes))
         check_parameters(self, "A protected survey")
 
     def to_mapping(self) -> dict[str, Any]:
@@ -57,6 +65,7 @@ class ProtectedSurvey:
             "class_size": self.class_size,
             "noise": self.noise,
             "classes": list(self.classes),
+            "measure_classes": list(self.measure_classes),
             "decimals": self.decimals,
         }
 
@@ -71,8 +80,10 @@ class ProtectedSurvey:
         """Make the public file; all chance comes from the key and the record keys."""
         if len(key) < 16:
             raise InputError("The key of a protected survey must have at least 16 bytes.")
-        if len(self.classes) != len(set(self.classes)):
-            raise InputError("'classes' of a protected survey names a variable twice.")
+        for words in ("classes", "measure_classes"):
+            named = getattr(self, words)
+            if len(named) != len(set(named)):
+                raise InputError(f"{words!r} of a protected survey names a variable twice.")
         true = records.cells()
         made = population.protect(true, _derived(key, "population"), progress=progress)
         return self.with_counts(records, true, made, key), made
@@ -83,16 +94,10 @@ class ProtectedSurvey:
         """Give protected respondents their weights and designs."""
         rng = np.random.default_rng(list(_derived(key, "survey")))
         codes, sizes, place = _joined(true, made.cells)
-        names = [v.name for v in records.dataset.variables]
-        for name in self.classes:
-            if name not in names:
-                raise InputError(
-                    f"'classes' of a protected survey: there is no variable {name!r}; "
-                    f"{choices(name, names)}."
-                )
-        order = [names.index(name) for name in self.classes or names]
+        order = self._order(records, "classes")
         group = weight_classes(codes, sizes, order, self.class_size)
-        of_record = group[_places(codes, records.codes[:, records.order])]
+        at = _places(codes, records.codes[:, records.order])
+        of_record = group[at]
         weight = records.design.weights[records.order]
         mean, spread = _means(of_record, weight, int(group.max()) + 1)
         shared = self._shared(mean, rng)
@@ -102,18 +107,48 @@ class ProtectedSurvey:
         weights = self._calibrated(shared[klass], records)
         strata = records.design.stratum[records.order][donor]
         clusters = records.design.cluster[records.order][donor]
+        strata, clusters = _renumbered(strata, rng), _renumbered(clusters, rng)
+        values: dict[str, Ints] = {}
+        spreads: dict[str, float] = {}
+        if records.measures:
+            alike = weight_classes(
+                codes, sizes, self._order(records, "measure_classes"), self.class_size
+            )
+            for name in sorted(records.measures):
+                own = np.random.default_rng(list(_derived(key, f"measure {name}")))
+                true_values = records.measures[name][records.order]
+                held, apart = shared_values(
+                    alike[at], true_values, int(alike.max()) + 1, self.noise, own
+                )
+                values[name] = held[alike[rows]]
+                spreads[name] = coarse_error(apart, key, f"spread of {name}", _SPREAD_STEP)
         return ProtectedRespondents(
             dataset=records.dataset,
             codes=codes[:, rows],
             weights=weights,
-            strata=_renumbered(strata, rng),
-            clusters=_renumbered(clusters, rng),
+            strata=strata,
+            clusters=clusters,
             count_errors=dict(made.public.errors),
             weight_spread=coarse_share(spread, key, "spread of weights"),
             weight_noise=self.noise,
             decimals=self.decimals,
             classes=klass,
+            values=values,
+            value_spreads=spreads,
+            value_noise=self.noise,
         )
+
+    def _order(self, records: SurveyRecords, words: str) -> list[int]:
+        """The variables that classes are made by, the first first."""
+        names = [v.name for v in records.dataset.variables]
+        wanted: tuple[str, ...] = getattr(self, words)
+        for name in wanted:
+            if name not in names:
+                raise InputError(
+                    f"{words!r} of a protected survey: there is no variable {name!r}; "
+                    f"{choices(name, names)}."
+                )
+        return [names.index(name) for name in wanted or names]
 
     def _shared(self, mean: Floats, rng: np.random.Generator) -> Floats:
         """The weight of every class: its mean, moved by noise."""

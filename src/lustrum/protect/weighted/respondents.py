@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
-from lustrum.survey import Design, Estimates, estimate_ratios, estimate_totals
+from lustrum.survey import Design, Estimates, Sums, estimate_quotients, estimate_totals
 
-__all__ = ["ProtectedRespondents", "SurveyRecords"]
+__all__ = ["Part", "ProtectedRespondents", "SurveyRecords"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +21,8 @@ class SurveyRecords:
     """The respondents: codes of all variables, weights, design and record keys. Confidential.
 
     ``codes[v, i]`` is the position of respondent ``i`` in the code list of variable ``v``. ``total`` is the
-    size of the frame that the weights add up to, where it is known.
+    size of the frame that the weights add up to, where it is known. ``measures`` are the values of every
+    measure, in units of its last decimal.
     """
 
     dataset: Dataset
@@ -29,6 +30,7 @@ class SurveyRecords:
     design: Design
     keys: Words
     total: int | None = None
+    measures: Mapping[str, Ints] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         records = self.design.records
@@ -36,6 +38,8 @@ class SurveyRecords:
             records,
         ):
             raise InputError("A survey needs codes of all variables and a key for every record.")
+        if any(values.shape != (records,) for values in self.measures.values()):
+            raise InputError("A survey needs a value of each measure for every record.")
         if records and not bool((self.design.weights > 0).all()):
             raise InputError(
                 "A respondent has the weight 0 and stands for nobody; leave such records out."
@@ -76,6 +80,15 @@ class SurveyRecords:
 _NEAR = 0.005
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Sums over cells of protected respondents: the cell of every row or -1, and a measure unless it counts."""
+
+    cells: Ints
+    count: int
+    measure: str | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtectedRespondents:
     """The public file of a survey: one row for each protected respondent.
@@ -83,7 +96,9 @@ class ProtectedRespondents:
     ``weights`` are whole numbers in units of ``10**-decimals``. ``strata`` and ``clusters`` are numbers that
     lead to no place. ``count_errors`` are typical errors of counts by the number of variables,
     ``weight_spread`` is the relative spread of true weights within a class and ``weight_noise`` the largest
-    relative noise of a class: together they say what protection adds to the error of sampling.
+    relative noise of a class: together they say what protection adds to the error of sampling. ``values`` are
+    those of measures, shared by a class too, with their spread in proportion to the mean over all
+    respondents, and ``value_noise`` their largest relative noise.
     """
 
     dataset: Dataset
@@ -98,6 +113,9 @@ class ProtectedRespondents:
     name: str = "weight"
     label: str = ""
     classes: Ints | None = field(default=None)
+    values: Mapping[str, Ints] = field(default_factory=dict)
+    value_spreads: Mapping[str, float] = field(default_factory=dict)
+    value_noise: float = 0.0
 
     def __repr__(self) -> str:
         return f"ProtectedRespondents({self.dataset.name!r})"
@@ -112,37 +130,84 @@ class ProtectedRespondents:
             self.weights / 10.0**self.decimals, self.strata, self.clusters, lonely="centre"
         )
 
-    def totals(self, cells: Ints, count: int, variables: int = 1) -> Estimates:
-        """Weighted counts of cells of protected respondents, with errors of sampling and protection together.
+    def totals(self, part: Part, variables: int = 1) -> Estimates:
+        """Weighted counts or sums, with errors of sampling and protection together.
 
-        ``cells`` gives the cell of every row, -1 for none. Respondents are counted as the file shows them.
+        Respondents are counted as the file shows them.
         """
-        found = estimate_totals(self.design, cells, count)
+        own = self._amounts(part.measure)
+        found = estimate_totals(self.design, part.cells, part.count, own)
         # Respondents of the file come in groups, so their number is not that of independent draws; the error of
         # protecting their number is stated by the file itself.
-        return found.with_noise(self._noise(cells, count, variables, found.values))
+        return found.with_noise(self._noise(part, variables))
 
-    def shares(self, cells: Ints, count: int, inside: Mask, variables: int = 1) -> Estimates:
-        """The weighted share of some respondents in every cell, with errors of both kinds."""
-        found = estimate_ratios(self.design, cells, count, inside.astype(np.float64))
-        below = estimate_totals(self.design, cells, count).values
-        part = np.where(inside, cells, -1)
-        noise = self._noise(
-            part, count, variables, estimate_totals(self.design, part, count).values
+    def quotients(self, over: Part, under: Part, base: Ints, variables: int = 1) -> Estimates:
+        """Sums in proportion to others, with errors of both kinds: means, ratios, shares and growth.
+
+        Where numerator and denominator are over the same respondents, their number and their weights do not
+        matter to the quotient, and only values add an error of protection. A share ``a / (a + b)`` moves by
+        ``1 - R`` with ``a`` and by ``R`` with ``b``. Otherwise each side adds its own error.
+        """
+        found = estimate_quotients(
+            self.design,
+            Sums(over.cells, over.count, self._amounts(over.measure)),
+            Sums(under.cells, under.count, self._amounts(under.measure)),
+            base,
         )
+        rate = np.nan_to_num(found.values)
+        below = estimate_totals(
+            self.design, under.cells, under.count, self._amounts(under.measure)
+        ).values[base]
+        same = over.cells is under.cells or np.array_equal(over.cells, under.cells)
+        if same:
+            noise = self._value_noise(over) + rate**2 * self._value_noise(under)[base]
+        elif over.measure == under.measure and _nested(over, under, base):
+            part, whole = self._noise(over, variables), self._noise(under, variables)[base]
+            noise = (1.0 - rate) ** 2 * part + rate**2 * whole
+        else:
+            noise = self._noise(over, variables) + rate**2 * self._noise(under, variables)[base]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return found.with_noise(np.nan_to_num(noise / below**2))
+            return found.with_noise(np.nan_to_num(noise / below**2, posinf=0.0))
 
-    def _noise(self, cells: Ints, count: int, variables: int, totals: Floats) -> Floats:
-        """The variance that protection adds to weighted counts."""
-        held = cells >= 0
-        weight = self.weights[held] / 10.0**self.decimals
-        number = np.bincount(cells[held], minlength=count).astype(np.float64)
-        squares = np.bincount(cells[held], weights=weight * weight, minlength=count)
-        mean = np.divide(totals, number, out=np.zeros(count), where=number > 0)
+    def _amounts(self, measure: str | None) -> Floats | None:
+        if measure is None:
+            return None
+        return self.values[measure] / 10.0 ** self.dataset.measure(measure).decimals
+
+    def _noise(self, part: Part, variables: int) -> Floats:
+        """The variance that protection adds to weighted counts or sums."""
+        held = part.cells >= 0
+        cells = part.cells[held]
+        amount = self.weights[held] / 10.0**self.decimals
+        own = self._amounts(part.measure)
+        if own is not None:
+            amount = amount * own[held]
+        number = np.bincount(cells, minlength=part.count).astype(np.float64)
+        totals = np.bincount(cells, weights=amount, minlength=part.count)
+        squares = np.bincount(cells, weights=amount * amount, minlength=part.count)
+        mean = np.divide(totals, number, out=np.zeros(part.count), where=number > 0)
         known = sorted(self.count_errors)
         kind = next((k for k in known if k >= variables), known[-1])
         counted = (self.count_errors[kind] * mean) ** 2
         # Uniform noise of at most e has the variance e**2 / 3.
         shared = (self.weight_noise * totals) ** 2 / 3.0
-        return np.asarray(counted + self.weight_spread**2 * squares + shared)
+        weighted = counted + self.weight_spread**2 * squares + shared
+        return np.asarray(weighted + self._value_noise(part))
+
+    def _value_noise(self, part: Part) -> Floats:
+        """The variance that shared values add: their spread within a class, and the noise of the class."""
+        own = self._amounts(part.measure)
+        if own is None or part.measure is None:
+            return np.zeros(part.count)
+        held = part.cells >= 0
+        cells, weight = part.cells[held], self.weights[held] / 10.0**self.decimals
+        apart = self.value_spreads[part.measure] * (float(np.abs(own).mean()) if own.size else 0.0)
+        squares = np.bincount(cells, weights=weight * weight, minlength=part.count)
+        totals = np.bincount(cells, weights=weight * np.abs(own[held]), minlength=part.count)
+        return np.asarray(apart**2 * squares + (self.value_noise * totals) ** 2 / 3.0)
+
+
+def _nested(over: Part, under: Part, base: Ints) -> bool:
+    """Whether all respondents of every cell are also in the cell that it is compared with."""
+    held = over.cells >= 0
+    return bool((base[over.cells[held]] == under.cells[held]).all())

@@ -56,7 +56,7 @@ __all__ = [
     "write_bundle",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """The layout of bundles and of the files in them; a change of any of them is another layout."""
 KIND = "lustrum public bundle"
 _DATASET = "dataset.json"
@@ -142,6 +142,8 @@ def pack_bundle(
 ) -> PackedBundle:
     """The files of a bundle, with their digests in a manifest."""
     measures = () if sums is None else tuple(sums.sums.sums)
+    if respondents is not None:
+        measures = (*measures, *respondents.values)
     files = {
         _DATASET: _json(public_description(cells.dataset, respondents, measures)),
         _CELLS: _arrow(cells.columns(), {_COUNT: cells.counts}),
@@ -347,7 +349,7 @@ def _sums(files: Mapping[str, bytes], dataset: Dataset) -> ProtectedSums | None:
         return None
     table = pa.ipc.open_file(pa.BufferReader(files[_SUMS])).read_all()
     names = [v.name for v in dataset.variables]
-    measures = [m.name for m in dataset.measures]
+    measures = [m.name for m in dataset.measures if m.name in table.schema.names]
     if sorted(table.schema.names) != sorted([*names, *measures]) or any(
         c.null_count for c in table.columns
     ):

@@ -17,7 +17,7 @@ from lustrum.release.bundle.known import most_by_totals
 from lustrum.release.bundle.sums import SumTables
 from lustrum.release.bundle.weighted import WeightedNumbers
 from lustrum.release.figures.noise import FactorNoise, SumNoise
-from lustrum.release.numbers import CannotProtectError, Views
+from lustrum.release.numbers import CannotProtectError, Graded, Views
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate.chunk import Chunk
 from lustrum.tabulate.cube import Cube
@@ -53,12 +53,26 @@ class BundleNumbers:
     @property
     def measures(self) -> tuple[str, ...]:
         """The measures that the bundle holds protected sums of."""
-        return tuple(measure.name for measure in self.dataset.measures)
+        held = self.bundle.sums
+        return () if held is None else tuple(held.sums.sums)
 
     @property
     def weights(self) -> tuple[str, ...]:
         """The weights that the bundle holds protected sums of."""
         return tuple(weight.name for weight in self.dataset.weights)
+
+    @property
+    def weighted_measures(self) -> tuple[str, ...]:
+        """The measures of which the protected respondents of a survey have values."""
+        held = self.bundle.respondents
+        return () if held is None else tuple(held.values)
+
+    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
+        """Standard errors of quotients of weighted numbers, from the protected respondents."""
+        if over.weight is None or self.bundle.respondents is None:
+            return None
+        found = self._weighted.quotients(over, under, within)
+        return Graded(found, self._weighted.graded(found))
 
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the bundle states of how contributions were changed."""
@@ -67,11 +81,16 @@ class BundleNumbers:
 
     def views(self, query: TableQuery) -> Views:
         """Count the protected cells, or add up protected sums, or the weights of protected respondents."""
-        if query.measure is not None:
-            return self._sum_views(query)
         if query.weight is not None:
+            if self.bundle.respondents is None or query.measure not in (
+                None,
+                *self.weighted_measures,
+            ):
+                raise CannotProtectError("The bundle holds no such weighted numbers.")
             shown = self._weighted.release(query)
             return Views(shown, None, shown)
+        if query.measure is not None:
+            return self._sum_views(query)
         cube = self._engine.cube(query, unfiltered=True)
         return Views(
             self._plain(cube.unfiltered()),

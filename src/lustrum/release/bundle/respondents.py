@@ -13,11 +13,12 @@ from lustrum.protect.weighted import ProtectedRespondents
 __all__ = ["respondents_bytes", "respondents_of"]
 
 _WEIGHT, _STRATUM, _CLUSTER = "weight", "stratum", "cluster"
+_VALUE = "value:"
 _WORDS = b"lustrum"
 
 
 def respondents_bytes(made: ProtectedRespondents) -> bytes:
-    """One row a respondent: the finest cell in the order of the bundle's cells, weight, stratum and cluster.
+    """One row a respondent, in the order of the bundle's cells: weight, stratum, cluster, values of measures.
 
     The codes follow from ``cells.arrow``, whose counts say how many rows each cell has.
     """
@@ -27,8 +28,11 @@ def respondents_bytes(made: ProtectedRespondents) -> bytes:
         "count_errors": {str(k): v for k, v in sorted(made.count_errors.items())},
         "weight_spread": made.weight_spread,
         "weight_noise": made.weight_noise,
+        "value_spreads": dict(sorted(made.value_spreads.items())),
+        "value_noise": made.value_noise,
     }
     columns = {_WEIGHT: made.weights, _STRATUM: made.strata, _CLUSTER: made.clusters}
+    columns |= {_VALUE + name: made.values[name] for name in sorted(made.values)}
     table = pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
     table = table.replace_schema_metadata({_WORDS: json.dumps(words, sort_keys=True).encode()})
     out = pa.BufferOutputStream()
@@ -43,9 +47,12 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
     """The respondents that were written; a ValueError where they do not fit the cells."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
     words = json.loads((table.schema.metadata or {})[_WORDS])
-    if table.schema.names != [_WEIGHT, _STRATUM, _CLUSTER]:
+    spreads = {str(k): float(v) for k, v in words["value_spreads"].items()}
+    if table.schema.names != [_WEIGHT, _STRATUM, _CLUSTER, *(_VALUE + n for n in sorted(spreads))]:
         raise ValueError("other columns than respondents have")
-    weights, strata, clusters = (np.asarray(column).astype(np.int64) for column in table.columns)
+    weights, strata, clusters, *values = (
+        np.asarray(column).astype(np.int64) for column in table.columns
+    )
     if weights.size != int(cells.counts.sum()) or bool((weights < 1).any()):
         raise ValueError("respondents do not fit the cells")
     return ProtectedRespondents(
@@ -59,4 +66,7 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
         weight_noise=float(words["weight_noise"]),
         decimals=int(words["decimals"]),
         name=str(words["name"]),
+        values=dict(zip(sorted(spreads), values, strict=True)),
+        value_spreads=spreads,
+        value_noise=float(words["value_noise"]),
     )

@@ -1,21 +1,23 @@
-"""Weighted counts from protected respondents: sums of shared weights, with standard errors and grades."""
+"""Weighted counts and sums from protected respondents, and quotients of these, with errors and grades."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Release, TableAxis, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
-from lustrum.protect.weighted import ProtectedRespondents
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.protect.weighted import Part, ProtectedRespondents
 from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
 from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.engine import KernelEngine
+from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["WeightedNumbers"]
 
@@ -31,10 +33,17 @@ class WeightedNumbers:
     def release(self, query: TableQuery) -> Release:
         """A weighted table: whole numbers that add up, each with its standard error and grade."""
         table = self._engine.tabulate(query)
-        found = self._estimates(query)
+        layout = TableLayout.of_query(query, self.respondents.dataset)
+        variables = max(len(layout.parts), 1)
+        found = _joined(
+            [
+                (self.respondents.totals(way.part(query.measure), variables), way)
+                for way in self._ways(layout)
+            ],
+            layout.axes,
+        )
         shape = table.shape
-        scale = 10.0**self.respondents.decimals
-        errors = np.ceil(found.standard_errors * scale).astype(np.int64).reshape(shape)
+        errors = np.ceil(found.standard_errors * 10.0**table.decimals).astype(np.int64)
         grades = found.grades(self.reliability).reshape(shape)
         if table.structural is not None:
             # That nobody can be there is no estimate.
@@ -45,72 +54,132 @@ class WeightedNumbers:
             status=np.full(shape, CellStatus.FREE.value),
             method={"method": "protected-survey"},
             decimals=table.decimals,
-            unit=self.respondents.dataset.units,
+            unit=table.unit if query.measure else self.respondents.dataset.units,
             structural=table.structural,
-            errors=errors,
+            errors=errors.reshape(shape),
             grades=grades,
             notes=(
                 say(
                     "Weighted numbers are sums over protected respondents, who share the weights of a class; "
                     "nobody's own weight is used."
                 ),
+                *self._about_values(query),
                 say(
                     "Standard errors include the sampling error and the error that protection adds."
                 ),
             ),
         )
 
-    def _estimates(self, query: TableQuery) -> Estimates:
-        """Estimates of all cells, category by category, so that categories may overlap."""
-        layout = TableLayout.of_query(query, self.respondents.dataset)
-        variables = max(len(layout.parts), 1)
-        inside, groups = self._places(layout)
-        values, variances, held = [], [], []
-        for cells, count in groups:
-            part = self.respondents.totals(np.where(inside, cells, -1), count, variables)
-            values.append(part.values)
-            variances.append(part.variances)
-            held.append(part.respondents)
-        return _added(values, variances, held)
+    def quotients(
+        self, over: TableQuery, under: TableQuery, within: str | None = None
+    ) -> Estimates:
+        """Every number of one table in proportion to one of another with the same axes.
 
-    def _places(self, layout: TableLayout) -> tuple[Mask, list[tuple[Ints, int]]]:
-        """Who passes the filters, and the cell of each respondent for each way to lay categories out."""
-        codes = dict(
-            zip(
-                [v.name for v in self.respondents.dataset.variables],
-                self.respondents.codes,
-                strict=True,
+        Without ``within`` that is the number of the same cell. Otherwise it is the total along all variables
+        except the one that ``within`` names, which may be none of the table's.
+        """
+        layout = TableLayout.of_query(over, self.respondents.dataset)
+        below = TableLayout.of_query(under, self.respondents.dataset)
+        variables = max(len(layout.parts), 1)
+        base = _bases(layout.axes, within)
+        found = []
+        for way, other in zip(self._ways(layout), self._ways(below), strict=True):
+            beside = other if within is None else self._total(below, other, within)
+            made = self.respondents.quotients(
+                way.part(over.measure), beside.part(under.measure), base, variables
             )
+            found.append((made, way))
+        return _joined(found, layout.axes)
+
+    def graded(self, found: Estimates) -> np.ndarray:
+        """How reliable each estimate is."""
+        return found.grades(self.reliability)
+
+    def _about_values(self, query: TableQuery) -> tuple[str, ...]:
+        if query.measure is None:
+            return ()
+        return (
+            say(
+                "Values of {measure} are means of classes of respondents, without the largest values; nobody's "
+                "own value is used.",
+                measure=self.respondents.dataset.measure(query.measure).label,
+            ),
         )
+
+    def _ways(self, layout: TableLayout) -> list[_Way]:
+        """Ways to lay categories side by side, so that in none of them two overlap."""
         inside = np.ones(len(self.respondents), dtype=np.bool_)
         for axis in layout.filters:
-            inside &= np.isin(codes[axis.name], np.array(axis.categories[0].members))
-        ways: list[list[tuple[Ints, int]]] = []
-        for axis in layout.axes:
-            own = codes[axis.name].astype(np.int64)
-            size = int(own.max(initial=0)) + 1
-            size = max([size, *(max(c.members) + 1 for c in axis.categories if c.members)])
-            layers = []
-            for layer in _layers(axis):
-                of_code = np.full(size, -1, dtype=np.int64)
-                for place in layer:
-                    of_code[list(axis.categories[place].members)] = place
-                layers.append((of_code[own], len(axis)))
-            ways.append(layers)
-        return inside, [_crossed(parts) for parts in _product(ways)] or [
-            (np.zeros(len(self.respondents), dtype=np.int64), 1)
+            inside &= np.isin(self._codes[axis.name], np.array(axis.categories[0].members))
+        layers = [_layers(axis) for axis in layout.axes]
+        return [
+            _Way(
+                tuple(tuple(layer) for layer in chosen),
+                tuple(
+                    self._placed(axis, layer)
+                    for axis, layer in zip(layout.axes, chosen, strict=True)
+                ),
+                tuple(len(axis) for axis in layout.axes),
+                inside,
+            )
+            for chosen in product(*layers)
         ]
+
+    def _total(self, layout: TableLayout, way: _Way, within: str) -> _Way:
+        """The same with the totals along all variables but one."""
+        places = [
+            own if axis.name == within else self._placed(axis, [axis.codes.index(TOTAL_CODE)])
+            for axis, own in zip(layout.axes, way.places, strict=True)
+        ]
+        return replace(way, places=tuple(places))
+
+    def _placed(self, axis: TableAxis, layer: list[int]) -> Ints:
+        """The category of each respondent among those of a layer, -1 for none."""
+        own = self._codes[axis.name].astype(np.int64)
+        size = int(own.max(initial=0)) + 1
+        size = max([size, *(max(c.members) + 1 for c in axis.categories if c.members)])
+        of_code = np.full(size, -1, dtype=np.int64)
+        for place in layer:
+            of_code[list(axis.categories[place].members)] = place
+        return of_code[own]
+
+    @cached_property
+    def _codes(self) -> dict[str, Ints]:
+        names = [v.name for v in self.respondents.dataset.variables]
+        return dict(zip(names, self.respondents.codes, strict=True))
 
     @cached_property
     def _engine(self) -> KernelEngine:
         own = self.respondents
-        names = [v.name for v in own.dataset.variables]
         chunk = Chunk(
-            rows=len(own),
-            codes=dict(zip(names, own.codes, strict=True)),
-            numbers={own.name: own.weights},
+            rows=len(own), codes=self._codes, numbers={own.name: own.weights, **own.values}
         )
-        return KernelEngine(own.dataset, [chunk], self.workers)
+        return SumEngine(own.dataset, [chunk], self.workers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One layer of categories of every axis, and the category of each respondent in it."""
+
+    layers: tuple[tuple[int, ...], ...]
+    places: tuple[Ints, ...]
+    shape: tuple[int, ...]
+    inside: Mask
+
+    def part(self, measure: str | None) -> Part:
+        """The cell of every respondent, -1 for none."""
+        cells = np.where(self.inside, 0, -1)
+        for own, size in zip(self.places, self.shape, strict=True):
+            cells = np.where((cells >= 0) & (own >= 0), cells * size + own, -1)
+        return Part(cells.astype(np.int64), int(np.prod(self.shape, dtype=np.int64)), measure)
+
+    @property
+    def own(self) -> Ints:
+        """The cells of the table that this way holds."""
+        if not self.layers:
+            return np.zeros(1, dtype=np.int64)
+        grid = np.ix_(*(np.array(layer, dtype=np.int64) for layer in self.layers))
+        return np.ravel_multi_index(grid, self.shape).ravel().astype(np.int64)
 
 
 def _layers(axis: TableAxis) -> list[list[int]]:
@@ -128,22 +197,26 @@ def _layers(axis: TableAxis) -> list[list[int]]:
     return [layer for _, layer in layers]
 
 
-def _product(ways: list[list[tuple[Ints, int]]]) -> list[list[tuple[Ints, int]]]:
-    return (
-        reduce(lambda done, own: [[*d, o] for d in done for o in own], ways, [[]]) if ways else []
-    )
+def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:
+    """The cell that each cell is compared with."""
+    shape = tuple(len(axis) for axis in axes)
+    cells = int(np.prod(shape, dtype=np.int64))
+    if within is None or not axes:
+        return np.arange(cells, dtype=np.int64)
+    places = list(np.unravel_index(np.arange(cells), shape))
+    for position, axis in enumerate(axes):
+        if axis.name != within:
+            places[position] = np.full(cells, axis.codes.index(TOTAL_CODE))
+    return np.ravel_multi_index(tuple(places), shape).astype(np.int64)
 
 
-def _crossed(parts: list[tuple[Ints, int]]) -> tuple[Ints, int]:
-    cells, count = parts[0]
-    for own, size in parts[1:]:
-        cells = np.where((cells >= 0) & (own >= 0), cells * size + own, -1)
-        count *= size
-    return cells, count
-
-
-def _added(values: list[Floats], variances: list[Floats], held: list[Ints]) -> Estimates:
-    """Every cell belongs to one way of laying categories side by side; the others hold nothing of it."""
-    return Estimates(
-        np.add.reduce(values), np.add.reduce(variances), np.add.reduce(held).astype(np.int64)
-    )
+def _joined(found: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]) -> Estimates:
+    """Every cell from the way that holds it."""
+    cells = int(np.prod([len(axis) for axis in axes], dtype=np.int64))
+    values, variances = np.zeros(cells), np.zeros(cells)
+    held = np.zeros(cells, dtype=np.int64)
+    for made, way in found:
+        own = way.own
+        values[own], variances[own] = made.values[own], made.variances[own]
+        held[own] = made.respondents[own]
+    return Estimates(values, variances, held)

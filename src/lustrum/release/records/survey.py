@@ -39,4 +39,8 @@ def survey_records(engine: KernelEngine, name: str) -> SurveyRecords:
         [np.concatenate([chunk.codes[v.name] for chunk in chunks]) for v in dataset.variables]
     )
     keys = np.concatenate([chunk.keys for chunk in chunks if chunk.keys is not None])
-    return SurveyRecords(dataset, codes, design, keys, weight.total)
+    measures = {
+        m.name: np.concatenate([chunk.numbers[m.name] for chunk in chunks])
+        for m in dataset.measures
+    }
+    return SurveyRecords(dataset, codes, design, keys, weight.total, measures)

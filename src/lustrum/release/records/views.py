@@ -9,7 +9,7 @@ import numpy as np
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Method, Policy
 from lustrum.release.figures.noise import SumNoise
-from lustrum.release.numbers import CannotProtectError, Views, keyed_noise
+from lustrum.release.numbers import CannotProtectError, Graded, Views, keyed_noise
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
 from lustrum.tabulate.cube import View
@@ -44,6 +44,15 @@ class EngineNumbers:
     def weights(self) -> tuple[str, ...]:
         """None: record keys do not protect weighted numbers."""
         return ()
+
+    @property
+    def weighted_measures(self) -> tuple[str, ...]:
+        """None, likewise."""
+        return ()
+
+    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
+        """None, likewise."""
+        return None
 
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the policy says of the noise of sums."""

@@ -102,7 +102,7 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
             *(Statistic("median", variable=v.name) for v in _classes(offer, query)),
         ],
     )
-    measures = offer.measures
+    measures = offer.summed(query.weight)
     earlier = {m.earlier for m in measures}
     there = {m.name for m in measures}
     for measure in measures:

@@ -50,10 +50,17 @@ class Offer:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures with protected sums."""
+        """The measures with protected sums, weighted or not."""
+        return tuple(
+            m for m in self.dataset.measures if m in self.summed(None) + self.summed("weight")
+        )
+
+    def summed(self, weight: str | None) -> tuple[Measure, ...]:
+        """The measures with protected sums, with a weight or without one."""
         if self.service is None or not self.dataset.measures:
             return ()
-        there = self.service.sums(self.dataset.name)[0]
+        plain, _, weighted = self.service.sums(self.dataset.name)
+        there = plain if weight is None else weighted
         return tuple(m for m in self.dataset.measures if m.name in there)
 
     @property
