@@ -43,6 +43,7 @@ _BOUNDS = (
 )
 _NETWORK = ("tests/audit/test_network.py",)
 _CERTIFICATES = (
+    "tests/audit/test_certificate_by_hand.py",
     "tests/audit/test_certificate.py",
     "tests/audit/test_certificate_hostile.py",
     "tests/audit/test_certificate_tampering.py",
