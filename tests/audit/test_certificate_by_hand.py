@@ -292,7 +292,7 @@ def test_the_work_and_the_depth_of_a_proof_have_limits(monkeypatch: pytest.Monke
     monkeypatch.setattr(checker, "MAX_STEPS", sum(counted) - 1)
     assert "too many steps" in verify(made).reason
     deep = document()
-    proof = [*[split(0, 9)] * 3, *[leaf()] * 4]
+    proof = [*[split(3, 9)] * 3, *[leaf()] * 4]
     deep["claims"][0]["high"] = claim(4, *proof, table=0)
     monkeypatch.setattr(checker, "MAX_DEPTH", 3)
     assert verify(sealed(deep)).holds
