@@ -279,11 +279,10 @@ def _child(
             mutant.change()
             _put_code(run, path, tree, mutant)
         for k, at in enumerate(chosen):
-            limit = (
-                3 * run.seconds[at] + 3
-            )  # of computing time; the clock only ends what waits for ever
+            # Of computing time; the clock only ends what waits for ever.
+            limit = 2 * run.seconds[at] + 2
             signal.setitimer(signal.ITIMER_PROF, limit)
-            signal.alarm(int(20 * limit) + 60)
+            signal.alarm(int(15 * limit) + 10)
             following = run.items[chosen[k + 1]] if k + 1 < len(chosen) else None
             reports = runtestprotocol(run.items[at], nextitem=following, log=False)
             if any(report.failed for report in reports):

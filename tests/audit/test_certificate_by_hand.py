@@ -291,6 +291,7 @@ def test_the_work_and_the_depth_of_a_proof_have_limits(monkeypatch: pytest.Monke
     assert verify(made).holds
     monkeypatch.setattr(checker, "MAX_STEPS", sum(counted) - 1)
     assert "too many steps" in verify(made).reason
+    monkeypatch.undo()
     deep = document()
     proof = [*[split(3, 9)] * 3, *[leaf()] * 4]
     deep["claims"][0]["high"] = claim(4, *proof, table=0)
