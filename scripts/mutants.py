@@ -34,6 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("groups", nargs="*", metavar="group", help=", ".join(GROUPS))
     parser.add_argument("--again", action="store_true", help="forget the mutants already tried")
+    parser.add_argument("--untried", action="store_true", help="leave survivors for another run")
     parser.add_argument("--report", action="store_true", help="try nothing; say what is known")
     parser.add_argument("--table", action="store_true", help="try nothing; print one row a module")
     parser.add_argument(
@@ -51,11 +52,11 @@ def main() -> None:
         if given.again:
             (BUILD / f"{name}.jsonl").unlink(missing_ok=True)
         if not given.report:
-            run(name, given.budget)
+            run(name, given.budget, given.untried)
         report(name, every_survivor=given.report)
 
 
-def run(name: str, budget: float) -> None:
+def run(name: str, budget: float, untried: bool) -> None:
     """Try the mutants of a group that no test has noticed yet."""
     group = GROUPS[name]
     plan = {
@@ -65,6 +66,7 @@ def run(name: str, budget: float) -> None:
         "only": group.only,
         "state": str(BUILD / f"{name}.jsonl"),
         "budget": budget,
+        "untried": untried,
     }
     written = BUILD / f"{name}.plan.json"
     written.write_text(json.dumps(plan))

@@ -176,6 +176,8 @@ class Mutating:
                 if before.get("test") in self.named:
                     self.killers[mutant.where][self.named[before["test"]]] += 1
                 continue
+            if before and self.plan["untried"]:
+                continue
             passed = set(before.get("passed", "").split()) if before else set()
             fresh = {t for t in tests if self.marks[t] not in passed}
             if before and not fresh and tests:

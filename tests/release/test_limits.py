@@ -1,0 +1,295 @@
+"""Rules exactly at their limits, on protected numbers that are written down: what passes and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.model import Category, Dataset, QueryError, Release, TableAxis, TableQuery, Verdict
+from lustrum.policy import Audit, Policy
+from lustrum.release.door_audit import is_disclosive
+from lustrum.release.numbers import CannotProtectError, Views
+from lustrum.release.pipeline import answer
+from lustrum.release.precheck import precheck
+from lustrum.release.preliminary import (
+    failing_areas,
+    inner_count,
+    number_rules,
+    question_rules,
+)
+
+DATASET = Dataset.from_mapping(
+    {
+        "dataset": {"name": "d"},
+        "variables": [
+            {"name": "a", "label": "A", "codes": ["1", "2", "3", "4"]},
+            {"name": "b", "label": "B", "codes": ["x", "y"]},
+            {"name": "c", "label": "C", "codes": ["p", "q"]},
+        ],
+    }
+)
+
+
+def query(**words: Any) -> TableQuery:
+    return TableQuery.from_mapping({"dataset": "d", **words})
+
+
+def policy(**parts: Any) -> Policy:
+    return Policy.model_validate({"dataset": "d", **parts})
+
+
+def axis(name: str, *codes: str) -> TableAxis:
+    """An axis whose last category is the total, if it is called _T."""
+    inner = [c for c in codes if c != "_T"]
+    places = {c: (i,) for i, c in enumerate(inner)} | {"_T": tuple(range(len(inner)))}
+    return TableAxis(name, name.upper(), tuple(Category(c, c, places[c]) for c in codes))
+
+
+def released(values: Any, *axes: TableAxis, **more: Any) -> Release:
+    values = np.asarray(values)
+    given = axes or (axis("a", *(str(i + 1) for i in range(values.size))),)
+    status = more.pop("status", np.full(values.shape, "F"))
+    return Release(given, values, status, {"method": "made-up"}, **more)
+
+
+def reasons(release: Release, **rules: Any) -> list[str]:
+    found = number_rules(release, "here", query(by=["a"]), DATASET, policy(rules=rules).rules)
+    return [reason.rule for reason in found]
+
+
+def test_a_population_and_a_mean_at_the_limit_pass_and_one_below_does_not() -> None:
+    table = released([4, 6, 0, 2])
+    assert reasons(table, min_population=12) == []
+    assert reasons(table, min_population=13) == ["population"]
+    assert reasons(table, min_mean_cell_size=3.0) == []
+    assert reasons(table, min_mean_cell_size=3.01) == ["mean-cell-size"]
+    assert reasons(table, min_population=13, min_mean_cell_size=3.01) == [
+        "population",
+        "mean-cell-size",
+    ]
+
+
+def test_totals_are_not_counted_again() -> None:
+    table = released([4, 6, 10], axis("a", "1", "2", "_T"))
+    assert reasons(table, min_population=10) == []
+    assert reasons(table, min_population=11) == ["population"]
+    assert reasons(table, min_mean_cell_size=5.0) == []
+    assert reasons(table, max_small_share=0.5, small_up_to=4) == []
+    assert reasons(table, max_small_share=0.49, small_up_to=4) == ["small-cells"]
+
+
+def test_small_cells_are_those_up_to_the_limit_and_zeros_that_are_possible() -> None:
+    table = released([5, 6, 0, 9])
+    assert reasons(table, max_small_share=0.5, small_up_to=5) == []
+    assert reasons(table, max_small_share=0.5, small_up_to=6) == ["small-cells"]
+    assert reasons(table, max_small_share=0.25, small_up_to=4) == []
+    known = released([5, 6, 0, 9], structural=np.array([False, False, True, False]))
+    assert reasons(known, max_small_share=0.0, small_up_to=4) == []
+    assert reasons(known, max_small_share=0.33, small_up_to=5) == ["small-cells"]
+    assert reasons(known, max_small_share=0.34, small_up_to=5) == []
+    nobody = released([0, 0], structural=np.array([True, True]))
+    assert reasons(nobody, max_small_share=0.0) == []
+
+
+def test_areas_are_judged_one_by_one_and_the_total_is_none() -> None:
+    area = axis("a", "1", "2", "3", "_T")
+    values = [[4, 4, 8], [1, 9, 10], [5, 2, 7], [10, 15, 25]]
+    table = released(values, area, axis("b", "x", "y", "_T"))
+
+    def failing(release: Release, **rules: Any) -> set[str]:
+        return set(failing_areas(release, policy(rules={"per_area": "a", **rules}).rules))
+
+    assert failing(table) == set()
+    assert failing(table, min_area_population=8) == {"3"}
+    assert failing(table, min_area_population=7) == set()
+    assert failing(table, min_area_population=9) == {"1", "3"}
+    assert failing(table, min_mean_cell_size=4.0) == {"3"}
+    assert failing(table, min_mean_cell_size=3.5) == set()
+    assert failing(table, max_small_share=0.5, small_up_to=4) == {"1"}
+    assert failing(table, max_small_share=0.49, small_up_to=4) == {"1", "2", "3"}
+    assert failing(table, max_small_share=0.0, small_up_to=1) == {"2"}
+    mask = np.zeros((4, 3), dtype=bool)
+    mask[1, 0] = True
+    known = released(values, area, axis("b", "x", "y", "_T"), structural=mask)
+    assert failing(known, max_small_share=0.0, small_up_to=1) == set()
+    # Where areas are judged one by one, a table as a whole is judged by its population alone.
+    assert reasons(table, per_area="a", min_mean_cell_size=99.0, max_small_share=0.0) == []
+    assert reasons(table, per_area="a", min_population=26) == ["population"]
+    assert reasons(table, per_area="c", min_mean_cell_size=99.0) == ["mean-cell-size"]
+    assert not failing_areas(table, policy(rules={"per_area": "c"}).rules)
+
+
+def test_questions_at_the_limits_of_the_rules_pass() -> None:
+    def against(asked: TableQuery, **rules: Any) -> list[str]:
+        limits = policy(rules={"nested_only": False, **rules}).rules
+        return [reason.rule for reason in question_rules(asked, DATASET, limits)]
+
+    two = query(by=["a", "b"], where={"c": ["p"]})
+    assert against(two, max_dimensions=2, max_filters=1, max_cells=8) == []
+    assert against(two, max_dimensions=1) == ["dimensions"]
+    assert against(two, max_filters=0) == ["filters"]
+    assert against(two, max_cells=7) == ["cells"]
+    assert against(two, disallowed=[["a", "b"]]) == ["combination"]
+    assert against(two, disallowed=[["a", "c"], ["b"]]) == ["combination", "combination"]
+    assert against(query(by=["a"]), disallowed=[["a", "b"]]) == []
+    assert against(two, at_most_one=[["a", "c"]]) == ["one-of"]
+    assert against(query(by=["a", "b"]), at_most_one=[["a", "c"]]) == []
+    assert inner_count(query(by=["a", "b"], totals=True), DATASET) == 8
+
+
+@dataclass
+class Written:
+    """Protected numbers that were written down."""
+
+    shown: Release
+    everybody: Release | None = None
+    selected: Release | None = None
+    broken: bool = False
+    asked: list[TableQuery] = field(default_factory=list)
+    dataset: Dataset = DATASET
+    mark: str = "m"
+    measures: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+
+    def views(self, asked: TableQuery) -> Views:
+        self.asked.append(asked)
+        if self.broken:
+            raise CannotProtectError("no such table")
+        return Views(self.everybody or self.shown, self.selected, self.shown)
+
+
+LARGE = released([40, 60, 30, 20])
+SMALL = released([4, 6, 3, 2])
+
+
+def rules_of(numbers: Written, asked: TableQuery | None = None, **parts: Any) -> list[str]:
+    decision = answer(asked or query(by=["a"]), numbers, policy(**parts))
+    assert decision.released == (decision.verdict is not Verdict.REFUSAL)
+    if not decision.released:
+        assert decision.release is None
+    return [reason.rule for reason in decision.reasons]
+
+
+def test_a_rule_judges_everybody_the_selected_and_the_shown() -> None:
+    limit = {"rules": {"min_population": 100}}
+    assert rules_of(Written(LARGE), **limit) == []
+    assert rules_of(Written(SMALL), **limit) == ["population"]
+    assert rules_of(Written(LARGE, everybody=SMALL), **limit) == ["population"]
+    assert rules_of(Written(LARGE, selected=SMALL), **limit) == ["population"]
+    assert rules_of(Written(LARGE, selected=LARGE), **limit) == []
+
+
+def test_a_table_without_two_open_cells_or_with_zeros_alone_is_too_little() -> None:
+    assert rules_of(Written(released([7, 8]))) == []
+    assert rules_of(Written(released([7]))) == ["too-little"]
+    assert rules_of(Written(released([0, 0]))) == ["too-little"]
+    assert rules_of(Written(released([0, 1]))) == []
+    one = released([7, 0], structural=np.array([False, True]))
+    assert rules_of(Written(one)) == ["too-little"]
+    totals = released([7, 7], axis("a", "1", "_T"))
+    assert rules_of(Written(totals)) == ["too-little"]
+
+
+def test_what_cannot_be_protected_or_asked_is_refused() -> None:
+    assert rules_of(Written(LARGE, broken=True)) == ["method"]
+    with pytest.raises(QueryError, match="The policy is for 'other', not for 'd'"):
+        answer(query(by=["a"]), Written(LARGE), policy(dataset="other"))
+    assert answer(query(by=["a"]), Written(LARGE), policy(dataset="*")).released
+    closed = Written(LARGE)
+    assert rules_of(closed, rules={"disallowed": [["a"]]}) == ["combination"]
+    assert closed.asked == []
+
+
+def test_areas_that_fail_are_left_out_of_what_is_shown() -> None:
+    area = axis("a", "1", "2", "3", "4", "_T")
+    table = released([40, 6, 30, 2, 78], area)
+    limit = {"rules": {"per_area": "a", "min_area_population": 7}}
+    decision = answer(query(by=["a"], totals=True), Written(table), policy(**limit))
+    assert decision.verdict is Verdict.PARTIAL
+    assert decision.release is not None
+    assert decision.release.axes[0].codes == ("1", "3", "_T")
+    assert decision.release.published.tolist() == [40, 30, 78]
+    assert decision.reasons[0].text.startswith("2 of 4 categories of A can be shown")
+    assert decision.reasons[0].text.endswith("2, 4.")
+    # An area that fails in the selected population alone is left out too.
+    beside = Written(released([40, 60, 30, 20, 150], area), selected=table)
+    decision = answer(query(by=["a"], totals=True), beside, policy(**limit))
+    assert decision.release is not None
+    assert decision.release.axes[0].codes == ("1", "3", "_T")
+    none = {"rules": {"per_area": "a", "min_area_population": 99}}
+    assert rules_of(Written(table), query(by=["a"], totals=True), **none) == ["areas"]
+
+
+def test_a_precheck_says_what_the_answer_would_without_the_risk() -> None:
+    numbers = Written(SMALL)
+    strict = policy(rules={"min_population": 100, "max_cells": 4})
+    found = precheck(query(by=["a"]), numbers, strict)
+    assert (found.cells, found.passes) == (4, False)
+    assert [reason.rule for reason in found.reasons] == ["population"]
+    assert len(numbers.asked) == 1
+    unasked = precheck(query(by=["a"]), numbers, strict, count=False)
+    assert (unasked.cells, unasked.passes, unasked.reasons) == (4, True, ())
+    assert len(numbers.asked) == 1
+    over = precheck(query(by=["a", "b"]), numbers, strict)
+    assert (over.cells, over.passes) == (8, False)
+    assert [reason.rule for reason in over.reasons] == ["cells"]
+    assert len(numbers.asked) == 1
+    fine = precheck(query(by=["a"]), Written(LARGE), strict)
+    assert (fine.cells, fine.passes, fine.reasons) == (4, True, ())
+    area = axis("a", "1", "2", "3", "4")
+    some = policy(rules={"per_area": "a", "min_area_population": 4})
+    partly = precheck(query(by=["a"]), Written(released([4, 6, 3, 2], area)), some)
+    assert partly.passes
+    assert [reason.rule for reason in partly.reasons] == ["areas"]
+
+
+def test_a_risk_above_the_limit_is_refused_and_at_the_limit_passes() -> None:
+    decision = answer(query(by=["a"]), Written(LARGE), policy())
+    assert decision.risk_after is not None
+    at = {"risk": {"limit": decision.risk_after}}
+    below = {"risk": {"limit": decision.risk_after * 0.999}}
+    assert rules_of(Written(LARGE), **at) == []
+    assert rules_of(Written(LARGE), **below) == ["risk"]
+
+
+def bounded(values: Any, low: Any, high: Any, **more: Any) -> Release:
+    return released(values, low=np.asarray(low), high=np.asarray(high), **more)
+
+
+def test_an_audit_finds_a_cell_with_too_few_values_left() -> None:
+    outsider = {"attackers": ["outsider"]}
+
+    def found(release: Release, **words: Any) -> bool:
+        return is_disclosive(release, Audit.model_validate({**outsider, **words}))
+
+    open_ = bounded([3, 9], [2, 8], [4, 10])
+    assert not found(open_)
+    assert not found(open_, min_values=3)
+    assert found(open_, min_values=4)
+    pinned = bounded([3, 9], [3, 8], [3, 10])
+    assert found(pinned)
+    assert found(pinned, up_to=3)
+    assert not found(pinned, up_to=2)
+    assert not is_disclosive(pinned, Audit())
+    hidden = bounded([3, 9], [3, 8], [3, 10], status=np.array(["A", "F"]))
+    assert not found(hidden)
+    known = bounded([0, 9], [0, 8], [0, 10], structural=np.array([True, False]))
+    assert not found(known)
+    insider = Audit.model_validate({"attackers": ["insider"], "min_values": 2})
+    assert is_disclosive(bounded([1, 9], [0, 8], [1, 10]), insider)
+    assert not is_disclosive(bounded([1, 9], [0, 8], [2, 10]), insider)
+
+
+def test_a_table_that_takes_more_programs_than_allowed_counts_as_disclosive() -> None:
+    axes = (axis("a", "1", "2", "3", "_T"), axis("b", "x", "y", "_T"))
+    values = np.array([[3, 3, 6], [3, 3, 6], [3, 3, 6], [9, 9, 18]])
+    release = Release(
+        axes, values, np.full(values.shape, "F"), {"method": "made-up"},
+        low=values - 2, high=values + 2,
+    )  # fmt: skip
+    audit = {"attackers": ["outsider"]}
+    assert not is_disclosive(release, Audit.model_validate(audit))
+    assert is_disclosive(release, Audit.model_validate({**audit, "programs": 1}))
