@@ -48,6 +48,24 @@ _CERTIFICATES = (
     "tests/audit/test_certificate_hostile.py",
     "tests/audit/test_certificate_tampering.py",
 )
+_RELEASE = tuple(
+    f"tests/release/test_{name}.py"
+    for name in (
+        "limits",
+        "rules",
+        "figures",
+        "pipeline",
+        "statistics",
+        "quantiles",
+        "table_service",
+        "protected_sums",
+        "weighted",
+        "known_totals",
+        "one_number",
+        "replay",
+        "records_log",
+    )
+)
 _POPULATION = ("tests/protect/population",)
 _SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
 
@@ -73,8 +91,7 @@ GROUPS = {
         + _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
         + _in("release/records", "memory", "make_bundle", "open_datasets", "process")
         + _in("release", "statistics", "quantiles"),
-        ("tests/release",),
-        only="not programme",
+        _RELEASE,
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK, loops=True),

@@ -58,6 +58,34 @@ def test_bounds_hold_sharp_ones_are_reached_and_whole_ones_are_exact(
         assert (exact.decimals, exact.whole) == (0, True)
 
 
+def test_linear_bounds_are_drawn_in_to_whole_numbers_and_no_further() -> None:
+    """One equation with large weights: linear bounds are often not reached, and must not say that they are."""
+    half_reached = 0
+    for total in range(30, 50, 3):
+        known = (
+            Knowledge.of("abc")
+            .within([0] * 3, [7] * 3)
+            .fact({"a": 4, "b": 7, "c": 9}, total, total)
+        )
+        tables = fitting(known)
+        least, most = tables.min(axis=0), tables.max(axis=0)
+        linear = bounds(known.relaxed())
+        for stop in (None, iter(range(2))):
+            found = bounds(
+                known, workers=1,
+                stop=None if stop is None else lambda stop=stop: next(stop, None) is None,
+            )  # fmt: skip
+            assert (found.low <= least).all()
+            assert (found.high >= most).all()
+            both = (found.low == least) & (found.high == most)
+            assert both[found.sharp].all()
+            half_reached += int(((found.low == least) ^ (found.high == most)).sum())
+            if stop is None:
+                assert found.low.tolist() == np.ceil(linear.low - 1e-6).tolist()
+                assert found.high.tolist() == np.floor(linear.high + 1e-6).tolist()
+    assert half_reached
+
+
 @pytest.mark.parametrize("solver", [None, Highs()], ids=["own", "highs"])
 def test_bounds_of_real_numbers_are_those_of_one_program_each(solver: Any) -> None:
     for known, _ in systems(9, 8):
