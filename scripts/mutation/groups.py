@@ -79,18 +79,27 @@ GROUPS = {
         _in("protect/cell_key", "channel"), ("tests/protect/test_cell_key_lookup.py",), loops=True
     ),
     "bounds": Group(_in("audit/bounding", "compute", "sweep", "lattice", "elimination"), _BOUNDS),
+    "verify": Group(
+        _in("audit/certificate", "verify"), ("tests/audit/test_certificate_by_hand.py",)
+    ),
     "certificates": Group(
-        _in("audit/certificate", "verify", "exact", "linear", "branch", "basis", "document"),
-        _CERTIFICATES,
+        _in("audit/certificate", "exact", "linear", "branch", "basis", "document"), _CERTIFICATES
+    ),
+    "rules": Group(
+        _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state"),
+        ("tests/release/test_limits.py", "tests/release/test_rules.py"),
+    ),
+    "figures": Group(_in("release", "figures"), ("tests/release/test_figures.py",)),
+    "statistics": Group(
+        _in("release", "statistics", "quantiles"),
+        ("tests/release/test_statistics.py", "tests/release/test_quantiles.py"),
     ),
     "release": Group(
-        _in("release", "pipeline", "precheck", "figures", "numbers", "question_state", "door_audit")
-        + _in("release", "table_service", "preliminary", "separate_process", "replay")
+        _in("release", "table_service", "separate_process", "replay")
         + _in("release/bundle", "numbers", "known", "protection", "respondents", "sums", "weighted")
         + _in("release/bundle", "files", "place")
         + _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
-        + _in("release/records", "memory", "make_bundle", "open_datasets", "process")
-        + _in("release", "statistics", "quantiles"),
+        + _in("release/records", "memory", "make_bundle", "open_datasets", "process"),
         _RELEASE,
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
