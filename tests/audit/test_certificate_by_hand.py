@@ -366,3 +366,75 @@ def test_a_fact_is_said_in_words() -> None:
     assert words(fact(1, 3, *((i, 1) for i in range(9)))) == (
         f"table 0 breaks '1 <= {eight} + ... <= 3'."
     )
+
+
+def test_wrong_kinds_of_values_are_named() -> None:
+    assert verify("[]").reason == "the certificate must be an object of named parts."
+    for name in ("tables", "rays", "claims"):
+        assert lie(**{name: {}}) == f"the {name} must be a list."
+    made = document()
+    del made["rays"]
+    made["digests"] = {}
+    assert verify(json.dumps(made)).reason == "the certificate lacks 'rays'."
+    halves = document()
+    halves["tables"].append({"over": 2, "values": [2, 8, 0, 0]})
+    assert verify(sealed(halves)).reason == "'over' of table 2 is out of range."
+    assert "is no exact number" in verify('{"a": NaN}').reason
+    assert "more than 1000 digits" in verify('{"a": ' + "9" * 1001 + "}").reason
+    assert with_low(value="1/1") == ""
+    steering = document()
+    steering["knowledge"]["cells"][0]["name"] = "x\x1b[2J"
+    steering["claims"][0]["low"]["value"] = 2
+    assert verify(sealed(steering)).reason.startswith("cell x?[2J, low")
+
+
+def test_bytes_are_read_and_a_report_says_whether_it_holds(tmp_path: Any) -> None:
+    text = sealed(document())
+    assert verify(text.encode()).holds
+    assert "No table" not in str(verify(text))
+    assert str(verify("[]")).startswith("The certificate does NOT hold: the certificate must be")
+    missing = verify_file(tmp_path / "none.json")
+    assert not missing.holds
+    assert missing.reason == "the file cannot be read: No such file or directory."
+    assert verify_file("\0").reason == "the file cannot be read: its name is none."
+
+
+def test_the_limits_are_those_that_the_page_states() -> None:
+    assert (checker.MAX_BYTES, checker.MAX_DIGITS, checker.MAX_NAME) == (256 * 2**20, 1000, 2000)
+    assert (checker.MAX_DEPTH, checker.MAX_STEPS) == (1000, 300_000_000)
+
+
+def test_both_sides_of_a_split_keep_the_ends_that_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = document()
+
+    def claimed(value: int, *proof: Any) -> str:
+        made["claims"] = [{"cell": 0, "low": NOTHING, "high": claim(value, *proof)}]
+        return verify(sealed(made)).reason
+
+    assert claimed(4, split(0, 1), leaf(), leaf()) == ""
+    assert claimed(4, split(4, 0), leaf(), leaf()) == ""
+    assert "the proof shows 4" in claimed(1, split(0, 1), leaf(), leaf())
+    lower = [split(3, 9), split(3, 5), split(3, 2), *[leaf()] * 4]
+    upper = [split(3, 1), leaf(), split(3, 2), leaf(), split(3, 3), leaf(), leaf()]
+    counted: list[int] = []
+    count = checker._Knowledge.count
+    monkeypatch.setattr(
+        checker._Knowledge, "count", lambda known, n: (counted.append(n), count(known, n))
+    )
+    assert claimed(4, *upper) == ""
+    assert counted == [0, 1, 1, *[2] * 10]  # three splits, then the facts of tables and rays
+    for proof in (lower, upper):
+        monkeypatch.setattr(checker, "MAX_DEPTH", 3)
+        assert claimed(4, *proof) == ""
+        monkeypatch.setattr(checker, "MAX_DEPTH", 2)
+        assert "more than 2 splits deep" in claimed(4, *proof)
+    monkeypatch.undo()
+    made = document(whole=False)
+    made["tables"], made["rays"] = [], []
+    assert "need not be a whole number" in claimed(4, split(0, 1), leaf(), leaf())
+
+
+def test_names_in_any_alphabet_have_a_digest() -> None:
+    made = document()
+    made["knowledge"]["cells"][0]["name"] = "Île-de-France"
+    assert verify(sealed(made)).proven[0].name == "Île-de-France"
