@@ -105,7 +105,7 @@ GROUPS = {
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK, loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed", "inner_table"), _TOTALS),
-    "lines": Group(_in("protect/totals", "lines"), _TOTALS, loops=True),
+    "lines": Group(_in("protect/totals", "lines"), _TOTALS[:1], loops=True),
     "structure": Group(
         _in("structure", "intervals", "relations", "incidence", "build"), ("tests/structure",)
     ),

@@ -293,3 +293,157 @@ def test_a_table_that_takes_more_programs_than_allowed_counts_as_disclosive() ->
     audit = {"attackers": ["outsider"]}
     assert not is_disclosive(release, Audit.model_validate(audit))
     assert is_disclosive(release, Audit.model_validate({**audit, "programs": 1}))
+
+
+# Sums, weights, classes and earlier periods are judged like the table itself
+
+GROUPS = [
+    {"code": "lo", "label": "Low", "members": ["1", "2"]},
+    {"code": "hi", "label": "High", "members": ["3", "4"]},
+]
+RICH = Dataset.from_mapping(
+    {
+        "dataset": {"name": "d"},
+        "variables": [
+            {
+                "name": "a",
+                "label": "A",
+                "codes": ["1", "2", "3", "4"],
+                "hierarchies": [
+                    {
+                        "name": "h",
+                        "levels": [{"name": "wide", "label": "Wide", "groups": GROUPS}],
+                    }
+                ],
+            },
+            {"name": "year", "label": "Year", "codes": ["1", "2"]},
+            {"name": "age", "label": "Age", "codes": ["y", "o"], "edges": [0, 10, 20]},
+        ],
+        "measures": [{"name": "m", "label": "M", "unit": "euro"}],
+        "weights": [{"name": "w", "label": "W"}],
+    }
+)
+
+
+@dataclass
+class Rich:
+    """Protected numbers by what is asked: of classes, of the earlier year, at the wide level, or of all."""
+
+    now: Release = field(default_factory=lambda: LARGE)
+    before: Release = field(default_factory=lambda: LARGE)
+    classes: Release = field(
+        default_factory=lambda: released(
+            np.full((4, 2), 30), axis("a", "1", "2", "3", "4"), axis("age", "y", "o")
+        )
+    )
+    wide: Release = field(default_factory=lambda: released([100, 50], axis("a", "lo", "hi")))
+    measures: tuple[str, ...] = ("m",)
+    weights: tuple[str, ...] = ("w",)
+    dataset: Dataset = RICH
+    mark: str = "m"
+    asked: list[TableQuery] = field(default_factory=list)
+
+    def views(self, asked: TableQuery) -> Views:
+        self.asked.append(asked)
+        if "age" in [a.variable for a in asked.by]:
+            chosen = self.classes
+        elif any(a.level == "wide" for a in asked.by):
+            chosen = self.wide
+        elif any(f.variable == "year" and f.codes == ("1",) for f in asked.where):
+            chosen = self.before
+        else:
+            chosen = self.now
+        return Views(chosen, chosen, chosen)
+
+
+def rule_names(numbers: Rich, asked: TableQuery, **parts: Any) -> list[str]:
+    return [reason.rule for reason in answer(asked, numbers, policy(**parts)).reasons]  # type: ignore[arg-type]
+
+
+def test_only_what_is_protected_can_be_asked_for() -> None:
+    sums = query(by=["a"], statistics=["sum:m"])
+    assert rule_names(Rich(), sums) == []
+    assert rule_names(Rich(measures=()), sums) == ["method"]
+    weighted = query(by=["a"], weight="w")
+    assert rule_names(Rich(), weighted) == []
+    assert rule_names(Rich(weights=()), weighted) == ["method"]
+    both = query(by=["a"], weight="w", statistics=["sum:m"])
+    assert rule_names(Rich(), both) == ["method"]
+    lacking = answer(sums, Rich(measures=("n",)), policy())  # type: ignore[arg-type]
+    assert str(lacking.reasons[0].text) == "There are no protected sums of 'm'."
+    unasked = Rich(measures=())
+    assert rule_names(unasked, sums) == ["method"]
+    assert unasked.asked == []
+
+
+def test_the_classes_of_a_quantile_are_one_more_variable_and_their_cells_are_judged() -> None:
+    median = query(by=["a"], statistics=["median:age"])
+    assert rule_names(Rich(), median, rules={"max_dimensions": 2, "max_cells": 8}) == []
+    assert rule_names(Rich(), median, rules={"max_dimensions": 1}) == ["dimensions"]
+    assert rule_names(Rich(), median, rules={"max_cells": 7}) == ["cells"]
+    assert rule_names(Rich(), median, rules={"disallowed": [["a", "age"]]}) == ["combination"]
+    few = released(np.full((4, 2), 2), axis("a", "1", "2", "3", "4"), axis("age", "y", "o"))
+    limit = {"rules": {"min_mean_cell_size": 3.0}}
+    assert rule_names(Rich(), median, **limit) == []
+    assert rule_names(Rich(classes=few), median, **limit) == ["mean-cell-size"]
+    assert rule_names(Rich(classes=few), query(by=["a"]), **limit) == []
+
+
+def test_an_earlier_period_is_judged_like_the_present_one() -> None:
+    growth = query(by=["a"], where={"year": ["2"]}, statistics=["growth:count:year=1"])
+    limit = {"rules": {"min_population": 100}}
+    assert rule_names(Rich(), growth, **limit) == []
+    assert rule_names(Rich(before=SMALL), growth, **limit) == ["population"]
+    assert rule_names(Rich(before=SMALL), query(by=["a"], where={"year": ["2"]}), **limit) == []
+
+
+def test_a_coarser_table_is_tried_only_for_rules_that_it_may_satisfy() -> None:
+    merge = {"fallback": [{"method": "merge"}]}
+    asked = query(by=["a"])
+    numbers = Rich(now=SMALL)
+    decision = answer(asked, numbers, policy(rules={"min_mean_cell_size": 10.0}, **merge))  # type: ignore[arg-type]
+    assert decision.verdict is Verdict.PARTIAL
+    assert decision.release is not None
+    assert decision.release.axes[0].codes == ("lo", "hi")
+    assert [reason.rule for reason in decision.reasons] == ["merged"]
+    steps = [(step.step, step.outcome) for step in decision.trace]
+    assert steps[:3] == [("question", "passed"), ("numbers", "protected"), ("rules", "refused")]
+    assert ("fallback", "tried") in steps
+    # What a coarser table cannot mend closes the case, and so does a coarser table that fails otherwise.
+    for limits in ({"min_population": 16}, {"min_population": 16, "min_mean_cell_size": 10.0}):
+        numbers = Rich(now=SMALL)
+        assert rule_names(numbers, asked, rules=limits, **merge)[0] == "population"
+        assert len(numbers.asked) == 1
+    less = Rich(now=SMALL, wide=released([7, 7], axis("a", "lo", "hi")))
+    limits = {"min_mean_cell_size": 6.0, "min_population": 15}
+    assert rule_names(less, asked, rules=limits, **merge) == ["mean-cell-size"]
+    assert len(less.asked) == 2
+    still = Rich(now=SMALL, wide=released([5, 6], axis("a", "lo", "hi")))
+    assert rule_names(still, asked, rules={"min_mean_cell_size": 6.0}, **merge) == [
+        "mean-cell-size"
+    ]
+    fine = Rich()
+    assert rule_names(fine, asked, **merge) == []
+    assert len(fine.asked) == 1
+
+
+def test_a_trace_names_the_method_and_every_step() -> None:
+    decision = answer(query(by=["a"]), Written(LARGE), policy())
+    assert [step.step for step in decision.trace] == [
+        "question",
+        "numbers",
+        "rules",
+        "risk",
+        "answer",
+    ]
+    assert str(decision.trace[1].text) == "Protected by made-up."
+    with_words = Release(LARGE.axes, LARGE.published, LARGE.status, {"method": "m", "base": 3})
+    decision = answer(query(by=["a"]), Written(with_words), policy())
+    assert str(decision.trace[1].text) == "Protected by m (base 3)."
+    two = answer(
+        query(by=["a"]),
+        Written(SMALL),
+        policy(rules={"min_population": 99, "min_mean_cell_size": 9.0}),
+    )
+    assert str(two.trace[-1].text) == " ".join(str(reason.text) for reason in two.reasons)
+    assert len(two.reasons) == 2
