@@ -447,3 +447,60 @@ def test_a_trace_names_the_method_and_every_step() -> None:
     )
     assert str(two.trace[-1].text) == " ".join(str(reason.text) for reason in two.reasons)
     assert len(two.reasons) == 2
+
+
+def test_only_categories_of_the_published_classification_may_be_asked_for() -> None:
+    def against(asked: TableQuery, dataset: Dataset = RICH, nested: bool = True) -> list[Any]:
+        limits = policy(rules={"nested_only": nested}).rules
+        return list(question_rules(asked, dataset, limits))
+
+    own = {"variable": "a", "groups": [{"label": "mine", "members": ["1", "3"]}]}
+    level = {"variable": "a", "level": "wide"}
+    assert [r.rule for r in against(query(by=[own]))] == ["nested"]
+    assert against(query(by=[own]), nested=False) == []
+    assert str(against(query(by=[own]))[0].way_forward).endswith("the level 'Wide'.")
+    assert str(against(query(by=[own]), DATASET)[0].way_forward) == "Use single categories."
+    for fine in (query(by=["a"]), query(by=[level]), query(by=["a"], totals=True)):
+        assert against(fine) == []
+    assert against(query(by=["year"], where={"a": ["1", "2"]})) == []
+    assert against(query(by=["year"], where={"a": ["1"]})) == []
+    assert [r.rule for r in against(query(by=["year"], where={"a": ["1", "3"]}))] == ["nested"]
+    flat = against(query(by=["b"], where={"a": ["1", "2"]}), DATASET)
+    assert [r.rule for r in flat] == ["nested"]
+    nothing = list(question_rules(query(by=[]), RICH, policy().rules))
+    assert [r.rule for r in nothing] == ["dimensions"]
+    many = list(
+        question_rules(
+            query(by=["a", "year", "age"]), RICH, policy(rules={"max_dimensions": 2}).rules
+        )
+    )
+    assert str(many[0].way_forward) == "Leave out 1 of: A, Year, Age."
+    alone = list(question_rules(query(by=["a"]), RICH, policy(rules={"disallowed": [["a"]]}).rules))
+    assert str(alone[0].text) == "A is not available."
+
+
+def test_a_total_is_never_left_out_as_an_area() -> None:
+    area = axis("a", "1", "2", "_T")
+    odd = released([[4, 4], [5, 5], [1, 1]], area, axis("b", "x", "y"))
+    limits = policy(rules={"per_area": "a", "min_area_population": 8}).rules
+    assert failing_areas(odd, limits) == frozenset()
+
+
+def test_help_names_a_level_where_there_is_one() -> None:
+    for dataset, help_ in (
+        (RICH, "Use the level 'Wide' of A."),
+        (DATASET, "Choose fewer variables"),
+    ):
+        limits = policy(rules={"min_mean_cell_size": 99.0}).rules
+        found = list(number_rules(LARGE, "here", query(by=["a"]), dataset, limits))
+        assert str(found[0].way_forward).startswith(help_)
+
+
+def test_an_audit_looks_at_inner_cells_and_only_at_those_that_may_be_small() -> None:
+    audit = Audit.model_validate({"attackers": ["outsider"], "up_to": 3})
+    total = released(
+        [9, 9, 18], axis("a", "1", "2", "_T"), low=np.array([9, 9, 18]), high=np.array([9, 9, 18])
+    )
+    assert not is_disclosive(total, audit)
+    without = released([3, 9])
+    assert is_disclosive(without, audit)
