@@ -89,7 +89,7 @@ GROUPS = {
         _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state"),
         ("tests/release/test_limits.py", "tests/release/test_rules.py"),
     ),
-    "figures": Group(_in("release", "figures"), ("tests/release/test_figures.py",)),
+    "figures": Group(_in("release/figures", "counts"), ("tests/release/test_figures.py",)),
     "statistics": Group(
         _in("release", "statistics", "quantiles"),
         ("tests/release/test_statistics.py", "tests/release/test_quantiles.py"),

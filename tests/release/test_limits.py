@@ -154,6 +154,9 @@ class Written:
     measures: tuple[str, ...] = ()
     weights: tuple[str, ...] = ()
 
+    def sum_noise(self, measure: str) -> None:
+        """Nothing is said of the noise of sums."""
+
     def views(self, asked: TableQuery) -> Views:
         self.asked.append(asked)
         if self.broken:
@@ -342,6 +345,9 @@ class Rich:
     dataset: Dataset = RICH
     mark: str = "m"
     asked: list[TableQuery] = field(default_factory=list)
+
+    def sum_noise(self, measure: str) -> None:
+        """Nothing is said of the noise of sums."""
 
     def views(self, asked: TableQuery) -> Views:
         self.asked.append(asked)
