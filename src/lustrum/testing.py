@@ -125,7 +125,7 @@ def _same_cells(one: FinestCells, two: FinestCells) -> bool:
 def _may_leave(result: Any, cells: FinestCells, method: Any) -> None:
     """What is packed into a bundle: protected cells and the public report."""
     shown, public = result.cells, result.public
-    assert shown.keys is None, "cells that leave the house have keys of records"
+    assert shown.keys is None, "cells that are published have keys of records"
     assert shown.possible.all(), "a combination that cannot exist shows somebody"
     sizes = tuple(len(v.codes) for v in cells.dataset.variables)
     true, numbers = (np.zeros(sizes, dtype=np.int64) for _ in range(2))

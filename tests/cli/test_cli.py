@@ -330,7 +330,7 @@ def test_the_module_runs_as_a_command_of_its_own(data: Path) -> None:
 def test_a_study_prints_the_paper_beside_ours(run: Run, data: Path, tmp_path: Path) -> None:
     shown = run("study", "markov", data=data)
     assert shown.returncode == 0
-    assert "figures came out" in shown.stdout
+    assert "figures are as expected" in shown.stdout
     drawn = run("study", "markov", "--markdown", "--figures", str(tmp_path / "img"), data=data)
     assert "](img/markov-map.svg)" in drawn.stdout
     assert (tmp_path / "img" / "markov-map.svg").read_text().startswith("<svg")

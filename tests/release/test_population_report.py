@@ -179,7 +179,7 @@ def test_a_correction_changes_only_cells_whose_records_changed(tmp_path: Path) -
         for row in (old, new)
     }
     assert {c for c in before | after if before.get(c, 0) != after.get(c, 0)} <= touched
-    assert "It goes on from an earlier release" in said
+    assert "It continues an earlier release" in said
     words = json.loads((root / "reports" / "town" / "report.json").read_text())
     assert words["together"]["changed"] == sum(
         before.get(c, 0) != after.get(c, 0) for c in before | after

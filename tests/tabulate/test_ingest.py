@@ -319,7 +319,7 @@ def test_what_is_no_number_of_so_many_decimals_is_refused_unquoted(
     decimals = {"income": 2, "w": 1}[column]
     assert f"{tmp_path / 'town.csv'}, column {column!r}, row 4" in message
     assert f"not a number with at most {decimals} decimals" in message
-    assert "mend it, or raise 'decimals'" in message
+    assert "correct it, or raise 'decimals'" in message
     assert value not in message
 
 
@@ -446,7 +446,7 @@ def test_a_record_of_an_impossible_combination_is_refused_with_the_reason(tmp_pa
     assert f"{tmp_path / 'town.csv'}, column 'area', row 4" in message
     assert "area, sex" in message
     assert "no men in the north" in message
-    assert "mend the record or the description" in message
+    assert "correct the record or the description" in message
 
 
 # --- files that are not what they should be
@@ -470,7 +470,7 @@ def test_a_line_that_is_not_csv_is_numbered_and_not_quoted(
     content = HEAD + rows + line + "5,S,f,1,1\n"
     message = refused(file(tmp_path, "town.csv", content), tmp_path)
     assert f"{tmp_path / 'town.csv'} cannot be read: line {ahead + 2} {problem}" in message
-    assert "mend it" in message
+    assert "correct it" in message
 
 
 @pytest.mark.parametrize("line", [1, 3, 25_002])

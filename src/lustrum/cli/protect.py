@@ -45,7 +45,9 @@ def protect_dataset(
     if not words.is_file():
         raise DatasetError(f"Dataset {name!r} has no policy; write {words}.")
     if fresh and previous is not None:
-        raise InputError("--fresh draws all numbers anew; leave it out to go on from --previous.")
+        raise InputError(
+            "--fresh draws all numbers anew; leave it out to continue from --previous."
+        )
     place = out or data / "bundles" / name
     folder = report or data / "reports" / name
     if place.resolve() in (folder.resolve(), *folder.resolve().parents):
@@ -74,7 +76,7 @@ def protect_dataset(
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
     if made.both is not None:
         console.print(
-            f"It goes on from an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
+            f"It continues an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
             f"{made.result.agency.changed:,} did not.",
             highlight=False,
         )

@@ -82,4 +82,4 @@ def _verdict(study: Study) -> str:
     lines = [line for panel in study.panels for line in panel.lines if line.checked]
     done = sum(line.reproduced for line in lines)
     slips = sum(line.slip for line in lines)
-    return f"{done} of {len(lines)} figures came out; {slips} of them are printed with a slip."
+    return f"{done} of {len(lines)} figures are as expected; the paper misprints {slips} of them."

@@ -20,7 +20,7 @@ def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
     if policy.dataset not in ("*", dataset.name):
         raise PolicyError(
             f"{where} is for the dataset {policy.dataset!r}, not for {dataset.name!r}; put the right "
-            "policy there, or mend 'dataset'."
+            "policy there, or correct 'dataset'."
         )
     _check_units(policy, dataset, where)
     there = [variable.name for variable in dataset.variables]

@@ -127,7 +127,7 @@ def _lines(columns: list[_Column], name: str, unusable: list[str]) -> Iterator[s
             yield '# unit = "EUR"      # needed for tables of sums'
             yield f"decimals = {min(column.decimals, 9)}"
             if column.empty:
-                yield '# missing = "0"     # some values are empty; say what that means, or mend them'
+                yield '# missing = "0"     # some values are empty; say what that means, or correct them'
         elif column.many:
             left.append(f"{column.name!r} (more than {MOST_CODES:,} values)")
         else:

@@ -169,12 +169,12 @@ def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDA
         if negative.any():
             raise IngestError(
                 f"{place.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative; "
-                "mend it."
+                "correct it."
             )
     if bad.any():
         raise IngestError(
             f"{place.at(spec.name, int(np.argmax(bad)))}: the value is not a number with at most "
-            f"{spec.decimals} decimals; mend it, or raise 'decimals' in the description."
+            f"{spec.decimals} decimals; correct it, or raise 'decimals' in the description."
         )
     return scaled.astype(np.int64)
 
@@ -262,6 +262,6 @@ def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], place: _
         columns: Sequence[str] = list(zero.where)
         raise IngestError(
             f"{place.at(columns[0], int(np.argmax(hit)))}: the record has a combination of "
-            f"{', '.join(columns)} that the description says cannot exist ({zero.reason}); mend the "
+            f"{', '.join(columns)} that the description says cannot exist ({zero.reason}); correct the "
             "record or the description."
         )

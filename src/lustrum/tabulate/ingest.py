@@ -297,8 +297,8 @@ def _stream(
 
 _NOT_UTF8 = "is not UTF-8; save the file in that encoding"
 _CSV_PROBLEMS = {
-    "Expected Number of Columns": "does not have as many fields as the header; mend it",
-    "Value with unterminated quote": "has a quote that is not closed, or text after it; mend it",
+    "Expected Number of Columns": "does not have as many fields as the header; correct it",
+    "Value with unterminated quote": "has a quote that is not closed, or text after it; correct it",
     "Invalid unicode": _NOT_UTF8,
     "Maximum line size": "is too long; a quote before it may not be closed",
 }
@@ -314,7 +314,7 @@ def _csv_problem(error: Exception) -> str:
     for start, problem in _CSV_PROBLEMS.items():
         if re.search(f"^{start}", text, re.MULTILINE):
             return f"line {line.group(1)} {problem}"
-    return f"line {line.group(1)} is not valid CSV; mend it"
+    return f"line {line.group(1)} is not valid CSV; correct it"
 
 
 def _query_problem(error: Exception) -> str:

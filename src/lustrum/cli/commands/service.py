@@ -181,7 +181,7 @@ def protect(
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
 
     Where a bundle is replaced, unchanged cells keep their numbers. The agency's own folder holds the
-    confidential report, and what a later release goes on from.
+    confidential report, and the memory from which a later release starts.
     """
     from lustrum.cli.protect import protect_dataset
 

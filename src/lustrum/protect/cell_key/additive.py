@@ -11,7 +11,7 @@ solution. Others are solved by branch and bound within a time limit, and large o
 finds nothing, by moving single units as long as that helps. Where no table is left within the largest
 shift, the totals are added up from the perturbed inner cells.
 
-What it costs: the same cell need no longer be the same in every table, and a reader who reckons with the
+What it costs: the same cell need no longer be the same in every table, and a reader who allows for the
 shift knows less about each cell, which is what the widened bounds say.
 """
 

@@ -51,7 +51,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MagnitudeResult:
-    """Protected sums and their public words may leave the house; ``agency`` and ``records`` may not.
+    """Protected sums and their public words may be published; ``agency`` and ``records`` may not.
 
     ``records`` holds the protected value of every record and measure, in the order of the records.
     """
@@ -71,7 +71,7 @@ class ProtectedMagnitudes:
 
     - ``p``: the protection that the p% rule asks for. For the prior-posterior rule write ``100 p / q``, for the
       dominance rule (n, k) ``100 n (100 - k) / k``.
-    - ``directions``: ``"known"`` reckons with attackers who know whether a contribution went up or down;
+    - ``directions``: ``"known"`` assumes attackers who know whether a contribution went up or down;
       ``"secret"`` does not, and adds less noise.
     - ``room``: which part of its way to the least or the largest share the search may move the share of a
       record. Less keeps shares closer to a uniform draw, more keeps tables closer to the truth.

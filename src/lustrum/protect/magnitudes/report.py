@@ -1,6 +1,6 @@
 """What the agency and the public may know of protected magnitudes.
 
-The agency's report is measured against the truth and stays in the house. The public one says how factors were
+The agency's report is measured against the truth and is confidential. The public one says how factors were
 made, and typical relative errors by the number of variables, in coarse steps from a secret beginning.
 """
 
@@ -53,7 +53,7 @@ class MagnitudeReport:
         return next(m for m in self.measures if m.measure == measure)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The report as plain values, for a file that stays in the house."""
+        """The report as plain values, for a confidential file."""
         return {
             "measures": [
                 {**vars(m), "by_variables": {str(k): v for k, v in m.by_variables.items()}}

@@ -42,7 +42,7 @@ _MENDS = 4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PopulationResult:
-    """Protected cells with two reports: ``cells`` and ``public`` may leave the house, the rest may not.
+    """Protected cells with two reports: ``cells`` and ``public`` may be published, the rest may not.
 
     ``memory`` holds what every cell shows beside the keys of its records, for the next release.
     """
@@ -119,7 +119,7 @@ class ProtectedPopulation:
     )
     too_few: Literal["say", "refuse", "mend"] = parameter(
         "say",
-        "What happens where fewer are left: say so to the agency, refuse, or mend by a larger base.",
+        "If fewer are left: say so to the agency, refuse, or mend it with a larger base.",
     )
     further: int = parameter(
         1100,

@@ -246,7 +246,7 @@ def _parts_of_empty(
         if not waiting.size:
             return made
     raise InputError(
-        "The new variables leave no possible part for a cell that showed somebody; mend the structural zeros."
+        "The new variables leave no possible part for a cell that showed somebody; correct structural zeros."
     )
 
 

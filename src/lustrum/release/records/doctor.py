@@ -126,7 +126,7 @@ def _policies(store: Store) -> Iterator[Finding]:
         about = f"policies/{path.name}"
         if path.stem not in names:
             yield Finding(
-                "note", about, "There is no dataset of this name; remove it, or mend its name."
+                "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
             continue
         try:

@@ -84,7 +84,7 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
             yield _write(target, path.relative_to(store.root), [path.read_bytes()])
         if (bundle / "manifest.json").read_bytes() != before:
             raise DatasetError(f"{bundle} was replaced while it was copied; back up again.")
-    # What a later release goes on from; without it unchanged cells would show other numbers.
+    # A later release starts from it; without it unchanged cells would show other numbers.
     for path in sorted((store.root / "reports").glob("*/memory-*.arrow")):
         report(str(path.relative_to(store.root)))
         yield _write(target, path.relative_to(store.root), [path.read_bytes()])

@@ -316,8 +316,8 @@ def _check_values(system: System, name: str) -> None:
     if bool((matrix @ system.values != 0).any()):
         said = ", ".join(repr(relation) for relation in system.relations)
         raise InputError(
-            f"Set {name!r}: the records do not obey {said or 'their totals'} in every cell; mend the records, "
-            "or leave the relation out."
+            f"Set {name!r}: the records do not obey {said or 'their totals'} in every cell; correct the "
+            "records, or leave the relation out."
         )
 
 
