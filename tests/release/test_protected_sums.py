@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, DatasetError, Filter, Group, TableQuery
+from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.release.bundle import BundleNumbers, read_bundle
+from lustrum.release.bundle.files import pack_bundle, write_bundle
 from lustrum.release.bundle.sums import sum_bounds
 from lustrum.release.numbers import CannotProtectError
 from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle
@@ -47,12 +49,12 @@ end = true
 class World:
     """A bundle with sums, and the records that it was made of."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, policy: str = POLICY) -> None:
         self.store, self.place = Store(root), root / "bundle"
         dataset = read_description(description_path("businesses"))
         secret = Secret(bytes(range(32)))
         ingest(FrameSource(businesses(1500)), dataset, self.store, secret=secret)
-        (root / "policy.toml").write_text(POLICY)
+        (root / "policy.toml").write_text(policy)
         self.policy = root / "policy.toml"
         self.made: Made = make_bundle(self.store, "businesses", self.policy, self.place)
         self.engine: EmbeddedEngine = self.store.open("businesses")
@@ -62,6 +64,14 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp("sums"))
+
+
+PUBLIC = POLICY.replace("p = 10.0", 'p = 10.0\nexistence = "public"')
+
+
+@pytest.fixture(scope="module")
+def register(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("public"), PUBLIC)
 
 
 def asked(measure: str | None = "turnover", **words: Any) -> TableQuery:
@@ -119,10 +129,66 @@ def test_totals_add_up_and_parts_too(world: World) -> None:
     assert np.array_equal(sum(parts), total)
 
 
-def test_bounds_are_finite_where_a_count_is_bounded(world: World) -> None:
-    shown = world.numbers.views(asked()).shown
+def test_bounds_are_finite_where_a_count_is_bounded(world: World, register: World) -> None:
+    shown = register.numbers.views(asked()).shown
     assert (shown.high < UNBOUNDED).any()
     assert (shown.low > 0).any()
+    # What other cells carry has no bounds; only everything together has.
+    tied = world.numbers.views(asked()).shown
+    assert ((tied.high < UNBOUNDED) & (tied.low > 0)).sum() == 1
+    assert tied.high[-1, -1] < UNBOUNDED
+
+
+FINE = (Axis("activity"), Axis("area"))
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "fine"])
+def test_where_existence_is_secret_a_sum_tells_no_more_than_the_count(
+    world: World, question: str
+) -> None:
+    words = {"by": FINE} if question == "fine" else QUESTIONS[question]
+    count = world.numbers.views(asked(None, **words)).shown
+    total = world.numbers.views(asked("turnover", **words)).shown
+    assert np.array_equal(count.published > 0, total.published > 0)
+    # A new firm had no turnover a year before.
+    before = world.numbers.views(asked("turnover_before", **words)).shown
+    assert not ((count.published == 0) & (before.published != 0)).any()
+    true = world.engine.tabulate(asked(None, **words)).values
+    assert (count.low <= true).all()
+    assert (true <= count.high).all()
+    if question == "fine":
+        # Tables in which plain sums would tell: occupied cells that show 0, and the reverse.
+        assert ((true > 0) & (count.published == 0)).sum() > 50
+        assert ((true == 0) & (count.published > 0)).any()
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "fine"])
+def test_where_existence_is_public_bounds_of_counts_use_what_sums_tell(
+    register: World, question: str
+) -> None:
+    words = {"by": FINE} if question == "fine" else QUESTIONS[question]
+    count = register.numbers.views(asked(None, **words)).shown
+    total = register.numbers.views(asked("turnover", **words)).shown.published
+    true = register.engine.tabulate(asked(None, **words)).values
+    assert (count.low <= true).all()
+    assert (true <= count.high).all()
+    assert np.array_equal(count.low > 0, total > 0)
+    assert np.array_equal(count.high > 0, total > 0)
+    if question == "fine":
+        hidden = (count.published == 0) & (true > 0)
+        assert hidden.sum() > 50
+        assert (count.low[hidden] >= 1).all()
+
+
+def test_a_bundle_with_a_sum_beside_a_count_of_0_is_refused(world: World, tmp_path: Path) -> None:
+    bundle = world.numbers.bundle
+    fewer = FinestCells(bundle.dataset, bundle.cells.codes[:, 1:], bundle.cells.counts[1:])
+    packed = pack_bundle(
+        fewer, world.policy.read_bytes(), bundle.report, None, world.numbers.bundle.sums
+    )
+    write_bundle(tmp_path / "untied", packed)
+    with pytest.raises(DatasetError, match="written by another version"):
+        read_bundle(tmp_path / "untied")
 
 
 def test_the_same_records_give_the_same_sums(world: World, tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
-from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle
+from lustrum.release.bundle.files import bundle_digest
+from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle, replaced_memory
 from lustrum.release.records.memory import read_memory
 from lustrum.release.records.population_report import findings, write_report
+from lustrum.release.records.population_report.sums import sum_lines
 from lustrum.tabulate import Store
 
 __all__ = ["progress_bars", "protect_dataset"]
@@ -58,6 +60,9 @@ def protect_dataset(
     memory = None if previous is None else read_memory(previous)
     if previous is None and not fresh:
         memory = earlier_memory(folder, place)
+    # All numbers are drawn anew, and readers may hold the release that is replaced: what both tell is measured.
+    replaced = replaced_memory(folder, place) if fresh else None
+    stands = fresh and bundle_digest(place) is not None
     with progress_bars(console) as progress:
         made = make_bundle(
             store,
@@ -66,6 +71,7 @@ def protect_dataset(
             place,
             folder=folder,
             previous=memory,
+            replaced=replaced,
             workers=workers,
             progress=progress,
         )
@@ -74,10 +80,25 @@ def protect_dataset(
         write_report(folder, found)
         progress("measuring the report of the agency", 1.0)
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
-    if made.both is not None:
+    if memory is not None:
         console.print(
             f"It continues an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
             f"{made.result.agency.changed:,} did not.",
+            highlight=False,
+        )
+    for line in sum_lines(made):
+        console.print(line, highlight=False)
+    if stands:
+        known = (
+            "the report says what both tell together"
+            if replaced is not None
+            else (
+                f"{folder} does not hold its memory, so that nobody can say what both tell together"
+            )
+        )
+        console.print(
+            "Note well: --fresh drew numbers without regard to the release that stood here. If that was "
+            f"published, readers of both know more than of one; {known}.",
             highlight=False,
         )
     for sentence in found.warnings:

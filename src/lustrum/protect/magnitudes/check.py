@@ -13,6 +13,7 @@ import numpy as np
 from lustrum.arrays import Array, Ints
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model.records import Records
+from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
 from lustrum.protect.magnitudes.factors import SHARES, Factors
 from lustrum.protect.magnitudes.kernels import (
     FIRST,
@@ -71,15 +72,31 @@ def audit_contributors(
     *,
     ways: int = 3,
     tables: tuple[tuple[str, ...], ...] = (),
+    carried: CarriedRecords | None = None,
 ) -> ContributorAudit:
-    """Audit one measure of a register for which ``protected`` holds the value of every record."""
+    """Audit one measure of a register for which ``protected`` holds the value of every record.
+
+    Where other cells ``carried`` records, a cell is what it carries: attackers are given all that it carries
+    but one contribution, which is more than anybody knows.
+    """
     plan = plan_tables(records.dataset, ways, tables)
     owners, own = identities(records, records.dataset.measure(measure).holding)
+    true = records.numbers[measure].astype(np.int64)
+    every = np.stack([records.codes[v.name] for v in records.dataset.variables])
+    if carried is not None:
+        owners, own, every = owners[carried.record], own[carried.record], carried.codes
+        pieces = np.bincount(carried.record)[carried.record]
+        first = np.searchsorted(carried.record, carried.record)
+        piece = np.arange(carried.record.size) - first
+        true, protected = (
+            piece_values(true[carried.record], piece, pieces),
+            carried.values[measure],
+        )
     order = np.lexsort((own, owners))
     owner = np.unique(owners[order], return_inverse=True)[1].ravel().astype(np.int64)
-    true = records.numbers[measure][order].astype(np.int64)
+    true = true[order]
     noise = protected[order] - true
-    codes = np.stack([records.codes[v][order] for v in plan.variables], axis=1).astype(np.uint32)
+    codes = np.ascontiguousarray(every[plan.rows()].T[order].astype(np.uint32))
     found = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
     found[:, HOLDER] = -1
     rank_noise(plan.layout, codes, owner, true, noise, found)

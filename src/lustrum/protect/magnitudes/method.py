@@ -19,15 +19,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Array, Ints, Words
 from lustrum.model import Dataset, InputError
+from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
+from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
 from lustrum.protect.magnitudes.families import Family, check_relations, families_of
+from lustrum.protect.magnitudes.held import held_cells
+from lustrum.protect.magnitudes.kernels import add_amounts
+from lustrum.protect.magnitudes.remembered import RememberedSums, keep_noise, remember
 from lustrum.protect.magnitudes.report import MagnitudeReport, PublicFactors, measured
 from lustrum.protect.magnitudes.search import (
     Ranking,
@@ -36,7 +41,7 @@ from lustrum.protect.magnitudes.search import (
     relative_scale,
     search,
 )
-from lustrum.protect.magnitudes.units import units_of
+from lustrum.protect.magnitudes.units import identities, units_of
 from lustrum.protect.method import Stage
 from lustrum.protect.population.layout import Plan, plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
@@ -53,13 +58,16 @@ Progress = Callable[[str, float], None]
 class MagnitudeResult:
     """Protected sums and their public words may be published; ``agency`` and ``records`` may not.
 
-    ``records`` holds the protected value of every record and measure, in the order of the records.
+    ``records`` holds the protected value of every record and measure, in the order of the records, and
+    ``carried`` the cells to which they are added. ``memory`` is what a second release starts from.
     """
 
     sums: FinestSums
     public: PublicFactors
     agency: MagnitudeReport
     records: dict[str, Ints]
+    carried: CarriedRecords
+    memory: RememberedSums
 
     def __repr__(self) -> str:
         return f"MagnitudeResult({self.sums.dataset.name!r})"
@@ -77,6 +85,10 @@ class ProtectedMagnitudes:
       record. Less keeps shares closer to a uniform draw, more keeps tables closer to the truth.
     - ``ways``, ``tables``: which tables are kept close, as for a protected population.
     - ``measures``: those to protect, all if empty.
+    - ``existence``: whether everybody may know in which finest cells there are units. ``"secret"`` ties sums to
+      the protected counts: a finest cell has a sum if and only if it shows a count; see
+      :mod:`lustrum.protect.magnitudes.carriers`. ``"public"`` leaves every sum where its records are, and the
+      bundle states which finest cells are occupied.
     - ``sweeps``: how often the search visits every contributor.
     """
 
@@ -97,6 +109,9 @@ class ProtectedMagnitudes:
         (), "The agency's own tables that are kept close too."
     )
     measures: tuple[str, ...] = parameter((), "The measures to protect; all if empty.")
+    existence: Literal["secret", "public"] = parameter(
+        "secret", "Whether everybody may know in which finest cells there are units."
+    )
     sweeps: int = parameter(6, "How often the search visits every contributor.", least=1)
 
     @checks_parameters("Protected magnitudes")
@@ -123,6 +138,7 @@ class ProtectedMagnitudes:
             "ways": self.ways,
             "tables": [list(words) for words in self.tables],
             "measures": list(self.measures),
+            "existence": self.existence,
             "sweeps": self.sweeps,
         }
 
@@ -131,19 +147,30 @@ class ProtectedMagnitudes:
         records: Records,
         key: bytes,
         *,
+        shown: FinestCells | None = None,
+        previous: RememberedSums | None = None,
         background: Background = NOTHING,
         progress: Progress | None = None,
     ) -> MagnitudeResult:
         """Protect the measures of a register; all chance comes from the key and the identities of contributors.
 
-        Contributors who gave a waiver keep their true values.
+        ``shown`` are the protected counts that stand beside the sums, to which the sums are tied where
+        existence is secret; without them the sums stand alone. Contributors who gave a waiver keep their true
+        values.
         """
         if len(key) < 16:
             raise InputError("The key of protected magnitudes must have at least 16 bytes.")
         families = self._families(records)
         check_relations(records, families)
         with nullcontext() if progress is None else reporting_progress(progress):
-            return self._protect(records, key, families, background)
+            return self._protect(records, key, families, background, shown, previous)
+
+    def held(self, records: Records, cells: FinestCells, base: int, key: bytes) -> Words | None:
+        """Cells that are to show a count, for a protected population to which the sums will be tied."""
+        if self.existence == "public":
+            return None
+        names = tuple(n for family in self._families(records) for n in family.shown)
+        return held_cells(records, names, cells, base, derived(key, "held cells"))
 
     def _families(self, records: Records) -> tuple[Family, ...]:
         known = records.dataset.measures
@@ -162,10 +189,20 @@ class ProtectedMagnitudes:
         return families
 
     def _protect(
-        self, records: Records, key: bytes, families: tuple[Family, ...], background: Background
+        self,
+        records: Records,
+        key: bytes,
+        families: tuple[Family, ...],
+        background: Background,
+        shown: FinestCells | None,
+        previous: RememberedSums | None,
     ) -> MagnitudeResult:
         plan = plan_tables(records.dataset, self.ways, self.tables)
         room = int(self.room * SHARES)
+        release = 0
+        if previous is not None:
+            previous.require_same_method(self.to_mapping())
+            release = previous.release + 1
         made: dict[str, Ints] = {}
         found = []
         for family in families:
@@ -178,24 +215,53 @@ class ProtectedMagnitudes:
                 secret_key,
                 room=room,
                 background=background,
+                release=release,
             )
+            locked = None
+            if previous is not None:
+                locked = keep_noise(
+                    units, family, order, records, self.factors, previous, self.share
+                )
             values = np.stack([records.numbers[m][order] for m in family.shown], axis=1)
             ranking = [rank_cells(plan, units, np.ascontiguousarray(v)) for v in values.T]
             totals = np.stack([r.total for r in ranking], axis=1)
             close = np.stack([~r.sensitive(self._ratio) for r in ranking], axis=1)
             errors = search(
-                plan, units, family, relative_scale(totals, close), secret, secret_key, self.sweeps
+                plan,
+                units,
+                family,
+                relative_scale(totals, close),
+                secret,
+                secret_key,
+                self.sweeps,
+                locked,
             )
-            shown = values + family.added(noise_of(units))
+            protected = values + family.added(noise_of(units))
             back = np.empty_like(order)
             back[order] = np.arange(order.size)
             for column, name in enumerate(family.shown):
-                made[name] = shown[back, column]
+                made[name] = protected[back, column]
                 found.append((name, ranking[column], errors[:, column]))
+        codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
+        carried = CarriedRecords(np.arange(len(records)), codes, made)
+        tied = shown is not None and self.existence == "secret"
+        if shown is not None and tied:
+            values = np.stack(list(made.values()), axis=1)
+            word = identities(records, None)[1]
+            kept = None if previous is None else previous.kept_places(records, made)
+            by = carried_by(plan, codes, values, word, shown, key, sweeps=_CARRYING, kept=kept)
+            # A measure with parts stays the sum of them, piece by piece.
+            pieces = {
+                name: value for family in families for name, value in _cut(family, made, by).items()
+            }
+            carried = CarriedRecords(by.record, shown.codes[:, by.place], pieces)
+            found = _carried_errors(plan, found, codes, records, carried)
         return MagnitudeResult(
-            _finest_sums(records, made),
+            _finest_sums(records.dataset, carried, every=tied or self.existence == "public"),
             *self._reports(plan, found, key, records.dataset),
             made,
+            carried,
+            remember(records, made, carried, self.to_mapping(), release),
         )
 
     @property
@@ -216,16 +282,46 @@ class ProtectedMagnitudes:
         )
 
 
-def _finest_sums(records: Records, made: dict[str, Ints]) -> FinestSums:
-    """Add protected values up by finest cell; cells whose sums are all 0 are left out."""
-    dataset = records.dataset
-    codes = np.stack([records.codes[v.name] for v in dataset.variables])
+def _cut(family: Family, made: dict[str, Ints], by: Carried) -> dict[str, Ints]:
+    """The shown measures of all pieces, from the pieces of those that were moved."""
+    moved = np.stack([by.values(made[name]) for name in family.moved], axis=1)
+    return dict(zip(family.shown, family.added(moved).T, strict=True))
+
+
+_CARRYING = 6
+"""How often the search visits every record that another cell carries."""
+
+
+def _carried_errors(
+    plan: Plan,
+    found: list[tuple[str, Ranking, Any]],
+    codes: Array,
+    records: Records,
+    carried: CarriedRecords,
+) -> list[tuple[str, Ranking, Any]]:
+    """The errors of every controlled cell with records where they are carried."""
+    rows = plan.rows()
+    names = [name for name, _, _ in found]
+    errors = np.zeros((plan.cells, len(names)))
+    for at, sign, columns in (
+        (carried.codes, 1.0, carried.values),
+        (codes, -1.0, records.numbers),
+    ):
+        amounts = np.stack([sign * columns[n].astype(np.float64) for n in names], axis=1)
+        laid = np.ascontiguousarray(at[rows].T.astype(np.uint32))
+        add_amounts(plan.layout, laid, amounts, errors)
+    return [(name, ranking, errors[:, k]) for k, (name, ranking, _) in enumerate(found)]
+
+
+def _finest_sums(dataset: Dataset, carried: CarriedRecords, *, every: bool) -> FinestSums:
+    """Add protected values up by finest cell; cells without any are left out, unless ``every`` one is kept."""
+    codes = carried.codes
     _, first, place = np.unique(
         cell_numbers(dataset, codes), return_index=True, return_inverse=True
     )
     sums = {}
-    for name, values in made.items():
+    for name, values in carried.values.items():
         sums[name] = np.zeros(first.size, dtype=np.int64)
         np.add.at(sums[name], place.ravel(), values)
-    kept = np.any([s != 0 for s in sums.values()], axis=0)
+    kept = np.any([s != 0 for s in sums.values()], axis=0) | every
     return FinestSums(dataset, codes[:, first[kept]], {n: s[kept] for n, s in sums.items()})

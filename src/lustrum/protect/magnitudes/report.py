@@ -77,6 +77,11 @@ class PublicFactors:
     by_size: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     growth: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
+    @property
+    def existence_public(self) -> bool:
+        """Whether the finest cells with sums are the occupied ones, for everybody to know."""
+        return self.method.get("existence") == "public"
+
     def error(self, measure: str, variables: int) -> float:
         """The typical relative error of a sum by this many variables, in per cent."""
         return _of_kind(self.errors[measure], variables)

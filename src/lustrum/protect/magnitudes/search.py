@@ -67,9 +67,18 @@ def noise_of(units: Units) -> Ints:
 
 
 def search(
-    plan: Plan, units: Units, family: Family, scale: Floats, secret: Words, key: bytes, sweeps: int
+    plan: Plan,
+    units: Units,
+    family: Family,
+    scale: Floats,
+    secret: Words,
+    key: bytes,
+    sweeps: int,
+    locked: Mask | None = None,
 ) -> Floats:
     """Balance the noise in place; gives the noise of every controlled cell and shown measure.
+
+    ``locked`` owners keep their direction and their amounts.
 
     ``scale[c, j]`` makes noise relative: one over the total of cell ``c``, or 0 where noise stays as it is.
     """
@@ -81,6 +90,8 @@ def search(
         check_stop()
         report_progress(f"balancing {family.name}", sweep / sweeps)
         order = np.argsort(scramble(derived(key, f"order {sweep}"), secret), kind="stable")
+        if locked is not None:
+            order = order[~locked[order]]
         weights = prices * scale * scale / np.maximum(np.abs(errors) * scale, _CLOSE)
         balance(plan.layout, units, order, family.adds, weights, errors)
     report_progress(f"balancing {family.name}", 1.0)

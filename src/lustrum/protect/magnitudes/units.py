@@ -21,7 +21,7 @@ from lustrum.protect.magnitudes.families import Family
 from lustrum.protect.population.start import derived
 from lustrum.sensitivity import Background
 
-__all__ = ["Units", "owner_shares", "record_shares", "units_of"]
+__all__ = ["Units", "identities", "owner_shares", "record_shares", "units_of"]
 
 
 class Units(NamedTuple):
@@ -74,11 +74,14 @@ def units_of(
     *,
     room: int,
     background: Background,
+    release: int = 0,
 ) -> tuple[Units, Ints, Words]:
     """The units of a family, the order of their records, and a secret word of each owner.
 
-    ``room`` is which part of its way to either end the search may move a share, over ``SHARES``.
+    ``room`` is which part of its way to either end the search may move a share, over ``SHARES``. Later releases
+    of the same owners draw other shares around the same share of the owner.
     """
+    again = f" {release}" if release else ""
     owners, own = identities(records, family.holding)
     order = np.lexsort((own, owners))
     owners, own = owners[order], own[order]
@@ -92,7 +95,7 @@ def units_of(
     base = owner_shares(secret)[owner]
     shares = np.stack(
         [
-            record_shares(base, scramble(derived(key, f"share {name}"), own))
+            record_shares(base, scramble(derived(key, f"share {name}{again}"), own))
             for name in family.moved
         ],
         axis=1,

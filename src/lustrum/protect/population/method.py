@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from lustrum.arrays import Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
@@ -169,28 +170,35 @@ class ProtectedPopulation:
         previous: FinestCells | None = None,
         progress: Progress | None = None,
         state: Path | None = None,
+        held: Words | None = None,
     ) -> PopulationResult:
         """Protect the finest cells of a dataset; all chance comes from the key and the record keys.
 
         ``previous`` is the ``memory`` of an earlier release of the same people. ``state`` names a file in
         which the search keeps where it stands after every sweep; called again with the same input it goes
-        on from there and ends with the same bytes.
+        on from there and ends with the same bytes. ``held`` are numbers of occupied cells that show their
+        upper number, because large sums are tied to them; see :mod:`lustrum.protect.magnitudes.held`.
         """
         if len(key) < 16:
             raise InputError("The key of a protected population must have at least 16 bytes.")
         if not cells.possible.all():
             raise InputError("A record has a combination that the description says cannot exist.")
         with nullcontext() if progress is None else reporting_progress(progress):
-            return self._held_to_readers(cells, key, previous, state)
+            return self._held_to_readers(cells, key, previous, state, held)
 
     def _held_to_readers(
-        self, cells: FinestCells, key: bytes, previous: FinestCells | None, state: Path | None
+        self,
+        cells: FinestCells,
+        key: bytes,
+        previous: FinestCells | None,
+        state: Path | None,
+        held: Words | None,
     ) -> PopulationResult:
         """Protect, and refuse or mend where too few counts are left to people of a cell."""
         needed = base_needed(self.coalition, self.min_left)
         mends = self.too_few == "mend" and previous is None
         if self.too_few == "say":
-            return self._protect(cells, key, previous, state)
+            return self._protect(cells, key, previous, state, held)
         if self.base < needed and not mends:
             raise InputError(
                 f"A cell that shows 0 leaves {max(self.base - self.coalition, 0)} counts to {self.coalition} "
@@ -198,7 +206,7 @@ class ProtectedPopulation:
             )
         spec = replace(self, base=max(self.base, needed))
         for _ in range(_MENDS):
-            result = spec._protect(cells, key, previous, state)
+            result = spec._protect(cells, key, previous, state, held)
             left = left_to(
                 result.cells, spec.support, result.public.known, self.coalition
             ).fewer_than(self.min_left)
@@ -213,7 +221,12 @@ class ProtectedPopulation:
         )
 
     def _protect(
-        self, cells: FinestCells, key: bytes, previous: FinestCells | None, state: Path | None
+        self,
+        cells: FinestCells,
+        key: bytes,
+        previous: FinestCells | None,
+        state: Path | None,
+        held: Words | None,
     ) -> PopulationResult:
         stages = self._stages(cells)
         prepared = prepare(
@@ -223,8 +236,13 @@ class ProtectedPopulation:
             small_only=self.cells == "small",
             empty_share=self.empty_share,
             previous=previous,
+            held=held,
         )
-        file = None if state is None else StateFile(state, key, self.to_mapping(), cells, previous)
+        file = (
+            None
+            if state is None
+            else StateFile(state, key, self.to_mapping(), cells, previous, held)
+        )
         found = search(
             prepared.problem,
             stages,

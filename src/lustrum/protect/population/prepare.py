@@ -55,8 +55,12 @@ def prepare(
     small_only: bool,
     empty_share: float,
     previous: FinestCells | None = None,
+    held: Words | None = None,
 ) -> Prepared:
-    """Choose the empty cells that may show somebody, and where every cell starts."""
+    """Choose the empty cells that may show somebody, and where every cell starts.
+
+    ``held`` are numbers of occupied cells, as :func:`cell_numbers` makes them, that show their upper number.
+    """
     choice = options(cells.counts, base, small_only)
     smallest = _expected_smallest(choice, base)
     needed = empty_share / (1 - empty_share) * smallest
@@ -80,6 +84,11 @@ def prepare(
     up |= empty & empty_start(every.dataset, every.codes, key, CANDIDATES)
     movable = (choice.movable | empty) & ~kept.frozen
     shown = np.where(kept.frozen, kept.number, choice.low)
+    if held is not None and held.size:
+        stays_up = movable & choice.movable & (kept.group < 0)
+        stays_up &= np.isin(cell_numbers(every.dataset, every.codes), held)
+        shown = np.where(stays_up, choice.low + base, shown)
+        movable &= ~stays_up
     _start_groups(every, choice, kept, up, movable, key)
     problem = Problem(
         movable=movable,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arrays import Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.search import SearchState
@@ -34,6 +35,7 @@ class StateFile:
         method: Mapping[str, Any],
         cells: FinestCells,
         previous: FinestCells | None,
+        held: Words | None = None,
     ) -> None:
         self._path = path
         digest = hmac.new(key, b"lustrum population state 1", hashlib.sha256)
@@ -46,6 +48,8 @@ class StateFile:
                 if array is not None:
                     digest.update(str(array.dtype).encode())
                     digest.update(np.ascontiguousarray(array).tobytes())
+        if held is not None:
+            digest.update(b"held" + np.sort(held).tobytes())
         self._digest = digest.digest()
 
     def load(self) -> SearchState | None:

@@ -258,7 +258,7 @@ def _read(path: Path, there: Path) -> Bundle:
         respondents = None
         if _RESPONDENTS in files:
             respondents = respondents_of(files[_RESPONDENTS], cells)
-        sums = _sums(files, dataset)
+        sums = _sums(files, cells)
     except (LustrumError, ValueError, KeyError, pa.ArrowException) as error:
         # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
@@ -344,9 +344,10 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     return FinestCells(dataset, codes, counts)
 
 
-def _sums(files: Mapping[str, bytes], dataset: Dataset) -> ProtectedSums | None:
+def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | None:
     if _SUMS not in files:
         return None
+    dataset = cells.dataset
     table = pa.ipc.open_file(pa.BufferReader(files[_SUMS])).read_all()
     names = [v.name for v in dataset.variables]
     measures = [m.name for m in dataset.measures if m.name in table.schema.names]
@@ -359,4 +360,9 @@ def _sums(files: Mapping[str, bytes], dataset: Dataset) -> ProtectedSums | None:
     public = PublicFactors.from_mapping(json.loads(files[_FACTORS]))
     if sorted(public.errors) != sorted(measures):
         raise ValueError("other measures than the description has")
-    return ProtectedSums(FinestSums(dataset, codes, sums), public)
+    held = FinestSums(dataset, codes, sums)
+    if not public.existence_public and not np.array_equal(held.codes, cells.codes):
+        raise ValueError(
+            "sums that are tied to counts stand beside a count of 0, or lack beside another"
+        )
+    return ProtectedSums(held, public)

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
+from lustrum.protect.magnitudes.carriers import own_places
 from lustrum.protect.population.support import Combinations
 from lustrum.release.bundle.files import Bundle
 from lustrum.release.bundle.known import most_by_totals
@@ -105,13 +106,21 @@ class BundleNumbers:
             raise CannotProtectError("The bundle holds no such protected sums.")
         cube = self._sum_engine.cube(query, unfiltered=True)
         counts = self._engine.cube(replace(query, measure=None))
-        most = self._bounds(counts, counts.shown())[1]
+        most = self._bounds(counts, counts.shown(), query)[1]
         made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
         return Views(
             made.plain(cube.unfiltered()),
             made.plain(cube.widened()) if query.where else None,
-            made.release(cube.shown(), most, query),
+            made.release(cube.shown(), most, query, self._everybody(cube)),
         )
+
+    def _everybody(self, cube: Cube) -> Mask:
+        """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
+        table = cube.shown()
+        passing = {f.variable.name: f.passing for f in cube.plan.filters}
+        axes = [(axis.name, axis.categories) for axis in table.axes]
+        every = self._combinations.within()
+        return np.asarray(self._combinations.within(axes, passing) == every)
 
     @cached_property
     def _sum_engine(self) -> KernelEngine:
@@ -150,6 +159,23 @@ class BundleNumbers:
         chunk = Chunk(rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=words)
         return KernelEngine(self.dataset, [chunk], self.workers)
 
+    @cached_property
+    def _occupied(self) -> KernelEngine | None:
+        """Where everybody may know which finest cells hold units: those, with the least and the most of each.
+
+        The most stands in the place of counts, the least in that of keys. All other cells are empty.
+        """
+        held = self.bundle.sums
+        if held is None or not held.public.existence_public:
+            return None
+        shown = self.bundle.cells
+        place = own_places(self.dataset, held.sums.codes, shown)
+        number = np.where(place >= 0, shown.counts[np.maximum(place, 0)], 0)
+        low, high = self.bundle.report.support.bounds(number)
+        words = np.maximum(low, 1).astype(np.uint64)
+        chunk = Chunk(len(held.sums), dict(held.sums.columns()), counts=high, keys=words)
+        return KernelEngine(self.dataset, [chunk], self.workers)
+
     def _plain(self, table: Table) -> Release:
         """What the rules look at: the numbers, without bounds."""
         said = self.bundle.report.method
@@ -162,7 +188,7 @@ class BundleNumbers:
             structural=table.structural,
         )
 
-    def _bounds(self, cube: Cube, table: Table) -> tuple[Ints, Ints, list[str]]:
+    def _bounds(self, cube: Cube, table: Table, query: TableQuery) -> tuple[Ints, Ints, list[str]]:
         """The least and the most that every count can be in truth, and notes on public totals behind it."""
         assert table.keys is not None
         report = self.bundle.report
@@ -172,8 +198,13 @@ class BundleNumbers:
         high = table.values + (above - report.support.base) * listed
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
-        possible = self._combinations.within(axes, passing)
-        low, high = report.support.aggregate(low, high, listed, possible)
+        if self._occupied is None:
+            possible = self._combinations.within(axes, passing)
+            low, high = report.support.aggregate(low, high, listed, possible)
+        else:
+            occupied = self._occupied.cube(replace(query, measure=None)).shown()
+            assert occupied.keys is not None
+            low, high = occupied.keys.astype(np.int64), occupied.values
         known: list[str] = []
         for totals in report.known:
             most, exact = most_by_totals(self.dataset, totals, axes, passing)
@@ -195,7 +226,7 @@ class BundleNumbers:
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
         report = self.bundle.report
-        low, high, known = self._bounds(cube, table)
+        low, high, known = self._bounds(cube, table, query)
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}

@@ -42,7 +42,11 @@ class KnownTotal:
 
 @dataclass(frozen=True)
 class Protection:
-    """All that the public report says, ready to be read."""
+    """All that the public report says, ready to be read.
+
+    ``existence_public`` says whether everybody may know which finest cells are occupied; ``open`` is then about
+    those, and all others are empty.
+    """
 
     method: dict[str, Any]
     changed: float
@@ -50,6 +54,7 @@ class Protection:
     errors: tuple[TypicalError, ...]
     known: tuple[KnownTotal, ...]
     digest: str
+    existence_public: bool = False
 
 
 def protection_of(bundle: Bundle) -> Protection:
@@ -58,6 +63,8 @@ def protection_of(bundle: Bundle) -> Protection:
     base = report.support.base
     shown = np.arange(0, 4 * base, base)
     low, high = report.support.bounds(shown)
+    public = bundle.sums is not None and bundle.sums.public.existence_public
+    low = np.maximum(low, 1) if public else low
     known = []
     for totals in report.known:
         axes = totals.axes(bundle.dataset)
@@ -77,4 +84,5 @@ def protection_of(bundle: Bundle) -> Protection:
         ),
         known=tuple(known),
         digest=bundle.digest,
+        existence_public=public,
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Measure, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
@@ -16,7 +16,7 @@ from lustrum.structure import UNBOUNDED
 
 __all__ = ["SumTables", "sum_bounds"]
 
-_SAID = ("method", "p", "directions")
+_SAID = ("method", "p", "directions", "existence")
 
 
 def sum_bounds(published: Ints, records: Ints, most: Fraction) -> tuple[Ints, Ints]:
@@ -62,8 +62,12 @@ class SumTables:
             structural=table.structural,
         )
 
-    def release(self, table: Table, most: Ints, query: TableQuery) -> Release:
-        """What may be shown; ``most`` is the most records that each cell can be made of."""
+    def release(self, table: Table, most: Ints, query: TableQuery, everybody: Mask) -> Release:
+        """What may be shown; ``most`` is the most records that each cell can be made of.
+
+        Where existence is secret, a cell may carry records of others, and others may carry its own, unless it
+        holds ``everybody``: what is carried has no bounds.
+        """
         if self.measure.name in self.negative:
             low = np.full(table.shape, -UNBOUNDED, dtype=np.int64)
             high = np.full(table.shape, UNBOUNDED, dtype=np.int64)
@@ -72,12 +76,26 @@ class SumTables:
             pieces = max(len(self.measure.parts), 1)
             records = np.where(most < UNBOUNDED // pieces, most * pieces, UNBOUNDED)
             low, high = sum_bounds(table.values, records, self.public.factors.most)
+            if not self.public.existence_public:
+                low = np.where(everybody, low, 0)
+                high = np.where(everybody, high, UNBOUNDED)
         variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+        tied = (
+            ()
+            if self.public.existence_public
+            else (
+                say(
+                    "Sums are tied to the protected counts: where a combination of all variables shows a count "
+                    "of 0, near ones carry its sums."
+                ),
+            )
+        )
         return replace(
             self.plain(table),
             low=low,
             high=high,
             notes=(
+                *tied,
                 say(
                     "All sums are sums of contributions that were changed once, by {low:.3g} to {high:.3g} "
                     "percent, up or down. So tables add up and agree with each other.",

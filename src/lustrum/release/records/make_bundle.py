@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from lustrum.arrays import Words
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
+from lustrum.model.records import Records
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
+from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
 from lustrum.protect.magnitudes.method import MagnitudeResult
+from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, together
 from lustrum.release.bundle.files import (
@@ -33,7 +38,14 @@ from lustrum.tabulate import Store, records_of
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.store import EmbeddedEngine
 
-__all__ = ["Made", "PopulationMethod", "earlier_memory", "make_bundle", "population_of"]
+__all__ = [
+    "Made",
+    "PopulationMethod",
+    "earlier_memory",
+    "make_bundle",
+    "population_of",
+    "replaced_memory",
+]
 
 Progress = Callable[[str, float], None]
 
@@ -43,7 +55,8 @@ class Made:
     """A bundle that was written, and what only the agency may know of it.
 
     ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
-    ``magnitudes`` are the protected sums, where the policy asks for them.
+    ``magnitudes`` are the protected sums, where the policy asks for them, ``audits`` what attackers can say
+    about the contributors of each measure, and ``both_sums`` what both releases tell together of them.
     """
 
     digest: str
@@ -51,6 +64,8 @@ class Made:
     cells: FinestCells
     both: Together | None = None
     magnitudes: MagnitudeResult | None = None
+    audits: tuple[ContributorAudit, ...] = ()
+    both_sums: tuple[SumsTogether, ...] | None = None
 
     def __repr__(self) -> str:
         return f"Made({self.digest[:12]})"
@@ -102,6 +117,14 @@ def earlier_memory(folder: Path, out: Path) -> Memory | None:
     return read_memory(path)
 
 
+def replaced_memory(folder: Path, out: Path) -> Memory | None:
+    """The memory of the bundle that stands there, if the agency still has it."""
+    digest = bundle_digest(out)
+    if digest is None or not memory_path(folder, digest).is_file():
+        return None
+    return read_memory(memory_path(folder, digest))
+
+
 def make_bundle(
     store: Store,
     name: str,
@@ -110,6 +133,7 @@ def make_bundle(
     *,
     folder: Path | None = None,
     previous: Memory | None = None,
+    replaced: Memory | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Made:
@@ -117,7 +141,8 @@ def make_bundle(
 
     The chance follows from the agency's secret and the dataset: the same records give the same bundle.
     ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
-    there. ``previous`` is the memory of an earlier release of the same people.
+    there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
+    ``replaced`` that of one from which it does not, and which readers may hold nevertheless.
     """
     decided = read_policy(policy)
     spec = population_of(decided, str(policy))
@@ -130,15 +155,19 @@ def make_bundle(
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    sums = _SumsOf.policy(decided, engine, store, name)
+    held = None if sums is None else sums.held(cells, spec)
     result = spec.protect(
         cells,
         key,
         previous=None if previous is None else previous.cells,
         progress=report,
         state=None if folder is None else folder / "search.state",
+        **({} if held is None else {"held": held}),
     )
-    magnitudes = _protected_sums(decided, engine, store, name, report)
-    if previous is not None and magnitudes is not None:
+    earlier = None if previous is None else previous.sums
+    magnitudes = None if sums is None else sums.protected(result.cells, earlier, report)
+    if previous is not None and magnitudes is not None and earlier is None:
         _require_same_sums(out, magnitudes)
     engine.require_unchanged()
     respondents = None
@@ -147,28 +176,94 @@ def make_bundle(
         records = survey_records(engine, weights.weight)
         own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
         respondents = weights.spec().with_counts(records, cells, result, own)
-    sums = None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public)
-    packed = pack_bundle(result.cells, policy.read_bytes(), result.public, respondents, sums)
+    packed = pack_bundle(
+        result.cells,
+        policy.read_bytes(),
+        result.public,
+        respondents,
+        None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),
+    )
     if folder is not None:
         method = dict(result.public.method)
-        write_memory(folder, Memory(result.memory, method, packed.digest))
+        kept = None if magnitudes is None else magnitudes.memory
+        write_memory(folder, Memory(result.memory, method, packed.digest, kept))
     write_bundle(out, packed)
-    both = (
-        None if previous is None else together(previous.shown, result.cells, result.public.support)
+    known = previous
+    if replaced is not None and replaced.method.get("base") == result.public.support.base:
+        known = replaced
+    both = None if known is None else together(known.shown, result.cells, result.public.support)
+    beside = None if known is None else known.sums
+    if sums is None or magnitudes is None:
+        return Made(packed.digest, result, cells, both)
+    return Made(
+        packed.digest,
+        result,
+        cells,
+        both,
+        magnitudes,
+        sums.audited(magnitudes),
+        None if beside is None else sums.together(beside, magnitudes),
     )
-    return Made(packed.digest, result, cells, both, magnitudes)
 
 
-def _protected_sums(
-    policy: Policy, engine: EmbeddedEngine, store: Store, name: str, progress: Progress
-) -> MagnitudeResult | None:
-    """Protected sums of the measures, if the policy asks for them."""
-    spec = policy.magnitudes
-    if spec is None:
-        return None
-    key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
-    made: MagnitudeResult = spec.protect(records_of(engine), key, progress=progress)
-    return made
+@dataclass(frozen=True, eq=False, repr=False)
+class _SumsOf:
+    """The protected sums of one dataset in the making."""
+
+    spec: Any
+    records: Records
+    key: bytes
+
+    @classmethod
+    def policy(
+        cls, policy: Policy, engine: EmbeddedEngine, store: Store, name: str
+    ) -> _SumsOf | None:
+        """The sums that a policy asks for; None without."""
+        if policy.magnitudes is None:
+            return None
+        key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
+        return cls(policy.magnitudes, records_of(engine), key)
+
+    def held(self, cells: FinestCells, population: PopulationMethod) -> Words | None:
+        """The cells that are to show a count, if the method for counts can hold any."""
+        base = getattr(population, "base", None)
+        if base is None or "held" not in signature(population.protect).parameters:
+            return None
+        found: Words | None = self.spec.held(self.records, cells, base, self.key)
+        return found
+
+    def protected(
+        self, shown: FinestCells, previous: RememberedSums | None, progress: Progress
+    ) -> MagnitudeResult:
+        """The sums, tied to the protected counts beside them where existence is secret."""
+        made: MagnitudeResult = self.spec.protect(
+            self.records, self.key, shown=shown, previous=previous, progress=progress
+        )
+        return made
+
+    def audited(self, made: MagnitudeResult) -> tuple[ContributorAudit, ...]:
+        """What attackers can say about the largest contributors of every measure."""
+        return tuple(
+            audit_contributors(
+                self.records,
+                values,
+                name,
+                self.spec.factors,
+                self.spec.share,
+                ways=self.spec.ways,
+                tables=self.spec.tables,
+                carried=made.carried,
+            )
+            for name, values in made.records.items()
+        )
+
+    def together(self, before: RememberedSums, made: MagnitudeResult) -> tuple[SumsTogether, ...]:
+        """What an earlier release and this one tell together about single contributions."""
+        return tuple(
+            sums_together(before, made.memory, name, self.spec.factors, self.spec.share)
+            for name in made.records
+            if name in before.true
+        )
 
 
 def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
@@ -184,7 +279,7 @@ def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
     )
     if not same:
         raise DatasetError(
-            f"{out} holds protected sums already, and these would be others for the same contributors: "
-            "readers of both would know more than of one. Keep its records and its method, or draw all numbers "
-            "anew with --fresh if it was never published."
+            f"{out} holds protected sums already, its memory does not, and these would be others for the "
+            "same contributors: readers of both would know more than of one. Keep its records and its method, "
+            "or draw all numbers anew with --fresh if it was never published."
         )

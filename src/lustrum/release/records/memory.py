@@ -6,6 +6,7 @@ confidential, readable by its owner only, and stays in the agency's own folder, 
 ::
 
     <folder>/memory-<first digits of the bundle's digest>.arrow
+    <folder>/sums-memory-<the same digits>.arrow      where the bundle holds protected sums
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import pyarrow as pa
 from lustrum.durable import outages, write_whole
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.finest import FinestCells
+from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.release.records.sum_memory import remembered_sums, sums_bytes
 
 __all__ = ["Memory", "memory_path", "read_memory", "write_memory"]
 
@@ -34,6 +37,7 @@ class Memory:
     cells: FinestCells
     method: dict[str, Any]
     digest: str
+    sums: RememberedSums | None = None
 
     def __repr__(self) -> str:
         return f"Memory({self.cells.dataset.name!r})"
@@ -59,6 +63,11 @@ def memory_path(folder: Path, digest: str) -> Path:
     return folder / f"memory-{digest[:16]}.arrow"
 
 
+def sums_path(memory: Path) -> Path:
+    """Where the memory of protected sums stands, beside that of the counts."""
+    return memory.with_name(f"sums-{memory.name}")
+
+
 def write_memory(folder: Path, memory: Memory) -> Path:
     """Write a memory for its owner alone."""
     cells = memory.cells
@@ -76,6 +85,8 @@ def write_memory(folder: Path, memory: Memory) -> Path:
     path = memory_path(folder, memory.digest)
     with outages(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        if memory.sums is not None:
+            write_whole(sums_path(path), sums_bytes(memory.sums), 0o600)
         write_whole(path, out.getvalue().to_pybytes(), 0o600)
     return path
 
@@ -84,6 +95,8 @@ def read_memory(path: Path) -> Memory:
     """Read a memory; one clear sentence where the file is none."""
     with outages(path):
         data = path.read_bytes()
+        beside = sums_path(path)
+        sums = beside.read_bytes() if beside.is_file() else None
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
         said = json.loads((table.schema.metadata or {})[_WORDS])
@@ -91,7 +104,8 @@ def read_memory(path: Path) -> Memory:
         codes = np.stack([np.asarray(table.column(v.name)) for v in dataset.variables])
         counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
         cells = FinestCells(dataset, codes, counts, keys)
-        return Memory(cells, dict(said["method"]), str(said["digest"]))
+        kept = None if sums is None else remembered_sums(sums)
+        return Memory(cells, dict(said["method"]), str(said["digest"]), kept)
     except (LustrumError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise DatasetError(
             f"{path} is not the memory of a release, or is damaged; name a memory that "

@@ -25,6 +25,11 @@ from lustrum.release.records.population_report.questions import (
     nested_pairs,
     random_tables,
 )
+from lustrum.release.records.population_report.sums import (
+    protected_sums,
+    sum_findings,
+    sum_warnings,
+)
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine
 from lustrum.tabulate.chunk import Chunk
@@ -50,7 +55,9 @@ class Findings:
 def findings(made: Made, policy: Policy) -> Findings:
     """Measure a release that was made against the true cells that it was made of."""
     result, cells = made.result, made.cells
-    bundle = Bundle(result.cells, policy, result.public, made.digest)
+    bundle = Bundle(
+        result.cells, policy, result.public, made.digest, sums=protected_sums(made.magnitudes)
+    )
     numbers = BundleNumbers(bundle, workers=1)
     true = KernelEngine(
         cells.dataset, [Chunk(len(cells), cells.columns(), keys=cells.keys, counts=cells.counts)], 1
@@ -69,7 +76,9 @@ def findings(made: Made, policy: Policy) -> Findings:
         "beliefs": [*_finest_beliefs(made), *_table_beliefs(true, numbers)],
         "comparison": list(_comparison(true, numbers, result.public.support.base, cells)),
         "together": None if made.both is None else dict(made.both.to_mapping()),
+        "sums": sum_findings(made),
     }
+    warnings += sum_warnings(words["sums"])
     single = result.agency.single_columns
     if single["in truth and shown"]:
         warnings.append(
@@ -130,7 +139,15 @@ def _readers(made: Made) -> tuple[list[dict[str, Any]], list[str]]:
     base, coalition = support.base, max(int(method.get("coalition", 1)), 2)
     rows, warnings = [], []
     true = _true_counts(made.cells, result.memory)
-    kinds: list[tuple[str, int]] = [("an outsider", 0), ("an insider, one person of the cell", 1)]
+    # Where existence is public, everybody knows what one unit of the cell knows: it is not empty.
+    public = made.magnitudes is not None and made.magnitudes.public.existence_public
+    outsider = (
+        "an outsider, of cells that everybody knows to be occupied" if public else "an outsider"
+    )
+    kinds: list[tuple[str, int]] = [
+        (outsider, int(public)),
+        ("an insider, one person of the cell", 1),
+    ]
     kinds += [(f"a coalition of {k} people of the cell", k) for k in range(2, coalition + 1)]
     for who, people in kinds:
         for exact in (False, True) if known else (False,):
@@ -182,7 +199,8 @@ def _finest_beliefs(made: Made) -> Iterator[dict[str, Any]]:
     true = _true_counts(made.cells, memory)
     for number in range(0, 5 * support.base, support.base):
         at = memory.counts == number
-        for who, people in (("outsider", 0), ("insider", 1), ("coalition of 2", 2)):
+        public = made.magnitudes is not None and made.magnitudes.public.existence_public
+        for who, people in (("outsider", int(public)), ("insider", 1), ("coalition of 2", 2)):
             one = candidates(support, number, people)
             held = true[at & (true >= people)]
             yield {

@@ -9,6 +9,7 @@ from typing import Any
 from lustrum._version import __version__
 from lustrum.release.records.population_report.findings import Findings
 from lustrum.release.records.population_report.pictures import bars, heat, pairs
+from lustrum.release.records.population_report.sum_page import sum_section
 
 __all__ = ["page"]
 
@@ -82,6 +83,7 @@ def _sections(words: dict[str, Any], warnings: Sequence[str]) -> Iterator[str]:
     yield from _groups(words)
     yield from _comparison(words)
     yield from _together(words)
+    yield from sum_section(words.get("sums"), _table)
 
 
 def _errors(words: dict[str, Any]) -> Iterator[str]:

@@ -1,0 +1,419 @@
+"""Which cell carries the value of a record, where sums must not tell more than the counts beside them.
+
+A finest cell that shows a count of 0 may hold one or two units, and one that shows the smallest number may hold
+none. Plain sums would give both away. Where the existence of units is secret, the protected values of a record
+whose cell shows 0 are therefore *carried* by a near cell that shows somebody, and every cell that shows
+somebody carries at least one record. Then a finest cell has a sum if and only if it shows a count.
+
+Records are carried with all their measures. One that is much larger than usual is cut into equal pieces, so
+that no single cell has to carry all of it. Pieces alone would be recognised by their equal ratios, so that
+every cell carries at least one record that is whole. Every published sum is thus a sum of protected values of
+records and equal pieces of records, and what holds for every set of records holds for it. Which cell carries
+what follows from protected values, protected counts, codes and the key alone, never from true values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import log2
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model import Dataset, InputError
+from lustrum.model.finest import FinestCells
+from lustrum.model.keys import scramble
+from lustrum.model.stop import check_stop, report_progress
+from lustrum.protect.magnitudes.carry_kernel import carry
+from lustrum.protect.magnitudes.kernels import add_amounts
+from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.levels import controlled_levels
+from lustrum.protect.population.start import cell_numbers, derived
+
+__all__ = ["Carried", "CarriedRecords", "KeptPlaces", "carried_by", "own_places", "piece_values"]
+
+_CANDIDATES = 32
+_FROM_ONE_NEIGHBOURHOOD = 6
+_USUAL = 4
+"""A carried record is cut into pieces of about so many average contributions each,"""
+_PIECES = 32
+"""but not into more than this."""
+_COARSENED = 2
+"""In how many variables at once neighbours differ, before any cell is a neighbour."""
+_CLOSE = 0.05
+"""Relative errors below this cost as squares do."""
+_CLASS_BITS = 1000.0
+"""What another class of a number costs in the choice of neighbours: more than all other differences."""
+
+
+def own_places(dataset: Dataset, codes: Array, shown: FinestCells) -> Ints:
+    """The place of every record's own cell among the cells that show somebody; -1 where it shows 0."""
+    known = cell_numbers(dataset, shown.codes)
+    order = np.argsort(known, kind="stable")
+    own = cell_numbers(dataset, codes)
+    if not known.size:
+        return np.full(own.size, -1, dtype=np.int64)
+    at = order[np.minimum(np.searchsorted(known[order], own), known.size - 1)]
+    return np.where(known[at] == own, at, -1).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Carried:
+    """Records and pieces of records, with the cell that carries each. Confidential.
+
+    ``record[k]`` is the record that ``k`` is a piece of, ``piece[k]`` which of its ``pieces[k]``, and
+    ``place[k]`` the cell, among those that show somebody.
+    """
+
+    record: Ints
+    piece: Ints
+    pieces: Ints
+    place: Ints
+
+    def __repr__(self) -> str:
+        return "Carried(hidden)"
+
+    def values(self, whole: Ints) -> Ints:
+        """The values of all pieces, from those of the records."""
+        return piece_values(whole[self.record], self.piece, self.pieces)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CarriedRecords:
+    """Records, or pieces of them, with the codes of the cell to which each is added. Confidential."""
+
+    record: Ints
+    codes: Array
+    values: Mapping[str, Ints]
+
+    def __repr__(self) -> str:
+        return "CarriedRecords(hidden)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeptPlaces:
+    """Where an earlier release let records be carried: ``record[k]`` by the cell with the number ``cell[k]``.
+
+    A record with several rows was cut into as many pieces, in this order. Confidential.
+    """
+
+    record: Ints
+    cell: Words
+
+    def __repr__(self) -> str:
+        return "KeptPlaces(hidden)"
+
+    @classmethod
+    def nothing(cls) -> KeptPlaces:
+        """No earlier release."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64))
+
+    def places(self, own: Ints, shown: FinestCells) -> dict[int, Ints]:
+        """The kept cells of every record that can stay: all of them still show somebody.
+
+        A record whose own cell shows somebody again goes home, unless it stood elsewhere before because its
+        cell could spare it.
+        """
+        known = cell_numbers(shown.dataset, shown.codes)
+        order = np.argsort(known, kind="stable")
+        if not known.size:
+            return {}
+        at = order[np.minimum(np.searchsorted(known[order], self.cell), known.size - 1)]
+        there = known[at] == self.cell
+        found: dict[int, list[int]] = {}
+        for record, place, stays in zip(self.record, at, there, strict=True):
+            found.setdefault(int(record), []).append(int(place) if stays else -1)
+        return {
+            record: np.array(cells, dtype=np.int64)
+            for record, cells in found.items()
+            if min(cells) >= 0 and (len(cells) == 1 or own[record] < 0) and cells != [own[record]]
+        }
+
+
+def piece_values(whole: Ints, piece: Ints, pieces: Ints) -> Ints:
+    """Equal pieces of whole numbers: they differ by one unit at most and add up.
+
+    >>> piece_values(np.array([7, 7, 7]), np.array([0, 1, 2]), np.array([3, 3, 3])).tolist()
+    [2, 2, 3]
+    """
+    each, left = whole // pieces, whole % pieces
+    # The last pieces are larger by one: no product leaves 64 bits.
+    return np.asarray(each + (piece >= pieces - left))
+
+
+def carried_by(
+    plan: Plan,
+    codes: Array,
+    values: Ints,
+    identity: Words,
+    shown: FinestCells,
+    key: bytes,
+    *,
+    sweeps: int,
+    kept: KeptPlaces | None = None,
+) -> Carried:
+    """Which cells carry the records: their own one where it shows somebody, otherwise near ones.
+
+    ``codes`` has a row for every variable of the dataset, ``values`` a column for every measure, and
+    ``identity`` a lasting number for every record. What an earlier release ``kept`` somewhere stays there.
+    """
+    dataset = shown.dataset
+    own = own_places(dataset, codes, shown)
+    if own.size and not len(shown):
+        raise InputError(
+            "No cell of the protected population shows anybody, so that no cell can carry the sums; take a "
+            "smaller base, or state that existence is public."
+        )
+    word = scramble(derived(key, "carrier"), identity)
+    near = list(_neighbourhoods(dataset))
+    # A record without any value makes no sum: it covers no cell, and is carried anywhere.
+    valued = (values != 0).any(axis=1)
+    place = np.where(valued, own, np.maximum(own, 0))
+    stay = {} if kept is None else kept.places(own, shown)
+    settled = np.zeros(own.size, dtype=np.bool_)
+    settled[list(stay)] = True
+    cut_before = np.ones(own.size, dtype=np.int64)
+    for number, cells in stay.items():
+        place[number] = cells[0]
+        cut_before[number] = cells.size
+    holds = valued & (place >= 0) & (cut_before == 1)
+    holders = np.bincount(place[holds], minlength=len(shown))
+    _cover(near, dataset, codes, word, shown, place, valued & ~settled, holders, key)
+    pieces = np.where(place < 0, _pieces(values), cut_before)
+    record = np.repeat(np.arange(own.size), pieces)
+    piece = np.arange(record.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    pieces, own, place = pieces[record], own[record], place[record]
+    for number, cells in stay.items():
+        first = np.searchsorted(record, number)
+        place[first : first + cells.size] = cells
+    amounts = piece_values(values[record], piece[:, None], pieces[:, None])
+    codes = codes[:, record]
+    word = scramble(derived(key, "piece"), word[record] + piece.astype(np.uint64))
+    free = np.flatnonzero((own < 0) & valued[record] & ~settled[record])
+    free = free[np.argsort(word[free], kind="stable")]
+    candidates = _near(near, dataset, codes[:, free], word[free], shown.codes, key)
+    waiting = place[free] < 0
+    place[free[waiting]] = candidates[waiting, 0]
+    whole = pieces == 1
+    np.add.at(holders, place[free[waiting & whole[free]]], 1)
+    search = _Search(plan, codes, amounts, shown, own, free, candidates, whole)
+    search.settle(place, holders, sweeps)
+    return Carried(record, piece, pieces, place)
+
+
+def _pieces(values: Ints) -> Ints:
+    """Into how many pieces every record would be cut, by its largest protected value."""
+    size = np.abs(values).astype(np.float64)
+    usual = size.sum(axis=0) / np.maximum((size > 0).sum(axis=0), 1)
+    most = (size / np.maximum(usual, 1.0)).max(axis=1, initial=0.0) / _USUAL
+    return np.asarray(np.clip(np.ceil(most), 1, _PIECES), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Search:
+    """Choose among the near cells of every free record so that tables of protected sums stay close."""
+
+    plan: Plan
+    codes: Array
+    amounts: Ints
+    shown: FinestCells
+    own: Ints
+    free: Ints
+    candidates: Ints
+    whole: Mask
+
+    def settle(self, place: Ints, holders: Ints, sweeps: int) -> None:
+        """Move free records and pieces in place; ``holders`` counts the whole records of every cell."""
+        plan = self.plan
+        rows = plan.rows()
+        record_codes = np.ascontiguousarray(self.codes[rows].T.astype(np.uint32))
+        cell_codes = np.ascontiguousarray(self.shown.codes[rows].T.astype(np.uint32))
+        amounts = self.amounts.astype(np.float64)
+        size = np.zeros((plan.cells, amounts.shape[1]))
+        add_amounts(plan.layout, record_codes, np.abs(amounts), size)
+        # Empty cells have no relative error; there an error is held against an average contribution.
+        usual = np.abs(amounts).sum(axis=0) / np.maximum((amounts != 0).sum(axis=0), 1)
+        scale = 1.0 / np.maximum(size + usual, 1.0)
+        errors = np.zeros_like(size)
+        away = np.flatnonzero(place != self.own)
+        add_amounts(plan.layout, record_codes[away], -amounts[away], errors)
+        add_amounts(plan.layout, cell_codes[place[away]], amounts[away], errors)
+        prices = _prices(plan)[:, None]
+        for sweep in range(sweeps):
+            check_stop()
+            report_progress("tying sums to counts", sweep / sweeps)
+            weights = prices * scale * scale / np.maximum(np.abs(errors) * scale, _CLOSE)
+            carry(
+                plan.layout,
+                cell_codes,
+                amounts,
+                self.whole,
+                self.free,
+                self.candidates,
+                place,
+                holders,
+                weights,
+                errors,
+            )
+        report_progress("tying sums to counts", 1.0)
+
+
+def _prices(plan: Plan) -> Floats:
+    """What a relative error costs: much more in tables of few cells, which carrying need not change."""
+    prices = np.zeros(plan.cells)
+    for table in plan.tables:
+        places = table.places().ravel()
+        prices[places] = (plan.cells / places.size) ** 1.25
+    return prices
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbourhood:
+    """A way to call cells near: for every variable the groups in which they agree, or None."""
+
+    groups: tuple[tuple[str, Ints | None], ...]
+    keeps_classes: bool
+
+
+def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
+    """Ways to call cells near, nearest first.
+
+    What is lost counts in bits. Classes of a number, such as size classes, are kept as long as anything else
+    can give way: a value that lies outside the class of the cell that carries it would tell that it came from
+    elsewhere.
+    """
+    levels = controlled_levels(dataset)
+    found: list[tuple[float, int, tuple[tuple[str, Ints | None], ...]]] = []
+    ways: list[list[tuple[float, bool, tuple[str, Ints | None]]]] = []
+    for name, own in levels.items():
+        dear = _CLASS_BITS if dataset.variable(name).edges else 0.0
+        finest = log2(own[0].size)
+        of_one: list[tuple[float, bool, tuple[str, Ints | None]]] = [
+            (
+                (finest - log2(max(level.size, 1))) + (0.0 if level.finest else dear),
+                not level.finest,
+                (name, level.group_of),
+            )
+            for level in own
+        ]
+        of_one.append((finest + dear, True, (name, None)))
+        ways.append(of_one)
+    for number, chosen in enumerate(_few_coarser(ways)):
+        lost = sum(bits for bits, _, _ in chosen)
+        found.append((lost, number, tuple(words for _, _, words in chosen)))
+    for lost, _, words in sorted(found, key=lambda one: one[:2]):
+        yield _Neighbourhood(words, lost < _CLASS_BITS)
+
+
+def _few_coarser(
+    ways: Sequence[Sequence[tuple[float, bool, tuple[str, Ints | None]]]],
+) -> Iterator[tuple[tuple[float, bool, tuple[str, Ints | None]], ...]]:
+    """All choices with few coarser variables, then all variables but classes away, then all."""
+    size = 1
+    for of_one in ways:
+        size *= len(of_one)
+    if size <= 512:
+        yield from product(*ways)
+        return
+    for chosen in product(*([of_one[0], of_one[-1]] for of_one in ways)):
+        if sum(coarser for _, coarser, _ in chosen) <= _COARSENED:
+            yield chosen
+    yield tuple(of_one[0] if of_one[-1][0] >= _CLASS_BITS else of_one[-1] for of_one in ways)
+    yield tuple(of_one[-1] for of_one in ways)
+
+
+def _groups(words: Sequence[tuple[str, Ints | None]], dataset: Dataset, codes: Array) -> Words:
+    """The group of every cell in one neighbourhood."""
+    row = {v.name: i for i, v in enumerate(dataset.variables)}
+    number = np.zeros(codes.shape[1], dtype=np.uint64)
+    for name, group_of in words:
+        if group_of is not None:
+            number = number * np.uint64(int(group_of.max()) + 1)
+            number += group_of[codes[row[name]]].astype(np.uint64)
+    return number
+
+
+def _near(
+    places: Sequence[_Neighbourhood],
+    dataset: Dataset,
+    codes: Array,
+    word: Words,
+    others: Array,
+    key: bytes,
+) -> Ints:
+    """For every cell of ``codes`` some near ones among ``others``, the nearest first; repeats fill the rest."""
+    found = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
+    filled = np.zeros(codes.shape[1], dtype=np.int64)
+    shuffled = np.argsort(scramble(derived(key, "near"), cell_numbers(dataset, others)))
+    waiting = np.arange(codes.shape[1])
+    for step, one in enumerate(places):
+        if not one.keeps_classes:
+            waiting = waiting[filled[waiting] == 0]
+        if not waiting.size:
+            break
+        check_stop()
+        group = _groups(one.groups, dataset, others)[shuffled]
+        order = np.argsort(group, kind="stable")
+        group, row = group[order], shuffled[order]
+        mine = _groups(one.groups, dataset, codes[:, waiting])
+        first = np.searchsorted(group, mine)
+        size = np.searchsorted(group, mine, side="right") - first
+        begin = (word[waiting] >> np.uint64(step % 32)) % np.maximum(size, 1).astype(np.uint64)
+        for number in range(_FROM_ONE_NEIGHBOURHOOD):
+            has = (number < size) & (filled[waiting] < _CANDIDATES)
+            at = first + (begin.astype(np.int64) + number) % np.maximum(size, 1)
+            take = waiting[has]
+            found[take, filled[take]] = row[at[has]]
+            filled[take] += 1
+        waiting = waiting[filled[waiting] < _CANDIDATES]
+    left = found < 0
+    return np.where(left, found[:, :1], found)
+
+
+def _cover(
+    places: Sequence[_Neighbourhood],
+    dataset: Dataset,
+    codes: Array,
+    word: Words,
+    shown: FinestCells,
+    place: Ints,
+    valued: Mask,
+    holders: Ints,
+    key: bytes,
+) -> None:
+    """Give every cell that shows somebody a record to carry: first records whose own cells show 0."""
+    # The last time any record will do, near or not.
+    for donors in ("movers", "others", "anybody"):
+        empty = np.flatnonzero(holders == 0)
+        if not empty.size:
+            return
+        several = (place >= 0) & (holders[np.maximum(place, 0)] > 1)
+        waiting = place < 0
+        allowed = {"movers": waiting, "others": several, "anybody": waiting | several}[donors]
+        pool = np.flatnonzero(valued & allowed)
+        if not pool.size:
+            continue
+        pool = pool[np.argsort(word[pool], kind="stable")]
+        cell_word = scramble(derived(key, "cover"), cell_numbers(dataset, shown.codes[:, empty]))
+        near = _near(places, dataset, shown.codes[:, empty], cell_word, codes[:, pool], key)
+        taken = np.zeros(pool.size, dtype=np.bool_)
+        rest = iter(range(pool.size if donors == "anybody" else 0))
+        for row in np.argsort(cell_word, kind="stable"):
+            options = [int(c) for c in near[row] if c >= 0]
+            for choice in (*options, *rest):
+                record = int(pool[choice])
+                if taken[choice] or (place[record] >= 0 and holders[place[record]] < 2):
+                    continue
+                taken[choice] = True
+                if place[record] >= 0:
+                    holders[place[record]] -= 1
+                place[record] = empty[row]
+                holders[empty[row]] += 1
+                break
+    if (holders == 0).any():
+        raise InputError(
+            "More cells show somebody than there are records to carry sums; take a smaller share of empty "
+            "cells ('empty_share'), or state that existence is public."
+        )

@@ -1,0 +1,75 @@
+"""Which finest cells show a count for certain, because sums that are tied to counts would lose too much.
+
+Where existence is secret, the values of records whose cell shows 0 are carried elsewhere. Of the cells with one
+unit a third show the base anyway, so the ones with the largest values are chosen for it, as far as the counts
+of every category allow. One in ten of them is left to chance: a large sum beside the smallest count need not
+prove that its firm is there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lustrum.arrays import Floats, Ints, Words
+from lustrum.model.finest import FinestCells
+from lustrum.model.keys import scramble
+from lustrum.model.records import Records
+from lustrum.protect.population.levels import controlled_levels
+from lustrum.protect.population.start import cell_numbers, derived
+
+__all__ = ["held_cells"]
+
+_LEFT_TO_CHANCE = 10
+_BUDGET = 0.4
+"""Which part of the cells that would show their upper number in any case may be chosen."""
+
+
+def held_cells(
+    records: Records, measures: tuple[str, ...], cells: FinestCells, base: int, key: bytes
+) -> Words:
+    """Numbers of the occupied cells that are to show their upper number; from true values, so confidential."""
+    dataset = records.dataset
+    codes = np.stack([records.codes[v.name] for v in dataset.variables])
+    numbers = cell_numbers(dataset, cells.codes)
+    order = np.argsort(numbers, kind="stable")
+    place = order[np.searchsorted(numbers[order], cell_numbers(dataset, codes))]
+    worth = np.zeros(len(cells))
+    for name in measures:
+        size = np.abs(records.numbers[name].astype(np.float64))
+        if size.any():
+            own = np.bincount(place, weights=size, minlength=len(cells)) / size.sum()
+            worth = np.maximum(worth, own)
+    residue = cells.counts % base
+    words = scramble(derived(key, "held"), cells.keys if cells.keys is not None else numbers)
+    open_to_choice = (cells.counts < base) & (residue > 0) & (worth > 1.0 / max(len(records), 1))
+    open_to_choice &= words % np.uint64(_LEFT_TO_CHANCE) != 0
+    wanted = np.flatnonzero(open_to_choice)
+    wanted = wanted[np.lexsort((words[wanted], -worth[wanted]))]
+    groups, budget = _budgets(cells, residue / base)
+    chosen = _within(groups[:, wanted], budget)
+    return np.asarray(numbers[wanted[chosen]])
+
+
+def _budgets(cells: FinestCells, rate: Floats) -> tuple[Ints, Floats]:
+    """The category of every cell at every level, numbered through, and how many of each may be chosen."""
+    row = {v.name: i for i, v in enumerate(cells.dataset.variables)}
+    groups, budgets, first = [], [], 0
+    for name, levels in controlled_levels(cells.dataset).items():
+        for level in levels:
+            own = level.group_of[cells.codes[row[name]]]
+            groups.append(own + first)
+            budgets.append(_BUDGET * np.bincount(own, weights=rate, minlength=level.size))
+            first += level.size
+    return np.stack(groups), np.concatenate(budgets)
+
+
+def _within(groups: Ints, budget: Floats) -> Ints:
+    """Take cells in order as long as no category is left without a budget."""
+    left = budget.copy()
+    chosen = []
+    for cell in range(groups.shape[1]):
+        own = groups[:, cell]
+        if (left[own] >= 1.0).all():
+            left[own] -= 1.0
+            chosen.append(cell)
+    return np.array(chosen, dtype=np.int64)

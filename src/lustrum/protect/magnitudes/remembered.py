@@ -1,0 +1,218 @@
+"""What an agency remembers of protected sums, so that a second release of them keeps their noise.
+
+Two protected values of one contribution with different noise would narrow it. So a contribution that did not
+change keeps its protected value, and its owner its direction. One that changed by less than ``p`` percent, such
+as a small correction, keeps its share: readers who know that it hardly changed learn nothing from the second
+value. One that changed by more gets another share, or its growth would be exact. Records that were carried by
+other cells stay there as long as these cells show somebody. All of it is confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints, Mask, Words
+from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model import InputError
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes.carriers import CarriedRecords, KeptPlaces
+from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts
+from lustrum.protect.magnitudes.families import Family
+from lustrum.protect.magnitudes.units import Units, identities
+from lustrum.protect.population.start import cell_numbers
+
+__all__ = ["RememberedSums", "SumsTogether", "keep_noise", "remember", "sums_together"]
+
+_SAME = ("p", "directions", "existence")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RememberedSums:
+    """Of every record of a release its identity, its values before and after protection, and who carries it.
+
+    ``release`` numbers the releases that went on from each other. ``record`` are identities in ascending order,
+    ``true`` and ``shown`` values of measures; ``carried[k]`` is the place of a record in ``record`` and
+    ``cell[:, k]`` the codes of the cell that carries this piece of it.
+    """
+
+    method: Mapping[str, Any]
+    release: int
+    record: Words
+    true: Mapping[str, Ints]
+    shown: Mapping[str, Ints]
+    home: Array
+    carried: Ints
+    cell: Array
+
+    def __repr__(self) -> str:
+        return "RememberedSums(hidden)"
+
+    def require_same_method(self, method: Mapping[str, Any]) -> None:
+        """Refuse a method whose noise cannot stand beside that of this release."""
+        for name in _SAME:
+            if self.method.get(name) != method.get(name):
+                raise InputError(
+                    f"The earlier sums were made with {name} = {self.method.get(name)!r}, and the policy now "
+                    f"says {method.get(name)!r}; keep it, or draw all numbers anew with --fresh."
+                )
+
+    def find(self, identity: Words) -> tuple[Ints, Mask]:
+        """The place of every record here, and whether it is here at all."""
+        if not self.record.size:
+            return np.zeros(identity.size, dtype=np.int64), np.zeros(identity.size, dtype=np.bool_)
+        place = np.minimum(np.searchsorted(self.record, identity), self.record.size - 1)
+        return place.astype(np.int64), np.asarray(self.record[place] == identity)
+
+    def kept_places(self, records: Records, made: Mapping[str, Ints]) -> KeptPlaces:
+        """Which cells carried the records whose codes and protected values are the same as before."""
+        place, known = self.find(identities(records, None)[1])
+        codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
+        if self.home.shape[0] != codes.shape[0]:
+            return KeptPlaces.nothing()
+        same = known & (self.home[:, place] == codes).all(axis=0)
+        for name, values in made.items():
+            same &= self.shown[name][place] == values if name in self.shown else np.zeros_like(same)
+        back = np.full(self.record.size, -1, dtype=np.int64)
+        back[place[same]] = np.flatnonzero(same)
+        rows = back[self.carried] >= 0
+        cells = cell_numbers(records.dataset, self.cell[:, rows])
+        return KeptPlaces(back[self.carried[rows]], cells)
+
+
+def remember(
+    records: Records,
+    made: Mapping[str, Ints],
+    carried: CarriedRecords,
+    method: Mapping[str, Any],
+    release: int,
+) -> RememberedSums:
+    """What to remember of a release."""
+    own = identities(records, None)[1]
+    order = np.argsort(own, kind="stable")
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
+    codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
+    return RememberedSums(
+        dict(method),
+        release,
+        own[order],
+        {n: records.numbers[n][order].astype(np.int64) for n in made},
+        {n: values[order] for n, values in made.items()},
+        codes[:, order],
+        back[carried.record],
+        carried.codes,
+    )
+
+
+def keep_noise(
+    units: Units,
+    family: Family,
+    order: Ints,
+    records: Records,
+    factors: Factors,
+    before: RememberedSums,
+    p: Fraction,
+) -> Mask:
+    """Give remembered records their earlier noise, in place; says which owners keep their direction.
+
+    ``order`` is how the records of the units were sorted.
+    """
+    place, known = before.find(identities(records, None)[1][order])
+    moved = [(k, name) for k, name in enumerate(family.moved) if name in before.true]
+    pull = np.zeros(units.sign.size)
+    for k, name in moved:
+        noise = (before.shown[name] - before.true[name])[place] * units.side[:, k]
+        noise = np.where(known & (before.true[name][place] * units.side[:, k] > 0), noise, 0)
+        pull += np.bincount(units.owner, weights=noise, minlength=units.sign.size)
+    locked = np.asarray(pull != 0)
+    units.sign[locked] = np.where(pull[locked] > 0, 1, -1)
+    for k, name in moved:
+        true = records.numbers[name][order].astype(np.int64)
+        old, shown = before.true[name][place], before.shown[name][place]
+        amount = np.abs(shown - old)
+        same_way = (shown - old) * units.sign[units.owner] * units.side[:, k] > 0
+        usable = known & same_way & (old * units.side[:, k] > 0)
+        unchanged = usable & (true == old)
+        size, was = np.abs(true), np.abs(old)
+        near = np.abs(true - old).astype(np.float64) <= float(p) * was
+        small = usable & ~unchanged & near
+        share = (amount.astype(np.float64) / np.maximum(was, 1) * SHARES).astype(np.int64)
+        least, most = factors.amounts(size)
+        kept = amounts(size, np.clip(share, factors.low, factors.high))
+        kept = np.minimum(np.maximum(kept, least), most)
+        for array in (units.low, units.high, units.amount):
+            array[unchanged, k] = amount[unchanged]
+            array[small, k] = kept[small]
+    return locked
+
+
+@dataclass(frozen=True)
+class SumsTogether:
+    """What two releases of one measure tell together about single contributions.
+
+    - ``unchanged`` kept their value and show the same number, so that the second release adds nothing. -
+    ``changed`` have another value. ``certain`` of all are those that a reader of both is certain of within
+    ``p``
+      percent who knows everything else, and by which factor the contribution changed.
+    - ``other`` did not change and show another number nevertheless.
+    """
+
+    measure: str
+    unchanged: int
+    changed: int
+    other: int
+    certain: int
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The figures as plain values."""
+        return dict(vars(self))
+
+
+def sums_together(
+    before: RememberedSums, after: RememberedSums, measure: str, factors: Factors, share: Fraction
+) -> SumsTogether:
+    """Join what both releases leave open for every contribution that is in both."""
+    place, known = before.find(after.record)
+    old, shown_before = before.true[measure][place], before.shown[measure][place]
+    new, shown = after.true[measure], after.shown[measure]
+    both = known & (old * np.sign(new) > 0)
+    unchanged = both & (old == new)
+    other = unchanged & (shown != shown_before)
+    judged = np.flatnonzero(both & ~(unchanged & ~other))
+    low, high = _reach(shown[judged], factors)
+    was_low, was_high = _reach(shown_before[judged], factors)
+    sure = 0
+    for k, row in enumerate(judged):
+        factor = Fraction(abs(int(new[row])), abs(int(old[row])))
+        # What the first release leaves open, in terms of the second value; outer ends of what is left.
+        parts = [
+            (
+                max(Fraction(low[s][k]), was_low[t][k] * factor),
+                min(Fraction(high[s][k]), was_high[t][k] * factor),
+            )
+            for s in (0, 1)
+            for t in (0, 1)
+        ]
+        left = [part for part in parts if part[0] <= part[1]]
+        if left:
+            ends = np.array([min(a for a, _ in left)]), np.array([max(b for _, b in left)])
+            sure += bool(certain_within(*ends, share)[0])
+    return SumsTogether(
+        measure,
+        int((unchanged & ~other).sum()),
+        int((both & ~unchanged).sum()),
+        int(other.sum()),
+        sure,
+    )
+
+
+def _reach(shown: Ints, factors: Factors) -> tuple[list[Array], list[Array]]:
+    """The ends of the true values behind shown ones, for those that went up and for those that went down."""
+    size = np.abs(shown).astype(object)
+    ends = [candidates(size, factors.least, factors.most, side) for side in ("up", "down")]
+    return [e[0] for e in ends], [e[1] for e in ends]

@@ -1,0 +1,89 @@
+"""The part of the agency's page that is about protected sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+__all__ = ["sum_section"]
+
+Table = Callable[[str, Sequence[str], Iterable[Sequence[Any]]], str]
+
+
+def sum_section(words: dict[str, Any] | None, table: Table) -> Iterator[str]:
+    """Errors of sums by kind of table, the audit of contributors, and what two releases tell together."""
+    if words is None:
+        return
+    low, high = (100 * share for share in words["shares"])
+    existence = words["method"].get("existence")
+    yield (
+        f"<h2>Sums</h2><p>Contributions changed by {low:.3g} to {high:.3g} percent. The existence of units is "
+        f"{existence}.</p>"
+    )
+    kinds = sorted(
+        {kind for one in words["measures"] for kind in one["by_variables"] if kind != "0"}
+    )
+    yield table(
+        "Mean relative errors in per cent, over cells that are not sensitive",
+        ["Measure", "Cells", "Mean", "Median", "Of the total", *(f"{k} variables" for k in kinds)],
+        (
+            [
+                one["measure"],
+                f"{one['cells']:,}",
+                f"{one['mean']:.2f}",
+                f"{one['median']:.2f}",
+                f"{one['total']:.4f}",
+                *(f"{one['by_variables'].get(k, 0.0):.2f}" for k in kinds),
+            ]
+            for one in words["measures"]
+        ),
+    )
+    yield table(
+        "What attackers can say about the largest contributor of every cell",
+        [
+            "Measure",
+            "Cells",
+            "Sensitive",
+            "Under-protected",
+            "Certain within p percent",
+            "Certain with the direction",
+            "All below (units)",
+            "Close by chance",
+        ],
+        (
+            [
+                one["measure"],
+                *(
+                    f"{one[key]:,}"
+                    for key in (
+                        "cells",
+                        "sensitive",
+                        "unprotected",
+                        "certain",
+                        "certain_with_direction",
+                        "from_units",
+                        "close_by_chance",
+                    )
+                ),
+            ]
+            for one in words["audits"]
+        ),
+    )
+    if words["together"]:
+        yield table(
+            "Contributions that are in this release and in the one before",
+            [
+                "Measure",
+                "Unchanged, same number",
+                "Changed",
+                "Unchanged, another number",
+                "Certain",
+            ],
+            (
+                [
+                    one["measure"],
+                    *(f"{one[key]:,}" for key in ("unchanged", "changed", "other", "certain")),
+                ]
+                for one in words["together"]
+            ),
+        )
