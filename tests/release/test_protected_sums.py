@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.demo import businesses, description_path
-from lustrum.model import Axis, DatasetError, Filter, Group, TableQuery
+from lustrum.model import Axis, DatasetError, Filter, Group, InputError, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.release.bundle import BundleNumbers, read_bundle
@@ -206,8 +206,12 @@ def test_other_sums_of_the_same_contributors_are_refused(world: World, tmp_path:
     assert again.digest == first.digest
     other = tmp_path / "policy.toml"
     other.write_text(POLICY.replace("p = 10.0", "p = 8.0"))
-    with pytest.raises(DatasetError, match="holds protected sums already"):
+    with pytest.raises(InputError, match="made with p = 10"):
         make_bundle(world.store, "businesses", other, place, folder=folder, previous=memory)
+    assert memory is not None
+    lost = replace(memory, sums=None)
+    with pytest.raises(DatasetError, match="holds protected sums already"):
+        make_bundle(world.store, "businesses", other, place, folder=folder, previous=lost)
 
 
 def test_what_the_bundle_does_not_hold_is_not_answered(world: World) -> None:
