@@ -87,7 +87,11 @@ GROUPS = {
     ),
     "rules": Group(
         _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state"),
-        ("tests/release/test_limits.py", "tests/release/test_rules.py"),
+        (
+            "tests/release/test_limits.py",
+            "tests/release/test_rules.py",
+            "tests/release/test_sum_figures.py",
+        ),
     ),
     "figures": Group(_in("release/figures", "counts"), ("tests/release/test_figures.py",)),
     "statistics": Group(

@@ -400,6 +400,7 @@ def test_bytes_are_read_and_a_report_says_whether_it_holds(tmp_path: Any) -> Non
 
 
 def test_the_limits_are_those_that_the_page_states() -> None:
+    assert verify(sealed(document())).holds
     assert (checker.MAX_BYTES, checker.MAX_DIGITS, checker.MAX_NAME) == (256 * 2**20, 1000, 2000)
     assert (checker.MAX_DEPTH, checker.MAX_STEPS) == (1000, 300_000_000)
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lustrum.model import Category, Dataset, QueryError, Release, TableAxis, TableQuery, Verdict
+from lustrum.audit.bounding.sweep import Progress
+from lustrum.model import (
+    Category,
+    Dataset,
+    InputError,
+    QueryError,
+    Release,
+    TableAxis,
+    TableQuery,
+    Verdict,
+)
 from lustrum.policy import Audit, Policy
+from lustrum.release import door_audit
 from lustrum.release.door_audit import is_disclosive
+from lustrum.release.figures import expected_figures
 from lustrum.release.numbers import CannotProtectError, Views
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import precheck
@@ -153,6 +166,7 @@ class Written:
     mark: str = "m"
     measures: tuple[str, ...] = ()
     weights: tuple[str, ...] = ()
+    weighted_measures: tuple[str, ...] = ()
 
     def sum_noise(self, measure: str) -> None:
         """Nothing is said of the noise of sums."""
@@ -342,6 +356,7 @@ class Rich:
     wide: Release = field(default_factory=lambda: released([100, 50], axis("a", "lo", "hi")))
     measures: tuple[str, ...] = ("m",)
     weights: tuple[str, ...] = ("w",)
+    weighted_measures: tuple[str, ...] = ()
     dataset: Dataset = RICH
     mark: str = "m"
     asked: list[TableQuery] = field(default_factory=list)
@@ -510,3 +525,73 @@ def test_an_audit_looks_at_inner_cells_and_only_at_those_that_may_be_small() -> 
     assert not is_disclosive(total, audit)
     without = released([3, 9])
     assert is_disclosive(without, audit)
+
+
+def test_an_insider_is_held_against_the_cell_with_its_own_contribution() -> None:
+    """A cell that its total pins is disclosive up to the limit, the insider counted."""
+    axes = axis("a", "1", "2", "_T")
+    for total, pinned in ((12, True), (13, False)):  # the first cell is 5 or 6
+        release = released(
+            [4, 7, total], axes, low=np.array([0, 7, total]), high=np.array([10, 7, total])
+        )
+        for attacker in ("insider", "outsider"):
+            audit = Audit.model_validate({"attackers": [attacker], "up_to": 5})
+            assert is_disclosive(release, audit) == pinned
+
+
+def test_an_audit_asks_for_whole_numbers_and_counts_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[dict[str, Any]] = []
+    work = iter((0, 7, 8))
+
+    def attacked(release: Release, attacker: Any, **words: Any) -> Any:
+        asked.append(words)
+        words["progress"](Progress(0, 0, next(work)))
+        return SimpleNamespace(low=np.array([0.0]), count=np.array([9.0]))
+
+    monkeypatch.setattr(door_audit, "attack", attacked)
+    audit = Audit.model_validate({"attackers": ["outsider"], "programs": 7})
+    release = released([3, 9])
+    for disclosive in (False, False, True):
+        assert is_disclosive(release, audit) == disclosive
+        words = asked.pop()
+        assert (words["cells"], words["integer"], words["workers"]) == ([0, 1], True, 1)
+        assert words["stop"]() == disclosive
+
+    def impossible(*_: Any, **__: Any) -> Any:
+        raise InputError("nobody can be counted here")
+
+    monkeypatch.setattr(door_audit, "attack", impossible)
+    assert not is_disclosive(release, audit)
+
+
+def test_a_precheck_leaves_the_risk_to_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = policy(risk={"limit": 0.0})
+    assert answer(query(by=["a"]), Written(LARGE), strict).verdict is Verdict.REFUSAL
+    assert precheck(query(by=["a"]), Written(LARGE), strict).passes
+
+
+def test_figures_reach_the_decision() -> None:
+    decision = answer(query(by=["a"]), Written(LARGE), policy())
+    figures = expected_figures(LARGE, policy().risk.spec())
+    assert (decision.risk_before, decision.risk_after, decision.utility) == (
+        figures.risk_before, figures.risk_after, figures.utility,
+    )  # fmt: skip
+    assert None not in (decision.risk_before, decision.risk_after, decision.utility)
+
+
+def test_many_areas_left_out_are_not_all_named() -> None:
+    codes = [f"c{i}" for i in range(25)]
+    dataset = Dataset.from_mapping(
+        {"dataset": {"name": "d"}, "variables": [{"name": "a", "label": "A", "codes": codes}]}
+    )
+
+    def text(small: int) -> str:
+        values = [1] * small + [50] * (25 - small)
+        numbers = Written(released(values, axis("a", *codes)), dataset=dataset)
+        limits = policy(rules={"per_area": "a", "min_area_population": 10})
+        return str(answer(query(by=["a"]), numbers, limits).reasons[0].text)
+
+    assert text(20).endswith("c18, c19.")
+    assert text(21).endswith("c18, c19 and 1 more.")
