@@ -58,6 +58,48 @@ def test_bounds_hold_sharp_ones_are_reached_and_whole_ones_are_exact(
         assert (exact.decimals, exact.whole) == (0, True)
 
 
+def networks(seed: int, many: int) -> Iterator[tuple[Knowledge, np.ndarray]]:
+    """Cells of small two-way tables with sums of rows and columns, exact or not, some sums unknown."""
+    rng = np.random.default_rng(seed)
+    for _ in range(many):
+        rows, columns = (2, 3) if rng.random() < 0.7 else (2, 2)
+        names = [f"x{r}{c}" for r in range(rows) for c in range(columns)]
+        low = rng.integers(0, 2, len(names))
+        known = Knowledge.of(names).within(low, low + rng.integers(1, 4, len(names)))
+        somewhere = rng.integers(known.low, known.high + 1).reshape(rows, columns)
+        lines = [([f"x{r}{c}" for c in range(columns)], somewhere[r].sum()) for r in range(rows)]
+        lines += [
+            ([f"x{r}{c}" for r in range(rows)], somewhere[:, c].sum()) for c in range(columns)
+        ]
+        for line, total in lines:
+            kind = int(rng.integers(0, 5))
+            down, up = [(0, 0), (0, 0), (1, 0), (0, 2), (2, 1)][kind]
+            if rng.random() < 0.85:
+                known = known.fact(dict.fromkeys(line, 1), int(total) - down, int(total) + up)
+        yield known, fitting(known)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_of_networks_are_exact_without_any_program(seed: int) -> None:
+    for known, tables in networks(seed, 10):
+        found = bounds(known, workers=1)
+        assert found.low.tolist() == tables.min(axis=0).tolist()
+        assert found.high.tolist() == tables.max(axis=0).tolist()
+        assert found.sharp.all()
+        assert (found.programs, found.searches) == (0, 0)
+        some = bounds(known, [0, 2], workers=1)
+        assert some.low.tolist() == found.low[[0, 2]].tolist()
+        assert some.high.tolist() == found.high[[0, 2]].tolist()
+
+
+def test_a_network_that_nothing_fits_is_a_contradiction() -> None:
+    known = Knowledge.of(["a", "b", "c", "d"]).within([0] * 4, [3] * 4)
+    for pair, total in (("ab", 4), ("cd", 3), ("ac", 2), ("bd", 6)):
+        known = known.fact(dict.fromkeys(pair, 1), total, total)
+    with pytest.raises(ContradictionError):
+        bounds(known)
+
+
 def test_linear_bounds_are_drawn_in_to_whole_numbers_and_no_further() -> None:
     """One equation with large weights: linear bounds are often not reached, and must not say that they are."""
     half_reached = 0
