@@ -96,7 +96,11 @@ GROUPS = {
     "figures": Group(_in("release/figures", "counts"), ("tests/release/test_figures.py",)),
     "statistics": Group(
         _in("release", "statistics", "quantiles"),
-        ("tests/release/test_statistics.py", "tests/release/test_quantiles.py"),
+        (
+            "tests/release/test_quotients.py",
+            "tests/release/test_statistics.py",
+            "tests/release/test_quantiles.py",
+        ),
     ),
     "release": Group(
         _in("release", "table_service", "separate_process", "replay")

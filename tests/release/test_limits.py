@@ -525,6 +525,10 @@ def test_an_audit_looks_at_inner_cells_and_only_at_those_that_may_be_small() -> 
     assert not is_disclosive(total, audit)
     without = released([3, 9])
     assert is_disclosive(without, audit)
+    exact = released(
+        [1, 2, 3], axis("a", "1", "2", "_T"), low=np.array([0, 0, 3]), high=np.array([3, 3, 3])
+    )
+    assert not is_disclosive(exact, audit)
 
 
 def test_an_insider_is_held_against_the_cell_with_its_own_contribution() -> None:
