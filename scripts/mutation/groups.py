@@ -23,7 +23,11 @@ def _in(room: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{room}/{name}.py" for name in names)
 
 
-_TOTALS = ("tests/protect/test_reader_of_totals.py", "tests/protect/test_safe_totals.py")
+_TOTALS = (
+    "tests/protect/test_reader_of_totals.py",
+    "tests/protect/test_bounds_of_totals.py",
+    "tests/protect/test_safe_totals.py",
+)
 _CELL_KEY = (
     *_TOTALS,
     "tests/protect/test_cell_key_lookup.py",
@@ -93,7 +97,10 @@ GROUPS = {
             "tests/release/test_sum_figures.py",
         ),
     ),
-    "figures": Group(_in("release/figures", "counts"), ("tests/release/test_figures.py",)),
+    "figures": Group(
+        _in("release/figures", "counts"),
+        ("tests/release/test_figures_kept.py", "tests/release/test_figures.py"),
+    ),
     "statistics": Group(
         _in("release", "statistics", "quantiles"),
         (
@@ -112,7 +119,7 @@ GROUPS = {
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
-    "safe-totals": Group(_in("protect/totals", "safe", "summed", "inner_table"), _TOTALS),
+    "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "lines": Group(_in("protect/totals", "lines"), _TOTALS[:1], loops=True),
     "structure": Group(
         _in("structure", "intervals", "relations", "incidence", "build"), ("tests/structure",)
