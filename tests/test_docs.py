@@ -22,14 +22,17 @@ from pydantic import BaseModel
 import lustrum
 from lustrum.cli import app
 from lustrum.cli.studies import as_markdown
+from lustrum.demo import description_path
 from lustrum.model import Dataset
 from lustrum.model.parameters import parameter_names
 from lustrum.model.plugins import GROUPS, load, names
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy
+from lustrum.release.records.programme.read import bound_to, parse_programme
 from lustrum.server import Settings
 from lustrum.study import run_study
 from lustrum.study.figures import CAPTIONS, write_figures
+from lustrum.tabulate import read_description
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -106,6 +109,14 @@ def test_every_command_that_a_page_shows_is_understood(page: str, line: str) -> 
         assert words[0] in command.commands, page
         command = command.commands[words[0]]
     command.make_context(words[0], words[1:])  # options and their types, without doing anything
+
+
+def test_the_programme_that_a_page_shows_fits_the_demo_register() -> None:
+    (programme,) = code_blocks(DOCS / "how-to" / "publish-your-yearly-tables.md", "toml")
+    parsed = parse_programme(programme.encode(), "tables.toml", ROOT)
+    assert parsed.source.dataset == "businesses"
+    bound = bound_to(parsed, read_description(description_path("businesses")))
+    assert [len(own.tables) for own in bound.sets] == [2]
 
 
 def test_many_commands_are_shown() -> None:
