@@ -26,6 +26,7 @@ from lustrum.protect.suppression.search.boxes import protect_by_boxes, simple_bo
 from lustrum.protect.suppression.search.cuts import InfeasibleError
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.search.merge import Merged, merged_problem
 from lustrum.protect.suppression.search.parts import parts_of
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.protect.suppression.search.tasks import Tasks
@@ -157,7 +158,46 @@ def _solve(
     work: int | None,
     tell: Progress,
 ) -> _Outcome:
-    """A pattern for every part of the problem, put together."""
+    """A pattern for every part of the problem, put together; cells that move together are one cell."""
+    merged = merged_problem(problem)
+    if merged is not None:
+        small = attacks_on(Tasks.of(merged.problem))
+        if isinstance(small, FlowAttacks) or not isinstance(attacks, FlowAttacks):
+            return _solve_merged(problem, merged, small, algorithm, work, tell)
+    return _solve_parts(problem, attacks, algorithm, work, tell)
+
+
+def _solve_merged(
+    problem: SuppressionProblem,
+    merged: Merged,
+    attacks: Attacks,
+    algorithm: AlgorithmWord,
+    work: int | None,
+    tell: Progress,
+) -> _Outcome:
+    more = merged.constant
+
+    def tell_all(what: str, cost: float, bound: float) -> None:
+        tell(what, cost + more, bound + more)
+
+    found = _solve_parts(merged.problem, attacks, algorithm, work, tell_all)
+    count = len(problem) - int(problem.frozen.sum())
+    why = f"Of {count} cells that may be suppressed, {len(merged.problem)} move by themselves. "
+    return replace(
+        found,
+        suppressed=merged.spread(problem, found.suppressed),
+        lower_bound=found.lower_bound + more,
+        why=why + found.why,
+    )
+
+
+def _solve_parts(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    algorithm: AlgorithmWord,
+    work: int | None,
+    tell: Progress,
+) -> _Outcome:
     parts = parts_of(problem)
     if parts is None:
         return _solve_part(problem, attacks, algorithm, work, tell)

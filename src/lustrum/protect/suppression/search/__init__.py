@@ -1,1 +1,1 @@
-"""The search for patterns: attacks, paths, clean-up, branch and cut, parts, boxes for very large tables."""
+"""The search for patterns: merged cells, parts, attacks, paths, branch and cut, boxes for very large tables."""

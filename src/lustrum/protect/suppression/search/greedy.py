@@ -15,7 +15,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks import program_weight
 from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
-from lustrum.protect.suppression.search.space import DeviationSpace
+from lustrum.protect.suppression.search.space import DeviationSpace, in_fixed_order
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["Published", "Publisher"]
@@ -30,6 +30,12 @@ _BACK = (0.05, 0.9)  # which share of what was published is taken back
 _HARDLY = 1e-3  # a share of a cell that counts as none
 _STAYS = 0.8  # the share of cells that stay published between patterns near fractional points
 _PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
+_FIRST_WORK = 100_000  # steps for one pattern; what is not looked at by then stays suppressed
+_SEVERAL = 8  # cells to publish at once, or one after the other
+_FIRST_PART = 4  # of as many cells as there are dimensions, at first
+_SLOWER = 4  # fewer cells at once where a task needs some of them
+_TOGETHER_COST = 4  # cells published at once that count as one look
+_PARALLEL = 1e-11  # a squared length below this share is none
 _ROOM = 50.0  # levels; a cell that can move by more is as good as one that can move by this
 
 
@@ -57,14 +63,14 @@ class Publisher:
         self.joint = JointWitnesses(tasks, cells)
         self.luck = np.random.default_rng(0)
         self.looks = 0
+        self.end = _FIRST_WORK
         self.weight = 1 + space.basis.size // _ENTRIES
 
     @classmethod
     def of(cls, tasks: Tasks, cells: Ints, most: int) -> Publisher | None:
         """None where the cells have too many deviations to write a basis of them down."""
         problem = tasks.problem
-        part = problem.relations[:, cells].tocsr()
-        part = part[np.flatnonzero(np.diff(part.indptr))]
+        part = in_fixed_order(problem.relations[:, cells])
         # A relation takes away one dimension at most.
         if cells.size - part.shape[0] > most:
             return None
@@ -113,11 +119,12 @@ class Publisher:
         chance = np.exp(_NOISE[0] * self.luck.standard_normal(inside.size))
         weight = self.cost * (1.0 - 0.999 * inside) * chance
         pool = [rows.copy() for rows in best.pool]
+        self.end = self.steps + _FIRST_WORK
         return self._publish(self.space.without(kept), shut, kept, pool, weight)
 
     def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
         """The cheapest of many patterns, each from the best before it."""
-        end = self.steps + work
+        self.end = end = self.steps + work
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
         while self.steps < end and in_vain < patience:
             found = self.again(best)
@@ -143,15 +150,28 @@ class Publisher:
     ) -> Published:
         held = np.zeros(self.cells.size, dtype=np.bool_)
         chosen = basis.tolist()
+        at_once = space.dimension // _FIRST_PART
         while True:
             # What no deviation moves protects nothing.
             shut = shut | (space.idle() & self.choice)
             live = np.flatnonzero(~shut & ~held & self.choice)
-            if not live.size:
+            if not live.size or self.steps >= self.end:
                 break
             number = space.groups(live, self.luck)
-            best = int(np.argmax(np.bincount(number, weights=weight[live])))
-            members = live[number == best]
+            price = np.bincount(number, weights=weight[live])
+            if at_once >= _SEVERAL:
+                order = np.argsort(-price, kind="stable")[:at_once]
+                some = np.sort(_leaders(live, number, space.lengths)[order])
+                several = self._several(space, shut, some, pool)
+                if several is None:
+                    at_once //= _SLOWER
+                else:
+                    space, pool, cells = several
+                    shut[cells] = True
+                    chosen.extend(cells.tolist())
+                    at_once *= 2
+                continue
+            members = live[number == int(np.argmax(price))]
             cell = int(members[np.argmax(space.lengths[members])])
             self.looks += 1
             shadow = space.shadow(cell)
@@ -162,15 +182,42 @@ class Publisher:
                 made = self._without(space, pool, cell, shadow, less)
             if made is None:
                 held[members] = True
+                at_once = 1
                 continue
             pool = made
             shut[cell] = True
             chosen.append(cell)
             space.publish(cell, shadow)
+            at_once = max(2 * at_once, 1)
         for rows in pool:
             rows[:, shut] = 0.0
         cost = float(self.cost[~shut & self.choice].sum())
         return Published(shut, np.array(chosen, dtype=np.int64), pool, cost)
+
+    def _several(
+        self, space: DeviationSpace, shut: Mask, some: Ints, pool: Pool
+    ) -> tuple[DeviationSpace, Pool, Ints] | None:
+        """The space, witnesses and cells when several are published at once; None where a task needs some."""
+        self.looks += 1 + some.size // _TOGETHER_COST
+        cells = space.independent(some)
+        fewer = space.without(cells)
+        if bool((fewer.lengths[self.targets] < _PARALLEL * space.lengths[self.targets]).any()):
+            return None
+        less = shut.copy()
+        less[cells] = True
+
+        def aim(places: Ints, moves: Floats) -> Floats:
+            row = fewer.aimed(places, moves)
+            row[less] = 0.0
+            return row
+
+        bent = []
+        for rows in pool:
+            made = fewer.projected(rows)
+            made[:, less] = 0.0
+            bent.append(made)
+        found = self.joint.completed(self.joint.aimed(bent, aim, self.luck), less, self.luck)
+        return None if found is None else (fewer, found, cells)
 
     def _without(
         self, space: DeviationSpace, pool: Pool, cell: int, shadow: Floats, less: Mask
@@ -186,3 +233,10 @@ class Publisher:
 
         made = self.joint.aimed(self.joint.bent(pool, cell, direction, less), aim, self.luck)
         return self.joint.completed(made, less, self.luck)
+
+
+def _leaders(live: Ints, number: Ints, lengths: Floats) -> Ints:
+    """For each group the cell that moves most."""
+    order = np.lexsort((-lengths[live], number))
+    first = np.concatenate([[True], np.diff(number[order]) > 0])
+    return np.asarray(live[order[first]])

@@ -18,7 +18,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.space import independent_part
+from lustrum.protect.suppression.search.space import in_fixed_order, independent_part
 from lustrum.protect.suppression.search.tasks import OUTSIDER, Tasks
 from lustrum.solve.deviations import DeviationProgram
 
@@ -26,7 +26,7 @@ __all__ = ["JointWitnesses", "Known"]
 
 
 _NEARLY = 1e-7  # a level counts as reached up to this share; the audit decides without it
-_MORE = 2.0  # joint deviations go further than the level, so that they can be bent
+_MORE = 1.5  # joint deviations go further than the level, so that they can be bent
 _TOGETHER = 3  # programs in a row that help no lacking cell, before single ones
 _IN_VAIN = 6  # cells aimed at in a row without success
 _PARTNERS = 3  # witnesses that another is added to, at most
@@ -65,7 +65,7 @@ class JointWitnesses:
         self.known = [k for k in self.known if k.targets.size]
         levels = np.concatenate([np.maximum(k.upper, k.lower) for k in self.known] or [np.ones(1)])
         self.scale = float(max(np.median(levels), 1.0))
-        self._relations = problem.relations[:, cells].tocsr()
+        self._relations = in_fixed_order(problem.relations[:, cells])
         self._held = np.zeros(0, dtype=np.int64)
         self._mask = np.zeros(cells.size, dtype=np.bool_)
         self._program: DeviationProgram | None = None
@@ -145,17 +145,21 @@ class JointWitnesses:
             lack = _lacking(known, high, low)
             more.append(row)
 
+        ends = int(_lacking(known, high, low, each=True).sum())
         in_vain = turn = 0
         while in_vain < _TOGETHER and lack.sum() > 1:
+            # A deviation that is as far within the bounds as its opposite shows both directions at once.
+            both_ways = turn % 2 == 0
             sign = np.where(high < known.upper * (1 - _NEARLY), 1.0, -1.0)
-            if turn % 2:
+            if both_ways or turn % 4 == 3:
                 sign = np.where(luck.random(sign.size) < 0.5, 1.0, -1.0)
-            before = int(lack.sum())
-            row = self._together(known, lack, sign, limits)
+            row = self._together(known, lack, sign, _narrow(limits) if both_ways else limits)
             rise, fall = self._reach(known, row[None])
-            after = _lacking(known, np.maximum(high, rise), np.maximum(low, fall)).sum()
-            in_vain, turn = (in_vain + 1 if after == before else 0), turn + 1
-            if after < before:
+            rise, fall = np.maximum(high, rise), np.maximum(low, fall)
+            left = int(_lacking(known, rise, fall, each=True).sum())
+            in_vain, turn = (in_vain + 1 if left == ends else 0), turn + 1
+            if left < ends:
+                ends = left
                 met(row)
         for place in np.flatnonzero(lack).tolist():
             for way in (1.0, -1.0):
@@ -284,6 +288,12 @@ class JointWitnesses:
             used = (np.abs(rows[sorted(picks)]) > _TINY).any(axis=0)
             out.append(self.cells[used])
         return out
+
+
+def _narrow(limits: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The limits between which the opposite of a deviation is allowed too."""
+    room = np.minimum(-limits[0], limits[1])
+    return -room, room
 
 
 def _stretches(known: Known, rows: Floats) -> tuple[Floats, Floats]:

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import qr
+from scipy.linalg.lapack import dormqr
 from scipy.sparse.linalg import splu
 
 from lustrum.arrays import Floats, Ints, Mask
@@ -22,7 +24,7 @@ from lustrum.audit.knowledge.independent import echelon, independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 
-__all__ = ["DeviationSpace", "deviation_basis", "independent_part"]
+__all__ = ["DeviationSpace", "deviation_basis", "in_fixed_order", "independent_part"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -32,6 +34,7 @@ _FILL = 5000  # entries of combined relations for each entry at first
 _ROUNDED = 1e-9  # what rounding leaves where nothing should be
 _IDLE = 1e-13  # a squared length below this is none
 _PARALLEL = 1e-11  # squared sine of an angle that is none
+_DEPENDENT = 1e-7  # a share of the longest part that counts as none
 _SAME = 1e-7  # ratios of random projections that differ by less are the same
 _REFRESH = 64  # steps between two computations of lengths from the basis itself
 
@@ -110,13 +113,27 @@ class DeviationSpace:
 
     def without(self, cells: Ints) -> DeviationSpace:
         """The space in which some cells, none of which follows from the others, are published."""
-        turned, _ = np.linalg.qr(self.basis[:, cells], mode="complete")
-        return DeviationSpace(turned[:, cells.size :].T @ self.basis, self.unit)
+        if not cells.size:
+            return DeviationSpace(self.basis.copy(), self.unit)
+        (mirrors, sizes), _ = qr(self.basis[:, cells], mode="raw")
+        turned, _, _ = dormqr("L", "T", mirrors, sizes, self.basis, 64 * self.basis.shape[1])
+        return DeviationSpace(np.ascontiguousarray(turned[cells.size :]), self.unit)
+
+    def independent(self, cells: Ints) -> Ints:
+        """Some of these cells, none of which follows from the others, that give all others away."""
+        _, triangle, order = qr(self.basis[:, cells], mode="economic", pivoting=True)
+        sizes = np.abs(np.diagonal(triangle))
+        rank = int((sizes > _DEPENDENT * sizes.max(initial=0.0)).sum())
+        return np.sort(cells[order[:rank]])
+
+    def projected(self, rows: Floats) -> Floats:
+        """The nearest deviations of the space to some others, in units."""
+        return np.asarray((rows / self.unit) @ self.basis.T @ self.basis * self.unit)
 
     def groups(self, cells: Ints, luck: np.random.Generator) -> Ints:
         """A number for each cell; cells that always move in proportion have the same."""
         shares = luck.standard_normal((2, self.dimension))
-        seen = shares @ self.basis[:, cells]
+        seen = (shares @ self.basis)[:, cells]
         ratio = np.arctan2(seen[0], seen[1]) % np.pi
         order = np.argsort(ratio, kind="stable")
         new = np.diff(ratio[order]) > _SAME
@@ -156,6 +173,20 @@ def deviation_basis(relations: Sparse) -> Floats | None:
         basis[np.abs(basis) < _ROUNDED] = 0.0
     size = np.abs(basis).max(initial=1.0)
     return None if np.abs(rows @ basis).max(initial=0.0) > _ROUNDED * size else basis
+
+
+def in_fixed_order(relations: Sparse) -> Sparse:
+    """The relations that are not empty in an order of their own, so that the given one does not matter."""
+    rows = sparse.csr_array(relations)
+    rows.sort_indices()
+    ends, cells, weights = rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()
+    filled = np.flatnonzero(np.diff(rows.indptr)).tolist()
+
+    def words(row: int) -> tuple[list[int], list[int]]:
+        span = slice(ends[row], ends[row + 1])
+        return cells[span], weights[span]
+
+    return rows[sorted(filled, key=words)]
 
 
 def independent_part(relations: Sparse) -> Sparse:
