@@ -113,22 +113,22 @@ def table_level(table: Table, draws: int) -> None:
 
 
 def cell_level(plain: Table, with_totals: Table, small: Table, draws: int) -> None:
-    """The audited risk of cells: rounding along all totals, suppression with and without totals.
-
-    Secondary suppression of the large table with its totals takes minutes by itself, whatever is measured
-    afterwards; a table of 234 cells stands for it.
-    """
+    """The audited risk of cells: rounding along all totals, suppression with and without totals."""
     rounding = [
         *grid("random-rounding", base=BASES),
         *grid("conventional-rounding", base=BASES),
         *grid("controlled-rounding", base=BASES),
         *grid("small-count-rounding", base=BASES),
     ]
-    hiding = grid("suppression", rule=[{"rule": "threshold", "minimum": m} for m in (2, 3, 4, 5)])
+    rules = [{"rule": "threshold", "minimum": m} for m in (2, 3, 4, 5)]
+    hiding = grid("suppression", rule=rules, algorithm="quick")
+    proven = grid("suppression", rule=rules)
     for words, table, specs in (
         ("rounding, with totals", with_totals, rounding),
         ("suppression, without totals", plain, hiding),
-        ("suppression, with totals", small, hiding),
+        ("suppression, with totals", with_totals, hiding),
+        ("suppression, with totals, small", small, hiding),
+        ("cheapest suppression with proof, with totals, small", small, proven),
     ):
         rumap(table.take([range(2)] * 3), specs[:1], attackers=["outsider"], replications=1)
         seconds, used, found = processors(

@@ -65,13 +65,13 @@ def default_methods(table: Table) -> list[Any]:
     installed = names("lustrum.methods")
     if table.kind == "magnitude":
         # Where contributions are known, the rule is that of the risk which judges the map.
-        close = (
+        close: dict[str, Any] = (
             {"rule": [{"rule": "p-percent", "p": 10}]} if table.contributions is not None else {}
         )
         wanted: tuple[tuple[str, dict[str, Any]], ...] = (
             ("multiplicative-noise", {}),
             ("cell-key-magnitude", {}),
-            ("suppression", close),
+            ("suppression", close | {"algorithm": "quick"}),
             ("controlled-adjustment", close),
         )
     else:
@@ -85,7 +85,8 @@ def default_methods(table: Table) -> list[Any]:
             ("markov-perturbation", {"theta": [0.05, 0.1, 0.2]}),
             ("table-swapping", {"order": 1, "sweeps": [1, 5]}),
             ("protected-population", {}),
-            ("suppression", {}),
+            # A map compares methods; a proof that no pattern is cheaper would take minutes.
+            ("suppression", {"algorithm": "quick"}),
         )
     return [spec for name, values in wanted if name in installed for spec in _made(name, values)]
 

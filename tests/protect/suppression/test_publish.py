@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -216,3 +218,34 @@ def test_empty_cells_are_used_where_nothing_else_protects() -> None:
         assert pattern.safe
         assert np.asarray(pattern.suppressed)[empty].any()
     assert not suppress(rises).safe
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_quick_pattern_is_safe_minimal_and_not_far_from_the_cheapest(seed: int) -> None:
+    problem = cube((5, 4, 4), seed)
+    quick = suppress(problem, algorithm="quick")
+    assert quick.safe
+    assert quick.algorithm == "quick"
+    # No cell is there without a reason: each one published again leaves some level short.
+    for cell in np.flatnonzero(quick.secondary).tolist():
+        fewer = quick.suppressed.copy()
+        fewer[cell] = False
+        assert not audit_pattern(problem, fewer).safe
+    best = suppress(problem, algorithm="exact", work=2000)
+    assert best.lower_bound <= quick.cost <= 1.5 * best.cost
+    assert quick.lower_bound <= best.cost
+    alone = np.zeros(problem.values.size, dtype=bool)
+    alone[np.flatnonzero(problem.primary)[:2]] = True
+    guarded = replace(problem, views=singleton_views(problem.values, alone))
+    assert suppress(guarded, algorithm="quick").safe
+
+
+def test_a_quick_pattern_explains_what_no_pattern_protects() -> None:
+    problem = cube((4, 3, 3), 4)
+    cell = int(np.flatnonzero(problem.primary)[0])
+    frozen = ~problem.primary
+    frozen[cell] = False
+    found = suppress(replace(problem, frozen=frozen), algorithm="quick")
+    assert not found.safe
+    assert cell in [u.cell for u in found.unprotectable]
+    assert "cannot be protected from an outsider" in str(found.unprotectable[0])

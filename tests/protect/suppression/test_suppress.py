@@ -14,7 +14,7 @@ from lustrum.model import InputError
 from lustrum.protect.suppression import SuppressionProblem, singleton_views, suppress
 from lustrum.protect.suppression.check import audit_pattern
 
-ALGORITHMS = ("exact", "heuristic", "auto")
+ALGORITHMS = ("exact", "heuristic", "quick", "auto")
 
 
 def two_way(inner: np.ndarray) -> tuple[np.ndarray, list[tuple[int, list[int]]]]:
@@ -208,7 +208,7 @@ def test_the_same_problem_gives_the_same_pattern(algorithm: str) -> None:
     assert np.array_equal(one.suppressed, two.suppressed)
     # The order of relations does not change what is optimal.
     turned = SuppressionProblem.of(values, relations[::-1], [23, 9, 0], [3, 3, 3])
-    if algorithm != "heuristic":
+    if algorithm in ("exact", "auto"):
         assert suppress(turned, algorithm=algorithm).cost == one.cost  # type: ignore[arg-type]
 
 

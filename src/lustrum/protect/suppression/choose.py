@@ -28,12 +28,13 @@ from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
 from lustrum.protect.suppression.search.merge import Merged, merged_problem
 from lustrum.protect.suppression.search.parts import parts_of
+from lustrum.protect.suppression.search.quick import quick_pattern
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 
-AlgorithmWord = Literal["auto", "exact", "heuristic", "boxes"]
+AlgorithmWord = Literal["auto", "exact", "heuristic", "quick", "boxes"]
 Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
@@ -231,6 +232,10 @@ def _solve_part(
         why = "No cell needs protection beyond being suppressed itself."
         return _Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
     kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
+    if algorithm == "quick":
+        state = quick_pattern(attacks, tell)
+        why = f"Asked for. The table was attacked by {kind}."
+        return _Outcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
     limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
     first = None
     if not isinstance(attacks, ProgramAttacks):
