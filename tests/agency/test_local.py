@@ -148,3 +148,17 @@ def test_the_public_server_does_not_know_the_page() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_method_without_a_place_on_the_map_is_named_beside_it(
+    local: Starlette, table_file: Path
+) -> None:
+    """The table-level risk needs all cells, so suppression has no point; the page says so."""
+    client = client_of(local)
+    methods = {"conventional-rounding": "3", "suppression": ""}
+    client.post("/maps", json=asked(table_file, methods=methods), headers=right(local))
+    local.state.jobs.get(1).wait(60)
+    page = client.get("/maps/1").text
+    assert "<strong>suppression</strong> is not on the map." in page
+    assert "the entropy risk is for methods that show all" in page
+    assert "<strong>conventional-rounding" not in page

@@ -116,3 +116,11 @@ def _distance(first: str, second: str) -> float:
 def test_the_first_colours_differ_for_people_without_red_cones() -> None:
     pairs = [(a, b) for i, a in enumerate(COLOURS[:6]) for b in COLOURS[:i]]
     assert min(_distance(a, b) for a, b in pairs) > 0.08
+
+
+def test_ten_methods_differ_in_shape_and_forty_in_shape_or_colour() -> None:
+    from lustrum.rumap.charts import _cycled, _shapes
+
+    marks = list(zip(_shapes(40), _cycled(COLOURS, 40), strict=True))
+    assert len({shape for shape, _ in marks[:10]}) == 10
+    assert len(set(marks)) == 40

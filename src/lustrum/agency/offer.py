@@ -42,7 +42,13 @@ OFFERED = (
     Offered("controlled-rounding", "additive rounding", "base", "3, 5, 10"),
     Offered("table-swapping", "swaps that keep totals", "sweeps", "1, 5", True, {"order": 1}),
     Offered("differential-privacy", "noise with a budget", "epsilon", "0.5, 1.0, 2.0"),
-    Offered("suppression", "small cells and others are hidden", fixed={"algorithm": "quick"}),
+    # Its points need a risk of cells: the table-level measure, which is the default, needs all cells.
+    Offered(
+        "suppression",
+        "small cells and others are hidden; choose cell-certainty as risk",
+        ticked=False,
+        fixed={"algorithm": "quick"},
+    ),
     Offered(
         "protected-population", "finest cells changed once", "base", "3, 5", False, {"sweeps": 10}
     ),

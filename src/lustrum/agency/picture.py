@@ -14,6 +14,7 @@ from lustrum.rumap import Point, RUMap
 __all__ = ["map_svg"]
 
 _WIDTH, _HEIGHT = 720, 460
+_SHAPES = 10
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 48
 _COLOURS = 8
 
@@ -86,7 +87,7 @@ def _drawn(point: Point, by: int, at: object, families: Sequence[str], address: 
 
 def _shape(number: int, x: float, y: float) -> str:
     """A shape for each family, as in the charts."""
-    kind = (number + number // _COLOURS) % 7
+    kind = number % _SHAPES
     if kind == 0:
         return f'<circle cx="{x}" cy="{y}" r="6"/>'
     if kind == 1:
@@ -110,6 +111,9 @@ def _shape(number: int, x: float, y: float) -> str:
             (-2, -2),
         ),
         6: ((-5, -6.5), (7, 0), (-5, 6.5)),
+        7: ((5, -6.5), (-7, 0), (5, 6.5)),
+        8: ((-6, -6), (6, -6), (-6, 6), (6, 6)),
+        9: ((-6, -6), (-6, 6), (6, -6), (6, 6)),
     }[kind]
     line = " ".join(f"{round(x + a, 1)},{round(y + b, 1)}" for a, b in corners)
     return f'<polygon class="mark" points="{line}"/>'

@@ -38,7 +38,12 @@ Chart: TypeAlias = Any
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#8a6d00",
 )  # fmt: skip
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+SHAPES = (
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left",
+    # An hourglass and a bow tie, as outlines.
+    "M-0.9,-0.9H0.9L-0.9,0.9H0.9Z", "M-0.9,-0.9V0.9L0.9,-0.9V0.9Z",
+)  # fmt: skip
+"""More of them than colours, so that ten methods can be told apart without colour."""
 _CORNER_SHAPE = "stroke"
 _CHARACTER = 5.6
 """Width of a character of a label, in pixels."""
@@ -415,8 +420,8 @@ def _cycled(values: Sequence[Any], count: int) -> list[Any]:
 
 
 def _shapes(count: int) -> list[str]:
-    """A shape for each family; once the colours repeat, the shapes have moved on."""
-    return [SHAPES[(i + i // len(COLOURS)) % len(SHAPES)] for i in range(count)]
+    """A shape for each family; where colours repeat, shapes do not."""
+    return _cycled(SHAPES, count)
 
 
 def _altair() -> Any:

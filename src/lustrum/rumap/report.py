@@ -7,11 +7,12 @@ counts and says so.
 from __future__ import annotations
 
 import html
+import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,11 +33,15 @@ body { font: 11pt/1.45 "Source Sans Pro", Helvetica, Arial, sans-serif; color: #
 h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2rem; border-bottom: 1px solid #ccc; }
 table { border-collapse: collapse; width: 100%; font-size: 0.85rem; } th, td { text-align: left;
   padding: 0.2rem 0.6rem 0.2rem 0; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } tr.chosen td { font-weight: bold; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n, td.label { white-space: nowrap; } tr.chosen td { font-weight: bold; }
 tr.dominated td { color: #595959; } svg { max-width: 100%; height: auto; } figure { margin: 1rem 0; }
 .confidential { border: 2px solid #9b2c1c; padding: 0.4rem 0.8rem; color: #9b2c1c; }
 .choice { border-left: 4px solid #34429f; padding-left: 1rem; }
-@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; }
+  tr, figure { break-inside: avoid; } thead { display: table-header-group; } table { font-size: 8.5pt; }
+  th, td { padding-right: 0.4rem; } }
+@media (max-width: 40rem) { td.label { white-space: normal; } main { overflow-x: auto; } }
 @page { size: A4; margin: 18mm; }
 """
 
@@ -90,6 +95,7 @@ def report_html(report: Report) -> str:
         _section("Question", _question(report)),
         _section("Choice", _choice(report)),
         _section("Map", _maps(report)),
+        *([_section("Why not another", _others(report.choice))] if _has_others(report) else []),
         _section("Data", _data(report)),
         _section("Methods", _methods(report)),
         _section("Measures", _measures(found)),
@@ -147,15 +153,21 @@ def _choice(report: Report) -> str:
         best = report.found.frontier(over="worst")
         named = ", ".join(p.label for p in best)
         return f"<p>No limit was set. Methods that no other method beats: {_text(named)}.</p>"
-    parts = [f'<p class="choice">{_text(choice.reason)}</p>']
-    if choice.others:
-        rows = "".join(
-            f"<tr><td>{_text(label)}</td><td>{_text(why)}</td></tr>" for label, why in choice.others
-        )
-        parts.append(
-            f"<table><thead><tr><th>not chosen</th><th>because</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
-    return "".join(parts)
+    return f'<p class="choice">{_text(choice.reason)}</p>'
+
+
+def _has_others(report: Report) -> bool:
+    return report.choice is not None and bool(report.choice.others)
+
+
+def _others(choice: Choice | None) -> str:
+    """Why each of the others was not chosen."""
+    rows = "".join(
+        f"<tr><td class='label'>{_text(label)}</td><td>{_text(why)}</td></tr>"
+        for label, why in (choice.others if choice is not None else ())
+    )
+    head = "<tr><th>method</th><th>not chosen because</th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
 def _maps(report: Report) -> str:
@@ -200,7 +212,7 @@ def _points(found: RUMap, table: str, choice: Choice | None) -> str:
             state = point.note
         kind = "chosen" if point.label == chosen else "dominated" if by >= 0 else ""
         rows.append(
-            f"<tr class='{kind}'><td>{_text(point.label)}</td>{_number(point.risk)}"
+            f"<tr class='{kind}'><td class='label'>{_text(point.label)}</td>{_number(point.risk)}"
             f"{_range(point.risk_range)}{_number(point.utility)}{_range(point.utility_range)}"
             f"<td>{_text(state)}</td></tr>"
         )
@@ -221,7 +233,8 @@ def _data(report: Report) -> str:
 
 def _methods(report: Report) -> str:
     rows = "".join(
-        f"<tr><td>{_text(label)}</td><td><code>{_text(_words(method.to_mapping()))}</code></td></tr>"
+        f"<tr><td class='label'>{_text(label)}</td>"
+        f"<td><code>{_text(_words(method.to_mapping()))}</code></td></tr>"
         for label, method in zip(report.found.labels, report.found.sweep.methods, strict=True)
     )
     head = "<tr><th>method</th><th>in the words of a policy</th></tr>"
@@ -257,7 +270,20 @@ def _shape(table: Table) -> str:
 
 
 def _words(mapping: dict[str, object]) -> str:
-    return ", ".join(f"{k} = {v!r}" for k, v in mapping.items())
+    """Parameters as a policy file spells them.
+
+    >>> _words({"rule": {"rule": "threshold", "minimum": 3}, "partial": False})
+    'rule = { rule = "threshold", minimum = 3 }, partial = false'
+    """
+    return ", ".join(f"{k} = {_value(v)}" for k, v in mapping.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {_words(dict(value))} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(v) for v in value)}]"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _section(title: str, content: str) -> str:
