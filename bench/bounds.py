@@ -26,6 +26,7 @@ from lustrum.audit.knowledge.reduce import as_floats
 from lustrum.model import Category, InputError, TableAxis
 
 PROBLEMS = ("hier13", "two5in6", "ninenew")
+MANY = 100  # programs from which on their rate is measured
 
 
 def with_total(name: str, size: int) -> TableAxis:
@@ -137,6 +138,16 @@ def against_cold(label: str, known: Knowledge, sample: int, workers: int | None)
     )
 
 
+def cold_rate(known: Knowledge, sample: int) -> float:
+    """Cold programs in a second of the processor."""
+    cold = Cold(known)
+    picks = np.random.default_rng(1).choice(cold.cells.size, min(sample, cold.cells.size), False)
+    start = time.process_time()
+    for pick in picks.tolist():
+        cold.pair(pick)
+    return float(2 * picks.size / (time.process_time() - start))
+
+
 def timed(known: Knowledge, cells: Any, workers: int | None, **options: Any) -> tuple[float, Any]:
     """The best of three, or the first where one takes seconds."""
     best, found = np.inf, None
@@ -196,6 +207,7 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="the most that one CSPLIB case may take"
     )
+    parser.add_argument("--problems", nargs="+", default=PROBLEMS, help="of the folder")
     parser.add_argument("--whole", type=float, help="seconds for whole bounds of a large cube")
     parser.add_argument("--only-data", action="store_true", help="only the CSPLIB problems")
     given = parser.parse_args()
@@ -218,10 +230,10 @@ def main() -> None:
     if given.data is not None:
         print("\nPrimaries and a random share of all cells suppressed.\n")
         names = ("problem", "cells", "share", "suppressed", "time", "LPs", "LPs a cell", "flows")
-        print(header(*names, "sharp", "exact", "by elimination"))
-        for name in PROBLEMS:
+        print(header(*names, "sharp", "exact", "by elimination", "LPs a CPU second", "to cold"))
+        for name in given.problems:
             for share in given.shares:
-                line = real(problem(given.data, name), share, given.workers, given.seconds)
+                line = real(problem(given.data, name), share, given)
                 print(line, flush=True)
 
 
@@ -248,14 +260,21 @@ def invented(given: argparse.Namespace) -> None:
         print(row(label, len(found), f"{took:.3f} s", *figures), flush=True)
 
 
-def real(path: Path, share: float, workers: int | None, seconds: float) -> str:
-    """One line of the last table; a time with '>' was cut short, and its bounds are outer ones."""
+def real(path: Path, share: float, given: argparse.Namespace) -> str:
+    """One line of the last table; a time with '>' was cut short, and its bounds are outer ones.
+
+    Programs a second are those of the processor, and their ratio is to cold programs about a sample of cells.
+    """
     known, value = csplib(path, share, 7)
     cells = np.flatnonzero(known.low < known.high)
-    start = time.perf_counter()
-    found = bounds(known, cells, workers=workers, seconds=seconds)
-    took = time.perf_counter() - start
-    cut = ">" if took >= seconds else ""
+    start, processor = time.perf_counter(), time.process_time()
+    found = bounds(known, cells, workers=given.workers, seconds=given.seconds)
+    took, spent = time.perf_counter() - start, time.process_time() - processor
+    cut = ">" if took >= given.seconds else ""
+    rates = ("", "")
+    if found.programs >= MANY:
+        rate = found.programs / spent
+        rates = (f"{rate:.0f}", f"{rate / cold_rate(known, given.sample):.0f}")
     assert ((found.low <= value[cells]) & (value[cells] <= found.high)).all()
     start = time.perf_counter()
     try:
@@ -265,7 +284,7 @@ def real(path: Path, share: float, workers: int | None, seconds: float) -> str:
     except InputError:
         eliminated = "too large"
     figures = (found.programs, f"{found.programs / cells.size:.3f}", found.flows)
-    figures += (int(found.sharp.sum()), int(found.exact.sum()), eliminated)
+    figures += (int(found.sharp.sum()), int(found.exact.sum()), eliminated, *rates)
     label = (path.name.split(".")[0], len(known), f"{share:.0%}", cells.size)
     return row(*label, f"{cut}{took:.2f} s", *figures)
 

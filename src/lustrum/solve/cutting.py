@@ -28,6 +28,8 @@ _NO_HEURISTICS: dict[str, object] = {
     "mip_heuristic_run_rens": False,
     "mip_heuristic_run_rins": False,
     "mip_heuristic_run_feasibility_jump": False,
+    # Few of the cuts that HiGHS finds itself are worth their place among ours.
+    "mip_pool_soft_limit": 200,
 }
 _OLD = 12  # rounds that a row may be slack before it is set aside
 
@@ -144,18 +146,26 @@ class CuttingProgram:
         return Relaxed(x, bound, reduced, steps)
 
     def search(
-        self, nodes: int, start: Floats | None = None, *, closed: Mask | None = None
+        self,
+        nodes: int,
+        start: Floats | None = None,
+        *,
+        low: Floats | None = None,
+        high: Floats | None = None,
+        below: float | None = None,
     ) -> Searched:
         """Search among whole x within a number of nodes, from a first solution if one is known.
 
-        ``closed`` columns are 0 in this search only; its bound is then no bound for all x.
+        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x. With
+        ``below`` only x that cost no more than this are looked for.
         """
         every = [*self.cuts, *self._idle]
-        high = self.high if closed is None else np.where(closed, self.low, self.high)
-        free = np.flatnonzero(self.low < high)
+        low = self.low if low is None else low
+        high = self.high if high is None else high
+        free = np.flatnonzero(low < high)
         matrix, side = stacked(every, self.cost.size)
-        side = side - matrix @ self.low
-        base = float(self.cost @ self.low)
+        side = side - matrix @ low
+        base = float(self.cost @ low)
         part = matrix[:, free].tocsr()
         least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
         needed = np.flatnonzero(side > least + 1e-9)
@@ -171,6 +181,8 @@ class CuttingProgram:
             mip_max_nodes=nodes,
             **_NO_HEURISTICS,
         )
+        if below is not None:
+            model.setOptionValue("objective_bound", below - base + 1e-6)
         if start is not None:
             known = highspy.HighsSolution()
             known.col_value = list(np.asarray(start, dtype=np.float64)[free])
@@ -183,7 +195,7 @@ class CuttingProgram:
         solution = model.getSolution()
         x = None
         if solution.value_valid:
-            x = self.low.copy()
+            x = low.copy()
             x[free] = np.round(np.array(solution.col_value))
         bound = float(info.mip_dual_bound)
         finished = status == highspy.HighsModelStatus.kOptimal

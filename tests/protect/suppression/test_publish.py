@@ -158,6 +158,40 @@ def test_the_order_of_relations_does_not_change_the_pattern() -> None:
     assert np.array_equal(one.suppressed, two.suppressed)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_pattern_does_not_depend_on_which_basis_the_machine_finds(seed: int) -> None:
+    # Another library for linear algebra finds another orthonormal basis of the same space.
+    problem = cube((4, 4, 3), seed, 0.15)
+    tasks, cells = Tasks.of(problem), np.arange(len(problem))
+    found = []
+    for turn in range(3):
+        publisher = Publisher.of(tasks, cells, 500)
+        assert publisher is not None
+        if turn:
+            noise = np.random.default_rng(turn).standard_normal((publisher.space.dimension,) * 2)
+            turned, _ = np.linalg.qr(noise)
+            publisher.space = DeviationSpace(turned @ publisher.space.basis, publisher.space.unit)
+        first = publisher.first()
+        assert first is not None
+        later = publisher.improve(first, 1_000, lambda cost: None)
+        found.append((publisher.pattern(first), publisher.pattern(later)))
+    for first_pattern, later_pattern in found[1:]:
+        assert np.array_equal(first_pattern, found[0][0])
+        assert np.array_equal(later_pattern, found[0][1])
+
+
+def test_groups_are_numbered_by_their_first_cells_in_any_basis() -> None:
+    relations = sparse.csr_array([[1, 1, -1, 0, 0], [0, 0, 0, 1, -1]])
+    space = DeviationSpace.of(relations, np.array([1.0, 1.0, 3.0, 2.0, 5.0]))
+    assert space is not None
+    turned, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))
+    other = DeviationSpace(turned @ space.basis, space.unit)
+    for one in (space, other):
+        for luck in range(20):
+            numbers = one.groups(np.arange(5), np.random.default_rng(luck))
+            assert numbers.tolist() == [0, 1, 2, 3, 3]
+
+
 def test_attackers_that_know_cells_need_witnesses_of_their_own() -> None:
     problem = cube((3, 3, 3), 2, 0.2)
     primary = np.flatnonzero(problem.primary)

@@ -29,6 +29,7 @@ _WIDE = 1e6  # levels by which a cell may move beside the one attacked
 _SOME = 64.0  # the same on a cheap path
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
+_SMALL = 300  # cells of a program that counts as one step
 _CHEAP = 1000  # cells beside the suppressed ones that a path may use, if they suffice
 
 
@@ -252,7 +253,7 @@ class ProgramAttacks:
                 low, high = self._ends(task, few.cells, open_cells, _WIDE)
                 room = self._own(task)[0 if sign > 0 else 1] / float(self.tasks.level[task])
                 found = few.program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
-                self.steps += self.weight
+                self.steps += few.weight
                 share[i] += found.reach
                 cells = np.union1d(cells, few.cells[np.abs(found.deviation) > 1e-7])
             moved.append(cells)
@@ -284,7 +285,7 @@ class ProgramAttacks:
             for sign in self._signs(task):
                 limit = min(1.0 + 1e-7, (up if sign > 0 else down) / level)
                 found = few.program.furthest(column, sign, low, high, limit)
-                self.steps += self.weight
+                self.steps += few.weight
                 share[i] += found.reach
                 if found.reach < limit - _NEARLY:
                     weights = few.program.reasons(few.every, int(self.tasks.cell[task]), sign)
@@ -383,6 +384,8 @@ class _FewCells:
     def __init__(self, matrix: Sparse, mask: Mask) -> None:
         self.mask = mask
         self.cells = np.flatnonzero(mask)
+        # A question that goes on from the last one takes time in proportion to the cells.
+        self.weight = 1 + self.cells.size // _SMALL
         part = matrix[:, self.cells].tocsr()
         rows = np.flatnonzero(np.diff(part.indptr))
         self.program = DeviationProgram(part[rows])

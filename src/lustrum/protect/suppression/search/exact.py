@@ -17,6 +17,7 @@ from lustrum.arrays import Floats, Mask
 from lustrum.protect.suppression.search.attacks import Attacks
 from lustrum.protect.suppression.search.cuts import companion_cuts, outside_cut, protection_cut
 from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
+from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.solve.halves import zero_half_cuts
 
@@ -34,6 +35,8 @@ _POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
 _OFTEN = 4  # rounds between two completions of the fractional point
+_AT_LEAST = 4  # rounds of the root, so that something is proven however little work is allowed
+_WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,7 @@ class BranchAndCut:
         """Search until the best pattern is proven, or the work is used up."""
         if not self.done and self.choice.size:
             self._root()
+            self._nearby()
             self._search()
         if not self.done and self.near is None:
             self._clean(self.best)
@@ -106,10 +110,10 @@ class BranchAndCut:
         """Cut off fractional optima while that raises the bound."""
         stalled = 0
         self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
-        while self.spent < self.work and not self.done:
+        while not self.done:
             before = self.bound
             relaxed = self._relax()
-            if relaxed is None:
+            if relaxed is None or (self.spent >= self.work and self.rounds >= _AT_LEAST):
                 return
             x = self._point(relaxed.x)
             if self.rounds % _OFTEN == _OFTEN - 1:
@@ -185,6 +189,38 @@ class BranchAndCut:
             if self.near is None or self.done or in_vain >= _IN_VAIN or self.spent >= half:
                 return
 
+    def _nearby(self) -> None:
+        """Better patterns near the best one, where the gap is wide and there are many cells to choose from."""
+        free = int((self.program.low < self.program.high).sum())
+        if not self.done and free > _FEW_COLUMNS and self.cost - self.bound > _WIDE * self.cost:
+            improve_nearby(self, self.spent + 3 * (self.work - self.spent) // 4, self._repair)
+
+    def room(self, bound: float) -> float:
+        """By how much columns can raise a bound before no cheaper pattern is left."""
+        return self.cost - bound - (self.least_step - 1e-6 if self._whole else 0.0) + 1e-7
+
+    @property
+    def least_step(self) -> float:
+        """How much cheaper a pattern is at least that is cheaper at all."""
+        return 1.0 if self._whole else 0.0
+
+    def separate(self, x: Floats) -> int:
+        """Add inequalities that a fractional point violates; gives how many are new."""
+        self.rounds += 1
+        return self.program.add(self._cuts(self._point(x), every=False))
+
+    def _repair(self, columns: Floats) -> None:
+        """Make a whole pattern safe at the least further cost, and learn what it violates."""
+        x = self._point(columns)
+        state = Witnessed(self.attacks, x > 0.5)
+        every = np.arange(len(self.attacks.tasks))
+        if state.look(every).size:
+            if not self.program.add(self._cuts(x, every=True)):
+                self.program.add([outside_cut(self.column, x > 0.5)])
+            protect_all(state, self.problem.cost, every)
+        self._clean(state)
+        self._offer(state)
+
     def _clean(self, state: Witnessed) -> None:
         """Publish again what is not needed; known inequalities tell for most cells that they are."""
         cost, limit = self.problem.cost, len(self.needs)
@@ -223,9 +259,9 @@ class BranchAndCut:
 
     def _fix(self, relaxed: Relaxed) -> None:
         """Columns whose reduced cost exceeds the gap are settled."""
-        room = self.cost - relaxed.bound - (1.0 - 1e-6 if self._whole else 0.0)
-        none = relaxed.reduced > room + 1e-7
-        full = -relaxed.reduced > room + 1e-7
+        room = self.room(relaxed.bound)
+        none = relaxed.reduced > room
+        full = -relaxed.reduced > room
         self.program.fix(none & (self.program.low == 0), full & (self.program.high == 1))
 
     def _search(self) -> None:
@@ -240,7 +276,8 @@ class BranchAndCut:
             closed = self._distant(relaxed, mine) if near else None
             start = mine.astype(np.float64)
             inside = bool(((start >= self.program.low) & (start <= self.program.high)).all())
-            found = self.program.search(_NODES, start if inside else None, closed=closed)
+            high = None if closed is None else np.where(closed, self.program.low, self.program.high)
+            found = self.program.search(_NODES, start if inside else None, high=high)
             self.steps += 1 + found.steps // 100
             if closed is None:
                 self.bound = max(self.bound, min(found.bound, self.cost))
@@ -275,9 +312,6 @@ class BranchAndCut:
         if failed.size:
             if not self.program.add(self._cuts(x, every=True)):
                 self.program.add([outside_cut(self.column, pattern)])
-            if self.near is not None:
-                self._offer(self.near(x))
-                return True
             protect_all(state, self.problem.cost, np.arange(len(self.attacks.tasks)))
         self._clean(state)
         self._offer(state)

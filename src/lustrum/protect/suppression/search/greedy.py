@@ -15,7 +15,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks import program_weight
 from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
-from lustrum.protect.suppression.search.space import DeviationSpace, in_fixed_order
+from lustrum.protect.suppression.search.space import TIED, DeviationSpace, in_fixed_order
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["Published", "Publisher"]
@@ -172,7 +172,7 @@ class Publisher:
                     at_once *= 2
                 continue
             members = live[number == int(np.argmax(price))]
-            cell = int(members[np.argmax(space.lengths[members])])
+            cell = space.longest(members)
             self.looks += 1
             shadow = space.shadow(cell)
             made = None
@@ -236,7 +236,10 @@ class Publisher:
 
 
 def _leaders(live: Ints, number: Ints, lengths: Floats) -> Ints:
-    """For each group the cell that moves most."""
-    order = np.lexsort((-lengths[live], number))
-    first = np.concatenate([[True], np.diff(number[order]) > 0])
-    return np.asarray(live[order[first]])
+    """For each group the cell that moves most, the first of several that move as much up to rounding."""
+    length = lengths[live]
+    top = np.zeros(int(number.max()) + 1)
+    np.maximum.at(top, number, length)
+    long = np.flatnonzero(length >= top[number] * (1.0 - TIED))
+    _, first = np.unique(number[long], return_index=True)
+    return np.asarray(live[long[first]])

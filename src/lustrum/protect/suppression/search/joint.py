@@ -242,14 +242,16 @@ class JointWitnesses:
     def _useful(self, known: Known, rows: Floats) -> Floats:
         """The witnesses that are needed, the most useful first."""
         ends = [self._reach(known, row[None]) for row in rows]
-        counts = [(rise >= known.upper).sum() + (fall >= known.lower).sum() for rise, fall in ends]
+        upper, lower = known.upper * (1 - _NEARLY), known.lower * (1 - _NEARLY)
+        counts = [(rise >= upper).sum() + (fall >= lower).sum() for rise, fall in ends]
         high, low = np.zeros(known.targets.size), np.zeros(known.targets.size)
         lack = int(_lacking(known, high, low, each=True).sum())
         kept = []
         for i in np.argsort(-np.array(counts), kind="stable").tolist():
             rise, fall = np.maximum(high, ends[i][0]), np.maximum(low, ends[i][1])
             left = int(_lacking(known, rise, fall, each=True).sum())
-            wide = bool(((known.sliding > 0) & ((rise > high) | (fall > low))).any())
+            more = (rise > high * (1 + _NEARLY)) | (fall > low * (1 + _NEARLY))
+            wide = bool(((known.sliding > 0) & more).any())
             if left < lack or wide:
                 kept.append(i)
                 high, low, lack = rise, fall, left

@@ -24,7 +24,7 @@ from lustrum.audit.knowledge.independent import echelon, independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 
-__all__ = ["DeviationSpace", "deviation_basis", "in_fixed_order", "independent_part"]
+__all__ = ["TIED", "DeviationSpace", "deviation_basis", "in_fixed_order", "independent_part"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -34,8 +34,8 @@ _FILL = 5000  # entries of combined relations for each entry at first
 _ROUNDED = 1e-9  # what rounding leaves where nothing should be
 _IDLE = 1e-13  # a squared length below this is none
 _PARALLEL = 1e-11  # squared sine of an angle that is none
-_DEPENDENT = 1e-7  # a share of the longest part that counts as none
 _SAME = 1e-7  # ratios of random projections that differ by less are the same
+TIED = 1e-8  # lengths that differ by a smaller share are the same
 _REFRESH = 64  # steps between two computations of lengths from the basis itself
 
 
@@ -121,17 +121,28 @@ class DeviationSpace:
 
     def independent(self, cells: Ints) -> Ints:
         """Some of these cells, none of which follows from the others, that give all others away."""
-        _, triangle, order = qr(self.basis[:, cells], mode="economic", pivoting=True)
-        sizes = np.abs(np.diagonal(triangle))
-        rank = int((sizes > _DEPENDENT * sizes.max(initial=0.0)).sum())
-        return np.sort(cells[order[:rank]])
+        # Of lengths that are the same up to rounding the first is taken, so that the basis does not matter.
+        part = self.basis[:, cells].copy()
+        left = (part * part).sum(axis=0)
+        least, picked = _PARALLEL * left.max(initial=0.0), []
+        while left.max(initial=0.0) > least:
+            place = int(np.argmax(left >= left.max() * (1.0 - TIED)))
+            picked.append(place)
+            along = part[:, place] / np.sqrt(left[place])
+            part -= np.outer(along, along @ part)
+            left = (part * part).sum(axis=0)
+            left[picked] = 0.0
+        return np.sort(cells[picked])
 
     def projected(self, rows: Floats) -> Floats:
         """The nearest deviations of the space to some others, in units."""
         return np.asarray((rows / self.unit) @ self.basis.T @ self.basis * self.unit)
 
     def groups(self, cells: Ints, luck: np.random.Generator) -> Ints:
-        """A number for each cell; cells that always move in proportion have the same."""
+        """A number for each cell; cells that always move in proportion have the same.
+
+        Groups are numbered by their first cells, so that the numbers do not depend on the basis.
+        """
         shares = luck.standard_normal((2, self.dimension))
         seen = (shares @ self.basis)[:, cells]
         ratio = np.arctan2(seen[0], seen[1]) % np.pi
@@ -139,7 +150,20 @@ class DeviationSpace:
         new = np.diff(ratio[order]) > _SAME
         number = np.empty(cells.size, dtype=np.int64)
         number[order] = np.concatenate([[0], np.cumsum(new)])
-        return number
+        if cells.size and ratio[order[0]] + np.pi - ratio[order[-1]] <= _SAME:
+            number[number == number[order[-1]]] = 0  # the angles 0 and pi are the same
+        return np.asarray(np.unique(_first_of_its_kind(number), return_inverse=True)[1])
+
+    def longest(self, cells: Ints) -> int:
+        """The first of the cells that deviations move most, up to rounding."""
+        length = self.lengths[cells]
+        return int(cells[np.argmax(length >= length.max() * (1.0 - TIED))])
+
+
+def _first_of_its_kind(number: Ints) -> Ints:
+    """For each entry the first place where the same number stands."""
+    _, first, kind = np.unique(number, return_index=True, return_inverse=True)
+    return np.asarray(first[kind])
 
 
 def deviation_basis(relations: Sparse) -> Floats | None:
