@@ -9,17 +9,16 @@ cells has some chance in it, drawn from a fixed seed (large neighbourhood search
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.solve.cutting import CuttingProgram
 
-if TYPE_CHECKING:
-    from lustrum.protect.suppression.search.exact import BranchAndCut
-
-__all__ = ["cells_near_each_other", "improve_nearby"]
+__all__ = ["CoverSearch", "cells_near_each_other", "improve_nearby"]
 
 _FREE = (12, 24)  # secondary cells that are chosen anew: at first, and at most
 _STEPS = 4  # relations between a cell and those near it
@@ -31,7 +30,41 @@ _LITTLE = 0.02  # a rise of the bound by less than this share of what is left is
 _IN_VAIN = 12  # neighbourhoods in a row without a cheaper pattern
 
 
-def improve_nearby(search: BranchAndCut, end: int, complete: Callable[[Floats], None]) -> None:
+class CoverSearch(Protocol):
+    """What branch and cut has to offer: its program, the best pattern so far, and ways to learn more."""
+
+    problem: SuppressionProblem
+    program: CuttingProgram
+    choice: Ints
+    best: Witnessed
+    cost: float
+    steps: int
+
+    @property
+    def spent(self) -> int:
+        """Attacks and programs so far."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the best pattern is proven to be good enough."""
+        ...
+
+    @property
+    def least_step(self) -> float:
+        """How much cheaper a pattern is at least that is cheaper at all."""
+        ...
+
+    def room(self, bound: float) -> float:
+        """By how much columns can raise a bound before no cheaper pattern is left."""
+        ...
+
+    def separate(self, x: Floats) -> int:
+        """Add inequalities that a fractional point violates; gives how many are new."""
+        ...
+
+
+def improve_nearby(search: CoverSearch, end: int, complete: Callable[[Floats], None]) -> None:
     """Look for cheaper patterns in one neighbourhood after the other, while there is work left.
 
     ``complete`` makes a whole pattern safe and offers it to the search.
@@ -68,7 +101,7 @@ def cells_near_each_other(
 
 
 def _choose_anew(
-    search: BranchAndCut, mine: Mask, cells: Ints, end: int, complete: Callable[[Floats], None]
+    search: CoverSearch, mine: Mask, cells: Ints, end: int, complete: Callable[[Floats], None]
 ) -> None:
     """Branch and cut with all but some cells of the best pattern kept, until one cheaper pattern is found."""
     program, choice = search.program, search.choice
