@@ -181,9 +181,12 @@ def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums,
     assert first is not None
     patterns["published"] = publisher.pattern(first)
     patterns["again"] = publisher.pattern(publisher.again(first))
-    patterns["near"] = publisher.pattern(publisher.near(first, patterns["paths"].astype(float)))
-    state, _ = published_pattern(attacks, 100, lambda what, cost, bound: None)
+    state, start = published_pattern(attacks, 100, lambda what, cost, bound: None)
     patterns["start"] = state.suppressed
+    assert start is not None
+    near = start.near(0.5 * patterns["paths"])
+    assert near is not None
+    patterns["near"] = near.suppressed
     wide = Witnessed(attacks, ~problem.frozen)
     assert not wide.look(every).size
     search = BranchAndCut(attacks, wide, 10_000, lambda what, cost, bound: None)

@@ -61,7 +61,7 @@ class BranchAndCut:
         tell: Tell,
         *,
         gap: float = 0.0,
-        near: Callable[[Floats], Witnessed] | None = None,
+        near: Callable[[Floats], Witnessed | None] | None = None,
     ) -> None:
         # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
         self.near = near
@@ -167,8 +167,9 @@ class BranchAndCut:
 
     def _complete(self, x: Floats) -> None:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
-        if self.near is not None:
-            self._offer(self.near(x))
+        state = None if self.near is None else self.near(x)
+        if state is not None:
+            self._offer(state)
             return
         cost = self.problem.cost * (1.0 - 0.999 * x)
         self.attacks.forget_prices()

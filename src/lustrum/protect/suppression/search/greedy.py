@@ -27,8 +27,6 @@ _NOISE = (
     0.6,
 )  # how much chance there is in the order: standard deviations of the logarithm of costs
 _BACK = (0.05, 0.9)  # which share of what was published is taken back
-_HARDLY = 1e-3  # a share of a cell that counts as none
-_STAYS = 0.8  # the share of cells that stay published between patterns near fractional points
 _PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
 _FIRST_WORK = 100_000  # steps for one pattern; what is not looked at by then stays suppressed
 _SEVERAL = 8  # cells to publish at once, or one after the other
@@ -85,15 +83,22 @@ class Publisher:
         """The work so far: cells looked at, dearer the larger the basis is, and programs."""
         return self.looks * self.weight + self.joint.programs * program_weight(self.cells.size)
 
-    def first(self) -> Published | None:
-        """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled."""
+    def first(self, x: Floats | None = None) -> Published | None:
+        """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled.
+
+        Where a fractional point is given, what it suppresses in part is cheap.
+        """
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         pool = self.joint.aimed(self.joint.nothing(), self.space.aimed, self.luck)
         made = self.joint.completed(pool, shut, self.luck)
         if made is None:
             return None
         space = DeviationSpace(self.space.basis.copy(), self.space.unit)
-        return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, self.cost)
+        weight = self.cost
+        if x is not None:
+            chance = np.exp(_NOISE[0] * self.luck.standard_normal(self.cells.size))
+            weight = self.cost * (1.0 - 0.999 * x[self.cells]) * chance
+        return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, weight)
 
     def again(self, best: Published) -> Published:
         """A pattern from part of what the best one publishes."""
@@ -105,22 +110,6 @@ class Publisher:
         shut[kept] = True
         weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
         return self._publish(space, shut, kept, [rows.copy() for rows in best.pool], weight)
-
-    def near(self, best: Published, x: Floats) -> Published:
-        """A pattern near a fractional point: what the point suppresses in part is cheap.
-
-        Of what the best pattern publishes, most of what the point publishes too stays as it is.
-        """
-        inside = x[self.cells]
-        stays = (inside[best.basis] < _HARDLY) & (self.luck.random(best.basis.size) < _STAYS)
-        kept = best.basis[stays]
-        shut = np.zeros(self.cells.size, dtype=np.bool_)
-        shut[kept] = True
-        chance = np.exp(_NOISE[0] * self.luck.standard_normal(inside.size))
-        weight = self.cost * (1.0 - 0.999 * inside) * chance
-        pool = [rows.copy() for rows in best.pool]
-        self.end = self.steps + _FIRST_WORK
-        return self._publish(self.space.without(kept), shut, kept, pool, weight)
 
     def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
         """The cheapest of many patterns, each from the best before it."""

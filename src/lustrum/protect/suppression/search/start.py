@@ -23,27 +23,44 @@ __all__ = ["FirstPattern", "published_pattern"]
 
 Tell = Callable[[str, float, float], None]
 
-_DIMENSIONS = 1600  # of a basis that is written down
+_DIMENSIONS = 400  # of a basis that is written down
 _ENTRIES = 12_000_000  # of the same
+_HARDLY = 1e-3  # a share of a cell that counts as none
+_TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
 _BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
 
 
 class FirstPattern:
-    """A safe pattern, and others near it."""
+    """The best safe pattern so far, and others among its cells and those that a fractional point suppresses."""
 
-    def __init__(
-        self, attacks: Attacks, state: Witnessed, publisher: Publisher, found: Published
-    ) -> None:
-        self.attacks, self.state, self.publisher, self.found = attacks, state, publisher, found
+    def __init__(self, attacks: Attacks, suppressed: Mask) -> None:
+        self.attacks = attacks
+        self.best = suppressed
+        self.luck = np.random.default_rng(0)
 
-    def near(self, x: Floats) -> Witnessed:
-        """A safe pattern near a fractional point, published from the best one so far."""
-        before = self.publisher.steps
-        made = self.publisher.near(self.found, x)
-        self.attacks.steps += self.publisher.steps - before
-        if made.cost < self.found.cost:
-            self.found = made
-        return witnessed(self.attacks, self.publisher, made)
+    def near(self, x: Floats) -> Witnessed | None:
+        """A safe pattern near a fractional point; None where the space of such patterns is too large.
+
+        Cells that neither the best pattern nor the point suppresses stay published, so that the basis of
+        what the others can do together is small.
+        """
+        tasks = self.attacks.tasks
+        problem = tasks.problem
+        cells = np.flatnonzero((self.best | problem.fixed | (x > _HARDLY)) & ~problem.frozen)
+        publisher = Publisher.of(tasks, cells, _most(cells.size))
+        if publisher is None:
+            return None
+        publisher.luck = self.luck
+        found = publisher.first(x)
+        if found is not None:
+            found = publisher.improve(found, _TRIES * max(publisher.steps, 1), lambda cost: None)
+        self.attacks.steps += publisher.steps
+        if found is None:
+            return None
+        state = witnessed(self.attacks, publisher, found)
+        if problem.total_cost(state.suppressed) < problem.total_cost(self.best):
+            self.best = state.suppressed.copy()
+        return state
 
 
 def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
@@ -89,7 +106,7 @@ def published_pattern(
     found = publisher.improve(found, work, lambda cost: tell("published", cost, 0.0))
     attacks.steps += publisher.steps
     state = witnessed(attacks, publisher, found)
-    return state, FirstPattern(attacks, state, publisher, found)
+    return state, FirstPattern(attacks, state.suppressed)
 
 
 def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
