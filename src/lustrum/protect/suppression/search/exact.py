@@ -27,7 +27,7 @@ Tell = Callable[[str, float, float], None]
 
 _VIOLATED = 1e-3
 _STALLED = 6  # rounds in which the bound hardly moves before the search begins
-_LITTLE = 2e-4  # a rise of the bound by less than this share of the gap is hardly any
+_LITTLE = 1e-3  # a rise of the bound by less than this share of the gap is hardly any
 _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
 _IN_VAIN = 15  # patterns near the last point of the root that are no cheaper
