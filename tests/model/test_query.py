@@ -88,7 +88,7 @@ def test_the_shortest_form_is_written() -> None:
             "own groups cannot be mixed with a level or a choice",
         ),
         ({"by": [{"variable": "age", "total": "yes"}]}, "'age': 'total' must be true or false"),
-        ({"by": ["age", "age"]}, "The variable 'age' stands twice in the table"),
+        ({"by": ["age", "age"]}, "The variable 'age' is in the table twice"),
         ({"where": ["age"]}, "'where' must map variables to codes"),
         ({"where": {"age": []}}, "The filter on 'age' names no code"),
         ({"where": {"age": [5]}}, "The filter on 'age' must be a code or a list of codes"),

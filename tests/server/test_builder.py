@@ -218,7 +218,7 @@ def test_a_hint_brings_a_change_that_passes(client: TestClient) -> None:
 def test_a_mistake_is_said_in_the_hint(client: TestClient) -> None:
     answer = client.get("/datasets/demo/hint?by=sex&by=sex")
     assert answer.status_code == 200
-    assert "stands twice" in answer.text
+    assert "is in the table twice" in answer.text
     assert client.get("/datasets/demo/hint?wrong=1").text.count("no parameter") == 1
 
 
@@ -367,7 +367,7 @@ def test_a_selection_is_chosen_on_the_page_of_a_variable_too(town: TestClient) -
         ([("as", "rows")], "must be"),
         ([("as", "codes")], "not in the table"),
         ([("offset", "x")], "whole number"),
-        ([("q", "a"), ("q", "b")], "stands twice"),
+        ([("q", "a"), ("q", "b")], "is given twice"),
         ([("as", "where"), ("add", "nothing")], "no category"),
     ],
 )

@@ -74,7 +74,7 @@ def test_what_is_empty_counts_as_absent() -> None:
     [
         ([("shw", "counts")], "did you mean 'show'"),
         ([("show", "row-percents")], "did you mean 'row-percent'"),
-        ([("show", "counts"), ("show", "counts")], "'show' stands twice"),
+        ([("show", "counts"), ("show", "counts")], "'show' is given twice"),
         ([("decimals", "9")], "'decimals' cannot be '9'"),
         ([("decimals", "one")], "'decimals' cannot be 'one'"),
         ([("pivot", "sex")], "'pivot' must be such as age:rows"),

@@ -126,7 +126,7 @@ def test_what_goes_wrong_is_a_sentence_without_a_word_of_the_exception(tmp_path:
     finally:
         jobs.stop()
     assert "4711" not in ours.sentence
-    assert ours.sentence.startswith("This is a mistake of ours")
+    assert ours.sentence.startswith("This is our mistake")
     assert theirs.sentence == "There is no level 'x'."
 
 

@@ -82,7 +82,7 @@ def test_the_client_says_what_became_of_a_job_that_failed(
     monkeypatch.setattr(TableService, "answer", broken)
     with pytest.raises(ServerError) as caught:
         small.table("demo", ["region", "age"])
-    assert "mistake of ours" in caught.value.detail
+    assert "our mistake" in caught.value.detail
     assert "holds data" not in caught.value.detail
 
 

@@ -204,9 +204,7 @@ class TableQuery:
         for name, times in Counter(axis.variable for axis in self.by).items():
             if times > 1:
                 raise QueryError(
-                    say(
-                        "The variable {name!r} stands twice in the table; once is right.", name=name
-                    )
+                    say("The variable {name!r} is in the table twice; name it once.", name=name)
                 )
         for name, times in Counter(f.variable for f in self.where).items():
             if times > 1:

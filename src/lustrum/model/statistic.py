@@ -207,13 +207,19 @@ class Statistic:
         name, _, own = rest.partition(":")
         if kind in ("median", "quantile"):
             if kind == "median" and own:
-                raise QueryError(say("{text!r} says too much; such as median:age.", text=text))
+                raise QueryError(
+                    say("{text!r} has too many parts; write it as median:age.", text=text)
+                )
             return cls(kind, variable=name or None, at=_share(own) if own else None)
         chosen = None if name == COUNT else (name or measure)
         if kind not in _OWN:
             if own:
                 raise QueryError(
-                    say("{text!r} says too much; such as {kind}:turnover.", text=text, kind=kind)
+                    say(
+                        "{text!r} has too many parts; write it as {kind}:turnover.",
+                        text=text,
+                        kind=kind,
+                    )
                 )
             return cls(kind, chosen)
         since: str | Period | None = own or None

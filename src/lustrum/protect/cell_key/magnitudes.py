@@ -302,7 +302,7 @@ class CellKeyMagnitude:
                 percent=percent,
             ),
             say("Totals are perturbed on their own, so the numbers may not add up to them."),
-            say("Sums of 0 stay."),
+            say("Sums of 0 stay 0."),
         )
 
 

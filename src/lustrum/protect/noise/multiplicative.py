@@ -124,7 +124,7 @@ class MultiplicativeNoise:
         """A table made from noisy records; counts are not touched by this method."""
         if table.kind == "magnitude":
             return self._released(table, table.values)
-        note = say("Counts are as they are; noise was added to magnitudes only.")
+        note = say("Counts are unchanged; noise was added to magnitudes only.")
         ends = table.values
         return released(table, self, ends, low=ends, high=ends, notes=(note,))
 

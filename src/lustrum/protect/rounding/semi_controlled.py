@@ -130,7 +130,7 @@ class SemiControlledRounding:
                     where=where,
                     base=self.base,
                 ),
-                *((say("So is that of all of them."),) if self.overall else ()),
+                *((say("The same holds for the total of all of them."),) if self.overall else ()),
             ),
         )
 

@@ -66,8 +66,8 @@ def safe_totals(
 def hidden_totals() -> Message:
     """What a reader should know of totals that are hidden where they would tell."""
     return say(
-        "Totals are protected on their own, so the numbers may not add up to them. A table in which they "
-        "do add up, or would give a number away, does not show them."
+        "Totals are protected on their own, so the numbers may not add up to them. A table does not "
+        "show its totals if they add up, or if they would disclose a number."
     )
 
 

@@ -29,7 +29,7 @@ STEPS = {
     "": say("It waits for its turn."),
     "question": say("The question is looked at."),
     "numbers": say("Its protected numbers are made."),
-    "judge": say("The rules are tried on the protected numbers."),
+    "judge": say("The rules are checked on the protected numbers."),
     "measure": say("The risk that is left to a reader is measured."),
     "finish": say("It is nearly done."),
 }

@@ -189,7 +189,7 @@ def _format(request: Request) -> str | None:
     """The format wanted, by parameter or else by the ``Accept`` header; none is the answer as JSON."""
     said = [value for value in request.query_params.getlist("format") if value]
     if len(said) > 1:
-        raise QueryError("The parameter 'format' stands twice; once is right.")
+        raise QueryError("The parameter 'format' is given twice; give it once.")
     if said:
         known = ("json", *names(_FORMATS))
         if said[0] not in known:

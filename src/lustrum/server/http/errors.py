@@ -107,7 +107,7 @@ def incident(error: BaseException) -> Problem:
         say("Something went wrong here"),
         500,
         say(
-            "This is a mistake of ours, not of yours. Please try again later, or ask the agency about "
+            "This is our mistake, not yours. Please try again later, or ask the agency about "
             "incident {incident}.",
             incident=number,
         ),

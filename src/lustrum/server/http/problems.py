@@ -22,7 +22,7 @@ _TITLES = {
     413: say("Body too large"),
     414: say("Address too long"),
     415: say("Not JSON"),
-    421: say("Not at this name"),
+    421: say("Wrong host name"),
     422: say("Too large"),
     429: say("Too many requests"),
     503: say("Not available"),

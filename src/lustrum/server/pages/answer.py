@@ -173,16 +173,16 @@ def _about_totals(release: Release) -> list[str]:
         said.append(
             say_many(
                 "{number} total differs from the sum of its parts, since every figure, totals too, is "
-                "protected by itself. That is no mistake.",
+                "protected by itself. This is intended.",
                 "{number} of {all} totals differ from the sum of their parts, since every figure, totals "
-                "too, is protected by itself. That is no mistake.",
+                "too, is protected by itself. This is intended.",
                 found.differing,
                 all=found.compared,
             )
         )
     said += [
         say(
-            "{variable}: the total holds also what is not shown in the table.",
+            "{variable}: the total also holds what is not shown in the table.",
             variable=label,
         )
         for label in found.wider

@@ -35,7 +35,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     @routes.get("/prepared/{name}")
     def programme(name: str, request: Request) -> Response:
         for key in request.query_params:
-            raise QueryError(say("There is no parameter {name!r}; there is none.", name=key))
+            raise QueryError(say("There is no parameter {name!r}; this page takes none.", name=key))
         folder = find_programme(service, name)
         listed = {path for table in folder.tables for path in table.files.values()}
         proofs = [path for path in sorted(folder.files) if path not in listed]

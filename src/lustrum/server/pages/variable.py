@@ -133,7 +133,7 @@ def _own(request: Request) -> dict[str, str]:
         if name in _OWN:
             if name in own:
                 raise QueryError(
-                    say("The parameter {name!r} stands twice; once is right.", name=name)
+                    say("The parameter {name!r} is given twice; give it once.", name=name)
                 )
             own[name] = value
     return own

@@ -176,7 +176,7 @@ class Jobs:
             self._end(job, "failed", UNAVAILABLE)
         except Exception as error:  # its text may hold data
             log.error("job: %s", where_it_happened(error))
-            self._end(job, "failed", say("This is a mistake of ours, not of yours."))
+            self._end(job, "failed", say("This is our mistake, not yours."))
         finally:
             finished.set()
             renewer.join()

@@ -108,8 +108,8 @@ def _counted(first: str, last: str, where: str) -> list[str]:
     if codes[-1] != last:
         raise QueryError(
             say(
-                "{where}: {first!r} to {last!r} is no range; both ends must be alike but for the "
-                "number at their end, and the smaller one first.",
+                "{where}: {first!r} to {last!r} is not a range; both ends must differ only in "
+                "the number at their end, the smaller one first.",
                 where=where,
                 first=first,
                 last=last,

@@ -129,7 +129,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]
         elif name in several:
             several[name].append(_named(name, value))
         elif name in said:
-            raise QueryError(say("The parameter {name!r} stands twice; once is right.", name=name))
+            raise QueryError(say("The parameter {name!r} is given twice; give it once.", name=name))
         else:
             said[name] = value
     for name, value in said.items():

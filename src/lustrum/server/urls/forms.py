@@ -102,7 +102,7 @@ class _Parameters:
             )
             self.places[variable] = _place(place)
         elif name in self.single:
-            raise QueryError(say("The parameter {name!r} stands twice; once is right.", name=name))
+            raise QueryError(say("The parameter {name!r} is given twice; give it once.", name=name))
         else:
             self.single[name] = value
 
