@@ -26,9 +26,12 @@ import pyarrow as pa
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, Dataset, TableQuery
 from lustrum.model.records import Records
+from lustrum.policy.read import parse_policy
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.magnitudes.check import audit_contributors
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
+from lustrum.release import answer
+from lustrum.release.records import EngineNumbers
 from lustrum.sensitivity import PPercent
 from lustrum.tabulate import FrameEngine, KernelEngine, Secret, read_description, records_of
 
@@ -103,16 +106,20 @@ def keyed(engine: KernelEngine) -> None:
         )
 
 
-def medians(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+def medians(
+    runs: dict[str, Callable[[], object]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Median milliseconds of each, run in turn."""
     for run in runs.values():
         run()
     taken: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repeats):
         for name, run in runs.items():
-            start = time.perf_counter()
+            start = clock()
             run()
-            taken[name].append(1000 * (time.perf_counter() - start))
+            taken[name].append(1000 * (clock() - start))
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
@@ -148,6 +155,34 @@ def tables(engine: KernelEngine, table: pa.Table, repeats: int) -> None:
     )
 
 
+FIVE_STEPS = """dataset = "businesses"
+protect = {method = "cell-key"}
+sums = {method = "cell-key-magnitude", p_percent = 10.0, extra = 1.0, large = 0.1}
+rules = {max_dimensions = 3, nested_only = false}
+risk = {limit = 1.0}
+end = true
+"""
+
+
+def five_steps(engine: KernelEngine, repeats: int) -> None:
+    """The same table through all five steps: rules, protection, risk and utility, answer."""
+    policy = parse_policy(FIVE_STEPS.encode(), "the policy of the benchmark")
+    numbers = EngineNumbers(engine, policy)
+    axes = (Axis("activity", total=True), Axis("size", total=True), Axis("region", total=True))
+
+    def asked(measure: str | None) -> None:
+        decision = answer(TableQuery("businesses", axes, measure=measure), numbers, policy)
+        assert decision.released, decision.reasons
+
+    found = medians(
+        {"count": lambda: asked(None), "sum": lambda: asked("turnover")}, repeats, time.process_time
+    )
+    wall = medians({"count": lambda: asked(None), "sum": lambda: asked("turnover")}, repeats)
+    for name in wall:
+        print(f"  five steps, {name:6s} {wall[name]:8.1f} ms, {found[name]:8.1f} ms of processors")
+    print(f"  five steps with sums: {wall['sum'] / wall['count']:.2f} of those with counts")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--records", type=int, default=1_000_000)
@@ -159,6 +194,7 @@ def main() -> None:
     engine = FrameEngine(table, dataset, Secret(KEY))
     if "table" in given.parts:
         tables(engine, table, given.repeats)
+        five_steps(engine, given.repeats)
     if "keyed" in given.parts:
         keyed(engine)
     if "errors" in given.parts:

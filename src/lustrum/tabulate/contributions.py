@@ -12,19 +12,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Floats, Indices, Ints
+from lustrum.arrays import Floats, Indices, Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.model import Contributions
 from lustrum.tabulate.plan import Plan
+from lustrum.tabulate.two_largest import empty_rows, rank_several
 
-__all__ = ["Owners", "rank_contributions"]
+__all__ = ["Owners", "rank_contributions", "rank_two", "several_rows"]
 
 
 class Owners(NamedTuple):
-    """Records by their owners: those who are all that their owner has, and the others sorted by owner."""
+    """Records by their owners: those who are all that their owner has, and the others sorted by owner.
+
+    ``alone`` marks the first.
+    """
 
     single: Indices
     several: Indices
+    alone: Mask
 
     @classmethod
     def of(cls, owner: Ints) -> Owners:
@@ -34,7 +39,10 @@ class Owners(NamedTuple):
         new = np.ones(owner.size + 1, dtype=np.bool_)
         new[1:-1] = ranked[1:] != ranked[:-1]
         alone = new[:-1] & new[1:]
-        return cls(np.sort(order[alone]), order[~alone])
+        single = np.sort(order[alone])
+        mask = np.zeros(owner.size, dtype=np.bool_)
+        mask[single] = True
+        return cls(single, order[~alone], mask)
 
 
 def rank_contributions(
@@ -75,6 +83,41 @@ def rank_contributions(
         ranked.owners.reshape(*shape, ranks),
         None if weight is None else ranked.weights.reshape(*shape, ranks),
         weight_decimals,
+    )
+
+
+def several_rows(plan: Plan, index: Ints, owner: Ints, value: Ints) -> Ints:
+    """Rows of shown cells with the owners of several records, whose records come sorted by owner."""
+    found = empty_rows(int(np.prod([len(axis.shown) for axis in plan.axes], dtype=np.int64)))
+    rank_several(index, owner, value, *_categories(plan), found)
+    return found
+
+
+def rank_two(
+    plan: Plan, rows: Ints, several: Ints | None, ranks: int
+) -> tuple[Ints, Contributions]:
+    """Contributors of shown cells from rows of :mod:`~lustrum.tabulate.two_largest`.
+
+    ``rows`` are those of atoms with the owners of one record, ``several`` those of shown cells with the others.
+    """
+    shape = tuple(len(axis.shown) for axis in plan.axes)
+    ranked = _rolled_up(_of_rows(rows[: plan.size]), plan)
+    if several is not None:
+        ranked = _merged(ranked, _of_rows(several))
+    return ranked.contributors.reshape(shape), Contributions(
+        np.ascontiguousarray(ranked.values[:, :ranks]).reshape(*shape, ranks),
+        np.ascontiguousarray(ranked.owners[:, :ranks]).reshape(*shape, ranks),
+        None,
+        0,
+    )
+
+
+def _of_rows(rows: Ints) -> _Ranked:
+    return _Ranked(
+        np.ascontiguousarray(rows[:, 3]),
+        np.ascontiguousarray(rows[:, 4::2]),
+        np.ascontiguousarray(rows[:, 5::2]),
+        np.zeros((rows.shape[0], 0)),
     )
 
 

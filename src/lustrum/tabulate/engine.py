@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,19 @@ from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
 from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.contributions import Owners, rank_contributions
+from lustrum.tabulate.contributions import Owners, rank_contributions, rank_two, several_rows
 from lustrum.tabulate.cube import Cube
 from lustrum.tabulate.plan import Plan
+from lustrum.tabulate.two_largest import empty_rows, merge_rows, tally_ranked
 
 __all__ = ["Engine", "KernelEngine", "SumEngine"]
+
+
+class Several(NamedTuple):
+    """Records of owners who have several, sorted by owner."""
+
+    chunk: Chunk
+    owner: Ints
 
 
 class Engine(Protocol):
@@ -55,6 +63,7 @@ class KernelEngine:
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
+        self._apart: dict[tuple[str | None, int], tuple[Several, ...]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._dataset.name!r})"
@@ -81,6 +90,8 @@ class KernelEngine:
         work = list(self._blocks())
         parts = min(self._workers, max(1, len(work)))
         shares = [work[i::parts] for i in range(parts)]
+        if self._ranks_in_one_pass(query, ranks):
+            return self._ranked_cube(plan, total, shares, ranks)
         with ThreadPoolExecutor(parts) as pool:
             asked = stop_asked()
             done = list(pool.map(lambda share: self._tally(plan, total, share, asked), shares))
@@ -101,6 +112,88 @@ class KernelEngine:
             contributors=contributors,
             contributions=contributions if ranks else None,
         )
+
+    def _ranks_in_one_pass(self, query: TableQuery, ranks: int) -> bool:
+        """Whether counts, sums and at most two largest contributors are all that is asked for."""
+        return (
+            self.knows_contributors
+            and query.measure is not None
+            and query.weight is None
+            and ranks <= 2
+            and bool(self._chunks)
+            and not any(chunk.counts is not None for chunk in self._chunks)
+        )
+
+    def _ranked_cube(
+        self,
+        plan: Plan,
+        total: int,
+        shares: Sequence[Sequence[tuple[Chunk, int, int]]],
+        ranks: int,
+    ) -> Cube:
+        """Counts, sums and the two largest contributors from one pass over the records."""
+        query = plan.query
+        assert query.measure is not None
+        holding = self._dataset.measure(query.measure).holding
+        owner, owners = self._owners(holding)
+        first, rows = {}, 0
+        for chunk in self._chunks:
+            first[id(chunk)] = rows
+            rows += chunk.rows
+        asked = stop_asked()
+        entries = plan.entries()
+
+        def tallied(work: Sequence[tuple[Chunk, int, int]]) -> Ints:
+            found = empty_rows(total + 1)
+            space = np.empty(kernel.BLOCK, dtype=np.int64)
+            no_keys = np.zeros(kernel.BLOCK, dtype=np.int64)
+            for chunk, start, stop in work:
+                if asked():
+                    raise Stopped
+                place = slice(first[id(chunk)] + start, first[id(chunk)] + stop)
+                own = _index(chunk, start, stop, entries, space)
+                keys = no_keys[: stop - start]
+                if chunk.keys is not None:
+                    keys = chunk.keys[start:stop].view(np.int64)
+                values = chunk.numbers[query.measure or ""][start:stop]
+                tally_ranked(own, keys, values, owners.alone[place], owner[place], plan.size, found)
+            return found
+
+        def ranked(part: Several) -> Ints:
+            space = np.empty(part.chunk.rows, dtype=np.int64)
+            own = _index(part.chunk, 0, part.chunk.rows, entries, space)
+            return several_rows(plan, own, part.owner, part.chunk.numbers[query.measure or ""])
+
+        with ThreadPoolExecutor(len(shares)) as pool:
+            later = [pool.submit(ranked, part) for part in self._several(holding, len(shares))]
+            done = list(pool.map(tallied, shares))
+            others = [waiting.result() for waiting in later]
+        for found in (done, others):
+            for other in found[1:]:
+                merge_rows(found[0], other)
+        cells = done[0][:-1]
+        contributors, contributions = rank_two(
+            plan, cells, others[0] if others else None, max(ranks, 1)
+        )
+        shape = (plan.layers, *plan.shape)
+        keyed = all(chunk.keys is not None for chunk in self._chunks)
+        return Cube(
+            plan,
+            self._dataset,
+            counts=np.ascontiguousarray(cells[:, 0]).reshape(shape),
+            keys=np.ascontiguousarray(cells[:, 1]).view(np.uint64).reshape(shape)
+            if keyed
+            else None,
+            sums=np.ascontiguousarray(cells[:, 2]).reshape(shape),
+            contributors=contributors,
+            contributions=contributions if ranks else None,
+        )
+
+    def _joined(self, name: str) -> Ints:
+        """A column of numbers over all chunks."""
+        parts = [chunk.numbers[name] for chunk in self._chunks]
+        none = np.empty(0, dtype=np.int64)
+        return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     def _check_range(self, query: TableQuery) -> None:
         """Refuse sums that could leave 64 bits; they would wrap around without a word."""
@@ -177,28 +270,55 @@ class KernelEngine:
             _index(chunk, 0, chunk.rows, entries, index[first:])
             first += chunk.rows
 
-        def joined(name: str) -> Ints:
-            parts = [chunk.numbers[name] for chunk in self._chunks]
-            return parts[0] if len(parts) == 1 else np.concatenate([index[:0], *parts])
-
         owner, owners = self._owners(holding)
         return rank_contributions(
             plan,
             index,
             owner,
-            joined(query.measure),
-            None if query.weight is None else joined(query.weight),
+            self._joined(query.measure),
+            None if query.weight is None else self._joined(query.weight),
             max(ranks, 1),
             self._dataset.weight(query.weight).decimals if query.weight else 0,
             owners,
         )
+
+    def _several(self, holding: str | None, parts: int) -> tuple[Several, ...]:
+        """The records of owners who have several, sorted by owner and divided between owners, made once."""
+        if (holding, parts) not in self._apart:
+            owner, owners = self._owners(holding)
+            order = owners.several
+            sorted_owner = owner[order]
+            marks = (
+                np.searchsorted(
+                    sorted_owner, sorted_owner[np.arange(1, parts) * order.size // parts]
+                )
+                if order.size
+                else np.zeros(0, dtype=np.intp)
+            )
+            found = []
+            for rows in np.split(order, marks):
+                if not rows.size:
+                    continue
+                names = [v.name for v in self._dataset.variables]
+                codes = {n: np.concatenate([c.codes[n] for c in self._chunks])[rows] for n in names}
+                held = self._chunks[0].numbers
+                own = [
+                    m.name
+                    for m in self._dataset.measures
+                    if m.holding == holding and m.name in held
+                ]
+                numbers = {n: self._joined(n)[rows] for n in own}
+                found.append(Several(Chunk(rows.size, codes, numbers), owner[rows]))
+            self._apart[holding, parts] = tuple(found)
+        return self._apart[holding, parts]
 
     def _owners(self, holding: str | None) -> tuple[Ints, Owners]:
         """The owner of every record, and the order of owners, worked out once."""
         if holding not in self._sorted:
             rows = sum(chunk.rows for chunk in self._chunks)
             owner = np.arange(rows, dtype=np.int64)
-            owners = Owners(owner.astype(np.intp), np.empty(0, dtype=np.intp))
+            every = np.ones(rows, dtype=np.bool_)
+            owners = Owners(owner.astype(np.intp), np.empty(0, dtype=np.intp), every)
             if holding is not None:
                 owner = np.concatenate([owner[:0], *(c.ids[holding] for c in self._chunks)])
                 owners = Owners.of(owner)
