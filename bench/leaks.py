@@ -1,6 +1,7 @@
 """What many questions to a running server give away: every attack over HTTP, held against the truth.
 
     python bench/leaks.py [--data FOLDER] [--persons 1500000]
+    python bench/leaks.py [--data FOLDER] [--firms 60000] --parts sums survey
     python bench/leaks.py --data FOLDER --address URL [--keyed]
 
 Makes the demo census if the folder does not hold it, and attacks two servers of it. The strict default, a
@@ -9,6 +10,10 @@ must be found, or the attacks prove nothing. On the preset ``keyed-rounding`` th
 that are certain; they then also use the rule that the same people always show the same number. How many of
 these cells hold one or two people depends on the secret of the folder. The exit code is 1 if one of these
 fails. With an address, only that server is attacked.
+
+The parts ``sums`` and ``survey`` attack the demo register, once as its policy protects it and once with the
+strict default (``existence = "secret"``), and the demo survey. Again nothing certain may be found, and planted
+leaks must be.
 """
 
 from __future__ import annotations
@@ -31,13 +36,16 @@ from attacks.lattice import Found, gather
 from attacks.phrasing import Phrased, Split, rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
 from attacks.reconstruction import Rebuilt, rebuild
+from attacks.sums_report import attack_register, attack_survey
 from attacks.times import Timed, times_and_sizes
 
+from lustrum.demo import businesses, description_path
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
 from lustrum.policy.presets import preset
+from lustrum.release.records.make_bundle import make_bundle
 from lustrum.risk import EntropyRisk
-from lustrum.tabulate import Engine, Store
+from lustrum.tabulate import Engine, FrameSource, Store, ingest, read_description
 
 LATTICE = ("age", "citizenship", "education", "employment", "household_size", "occupation", "sex")
 FIGURES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
@@ -168,10 +176,7 @@ def attack(asker: Asker, truth: Truth, *, keyed: bool) -> Report:
 
 def show(title: str, report: Report) -> None:
     """Print a report as Markdown."""
-    print(f"\n## {title}\n")
-    print("| attack | found |\n|---|---|")
-    for attack_, found in report.rows():
-        print(f"| {attack_} | {found} |")
+    show_rows(title, report.rows())
     print(f"\nCertain disclosures of small counts: **{report.disclosures}**", flush=True)
 
 
@@ -241,19 +246,100 @@ def both(data: Path, persons: int) -> int:
     return 0 if right and keyed.lattice.certain > 0 else 1
 
 
+def sums(data: Path, firms: int) -> bool:
+    """Attack the register, with public existence and with the strict default."""
+    right = True
+    register(data, firms)
+    with tempfile.TemporaryDirectory() as scratch:
+        strict = Path(scratch) / "data"
+        shutil.copytree(
+            data, strict, ignore=shutil.ignore_patterns("bundles", "reports", "jobs.sqlite*")
+        )
+        policy = strict / "policies" / "businesses.toml"
+        text = policy.read_text(encoding="utf-8").replace(
+            'existence = "public"', 'existence = "secret"'
+        )
+        policy.write_text(text.replace("empty_share = 0.0", "empty_share = 0.1"), encoding="utf-8")
+        register(strict, firms)
+        for title, folder in (
+            ("The demo register: existence is public", data),
+            ("The demo register with the strict default: existence is secret", strict),
+        ):
+            with served(folder) as address:
+                found = attack_register(address, folder)
+            show_rows(title, found.rows())
+            print(f"\nCertain disclosures: **{found.disclosures}**\n\nLeaks planted on purpose:\n")
+            for leak, seen in found.planted.items():
+                print(f"- {leak}: {'found' if seen else 'missed'}", flush=True)
+            right = right and found.holds
+    return right
+
+
+def register(data: Path, firms: int) -> None:
+    """The demo register with so many firms, and its bundle; what is there stays."""
+    store = Store(data)
+    if "businesses" not in store.names():
+        described = read_description(description_path("businesses"))
+        ingest(FrameSource(businesses(firms), "businesses"), described, store)
+    policy = data / "policies" / "businesses.toml"
+    if not policy.exists():
+        policy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(description_path("businesses").with_name("businesses-policy.toml"), policy)
+    if not (data / "bundles" / "businesses").exists():
+        folder = data / "reports" / "businesses"
+        make_bundle(store, "businesses", policy, data / "bundles" / "businesses", folder=folder)
+
+
+def survey(data: Path) -> bool:
+    """Attack the survey."""
+    prepare(data, 1000)
+    with served(data) as address:
+        found = attack_survey(address, data)
+    show_rows("The demo survey", found.rows())
+    print(f"\nA weight shown on purpose: {'found' if found.planted else 'missed'}", flush=True)
+    return found.holds
+
+
+def show_rows(title: str, rows: Iterator[tuple[str, str]]) -> None:
+    """Print rows as Markdown."""
+    print(f"\n## {title}\n\n| attack | found |\n|---|---|")
+    for attack_, found in rows:
+        print(f"| {attack_} | {found} |")
+
+
+def parts(data: Path, persons: int, firms: int, chosen: list[str]) -> int:
+    """Run the chosen parts; 1 if one of them fails."""
+    failed = 0
+    for part in chosen:
+        if part == "counts":
+            failed |= both(data, persons)
+        else:
+            failed |= not (sums(data, firms) if part == "sums" else survey(data))
+    return int(failed)
+
+
 def main() -> int:
-    """Attack one server by its address, or both."""
+    """Attack one server by its address, or make servers and attack them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="Folder with the demo data; made if missing.")
     parser.add_argument("--persons", type=int, default=1_500_000)
+    parser.add_argument(
+        "--firms", type=int, default=60_000, help="Size of a register that is made."
+    )
     parser.add_argument("--address", help="A server of the data that already runs.")
     parser.add_argument("--keyed", action="store_true", help="Use the rules of keyed noise.")
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        choices=("counts", "sums", "survey"),
+        default=["counts", "sums", "survey"],
+    )
     given = parser.parse_args()
     if given.address is None:
         if given.data is not None:
-            return both(given.data, given.persons)
+            return parts(given.data, given.persons, given.firms, given.parts)
         with tempfile.TemporaryDirectory() as scratch:
-            return both(Path(scratch) / "data", given.persons)
+            return parts(Path(scratch) / "data", given.persons, given.firms, given.parts)
     if given.data is None:
         parser.error("--address needs --data, the folder whose people the server shows.")
     asker = HttpAsker(given.address, "demo")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,9 @@ class HttpAsker(Asker):
             status, raw = self._post("/api/v1/tables?include=bounds,risk,utility", body)
             if status >= 500:
                 raise SystemExit(f"The server failed with status {status}.")
+            while status == 202:  # a very large table is made in the background
+                time.sleep(0.2)
+                status, raw = self._post("/api/v1/tables?include=bounds,risk,utility", body)
             found = _answer(json.loads(raw)) if status == 200 else None
             self.refused += found is None
             self._answers[body] = found
