@@ -27,6 +27,7 @@ from lustrum.server.service.estimate import estimate
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import served
+from server.test_axe import violations
 from server.test_browser import visit
 
 if TYPE_CHECKING:
@@ -430,3 +431,22 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
         page.locator("figure.chart").wait_for()
         assert page.locator("figure.chart rect").count() >= 6
         assert "Unit: %" in page.locator("#chart-caption").inner_text()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_figures_of_sums_shut_nobody_out(browser: Browser, address: str, look: str) -> None:
+    path = "/datasets/businesses/table?by=activity:sector&by=size&statistic=sum:turnover"
+    width = 390 if look == "phone" else 1280
+    context = browser.new_context(
+        base_url=address,
+        bypass_csp=True,
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if look == "dark" else "light",
+    )
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    assert violations(page, f"/fr{path}" if look == "phone" else path) == []
+    assert page.locator(".sum-figures table").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()

@@ -390,6 +390,28 @@ def test_decimals_are_kept_exactly(kind: pa.DataType) -> None:
     assert chunk.numbers["income"].tolist() == [1, -7, 10_000, 1_234_567_890_123, 29, 435]
 
 
+@pytest.mark.parametrize(("total", "refuses"), [(6, False), (7, True)])
+def test_weights_must_sum_to_the_frame(tmp_path: Path, total: int, refuses: bool) -> None:
+    (weight,) = DATASET.source["weights"]
+    described = Dataset.from_mapping({**DATASET.source, "weights": [{**weight, "total": total}]})
+    frame = pa.table(
+        {
+            "id": range(3),
+            "area": ["N"] * 3,
+            "sex": ["f"] * 3,
+            "income": [1, 2, 3],
+            "w": [1, 2, 3],
+        }
+    )
+    if not refuses:
+        assert ingest(FrameSource(frame), described, Store(tmp_path / "good")) == 3
+        return
+    with pytest.raises(IngestError, match="do not sum to the frame of 7 units within") as error:
+        ingest(FrameSource(frame), described, Store(tmp_path / "bad"))
+    assert "column 'w'" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_a_negative_weight_is_refused(tmp_path: Path) -> None:
     content = GOOD + "4,N,f,1,-918273\n"
     message = refused(file(tmp_path, "town.csv", content), tmp_path)

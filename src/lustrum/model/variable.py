@@ -165,6 +165,10 @@ class Measure:
         _check_decimals(self.name, self.decimals)
 
 
+FRAME_ROOM = 0.005
+"""How far the sum of weights may be from the size of the frame, in proportion: they are rounded."""
+
+
 @dataclass(frozen=True)
 class Weight:
     """A column of sampling weights, kept exactly as integers of ``10**-decimals``.

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lustrum.model import Dataset, DescriptionError, IngestError
+from lustrum.model import Dataset, DescriptionError, IngestError, Weight
 from lustrum.model.errors import choices
+from lustrum.model.variable import FRAME_ROOM
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.frame import as_arrow
 from lustrum.tabulate.keys import Secret
@@ -206,12 +207,15 @@ def ingest(
     ]
     done = 0
     identities: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    weighed = {w.name: 0 for w in dataset.weights if w.total is not None}
     with store.replace(dataset, secret) as writer:
         for table, total in source.batches(wanted):
             chunk = encode(table, dataset, source.name, done + 1, writer.secret)
             writer.write(chunk)
             if dataset.record_id is not None:
                 identities.append(np.asarray(chunk.ids[dataset.record_id]))
+            for name in weighed:
+                weighed[name] += int(chunk.numbers[name].sum())
             done += chunk.rows
             if progress is not None:
                 progress(done, total)
@@ -219,7 +223,19 @@ def ingest(
             raise IngestError(f"{source.name} has no rows; it needs at least one.")
         if dataset.record_id is not None:
             _check_unique(np.concatenate(identities), dataset.record_id, source.name)
+        for name, summed in weighed.items():
+            _check_frame(dataset.weight(name), summed, source.name)
     return done
+
+
+def _check_frame(weight: Weight, summed: int, source: str) -> None:
+    """Weights must sum to the size of the frame, where the description states it, but for rounding."""
+    assert weight.total is not None
+    if abs(summed / 10**weight.decimals - weight.total) > FRAME_ROOM * weight.total:
+        raise IngestError(
+            f"{source}, column {weight.name!r}: the weights do not sum to the frame of {weight.total:,} units "
+            f"within {FRAME_ROOM:.1%}; calibrate them, or state another 'total' in the description."
+        )
 
 
 def read_description(path: Path) -> Dataset:

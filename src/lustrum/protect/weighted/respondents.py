@@ -11,6 +11,7 @@ import numpy as np
 from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
+from lustrum.model.variable import FRAME_ROOM
 from lustrum.survey import Design, Estimates, Sums, estimate_quotients, estimate_totals
 
 __all__ = ["Part", "ProtectedRespondents", "SurveyRecords"]
@@ -46,9 +47,9 @@ class SurveyRecords:
             )
         if self.total is not None:
             summed = float(self.design.weights.sum())
-            if not abs(summed - self.total) <= _NEAR * self.total:
+            if not abs(summed - self.total) <= FRAME_ROOM * self.total:
                 raise InputError(
-                    f"The weights do not sum to the frame of {self.total:,} units within {_NEAR:.1%}; "
+                    f"The weights do not sum to the frame of {self.total:,} units within {FRAME_ROOM:.1%}; "
                     "calibrate them, or state another 'total'."
                 )
 
@@ -75,9 +76,6 @@ class SurveyRecords:
     def order(self) -> Ints:
         """The records in an order that does not depend on how they came."""
         return self._grouped[0]
-
-
-_NEAR = 0.005
 
 
 @dataclass(frozen=True, eq=False)
