@@ -52,8 +52,13 @@ def map_picture(folder: Path) -> Path:
 def series_picture(folder: Path) -> Path:
     """What a series of questions gives away, by how it is answered."""
     (rounding,) = grid("random-rounding", base=3)
-    answers = [Answering(rounding, how) for how in ("redrawn", "keyed", "once")]
-    answers.append(Answering.of(grid("differential-privacy", epsilon=2.0)[0]))
+    answers = [
+        Answering(rounding, "redrawn"),
+        Answering(rounding, "keyed"),
+        Answering(grid("cell-key")[0], "keyed"),
+        Answering(grid("protected-population")[0], "once"),
+        Answering.of(grid("differential-privacy", epsilon=2.0)[0]),
+    ]
     small = example().take([range(6), range(5)])
     found = series_map(small, answers, 12, replications=5)
     return save_chart(series_chart(found), folder / "series-of-questions.svg")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import lustrum as lu
 from lustrum.model import InputError, Table
+from lustrum.risk import EntropyRisk
 from lustrum.rumap import decide, grid, rumap
 from lustrum.rumap.choose import best_of
 
@@ -91,3 +92,14 @@ def test_mistakes_are_one_sentence() -> None:
         lu.best(TABLE, 0.1, GRID, search="luck")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="Losses"):
         decide(FOUND, disclosure=-1, withheld=1)
+
+
+def test_a_limit_that_the_original_data_keep_is_called_so() -> None:
+    table = lu.Table.from_counts([[1, 14, 3, 0], [17, 83, 2, 9], [5, 0, 31, 4]])
+    methods = grid("conventional-rounding", base=[3, 5])
+    original = EntropyRisk().before(table)
+    wide = lu.best(table, max_risk=original + 0.01, methods=methods)
+    assert "which is under the limit too" in wide.reason
+    tight = lu.best(table, max_risk=original - 1e-6, methods=methods)
+    assert tight.point is not None
+    assert "under the limit too" not in tight.reason

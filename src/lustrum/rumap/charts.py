@@ -400,7 +400,8 @@ def _configured(chart: Any) -> Any:
         chart.configure(
             font=_FONT,
             background="#ffffff",
-            padding={"left": 5, "top": 5, "right": 16, "bottom": 5},
+            # Room for a viewer that has none of the fonts and takes a wider one for the legend.
+            padding={"left": 5, "top": 5, "right": 44, "bottom": 5},
         )
         .configure_axis(labelFontSize=11, titleFontSize=12, gridColor="#e8e8e8")
         .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=320, symbolSize=90)

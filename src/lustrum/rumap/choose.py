@@ -23,7 +23,7 @@ from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
-from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.points import ORIGINAL, Draw, Point
 from lustrum.rumap.sweep import Progress, Sweep
 
 if TYPE_CHECKING:
@@ -146,9 +146,20 @@ def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
     reason = (
         f"{point.label} keeps most utility ({point.utility:.4g}) among the methods whose risk is at most "
         f"{max_risk:g}; its risk is {point.risk:.4g}, at most {point.risk_range[1]:.4g} with 95 per cent "
-        "confidence."
+        f"confidence.{_already(found, max_risk, over)}"
     )
     return Choice(found.sweep.methods[point.index], point, found, over, reason, others)
+
+
+def _already(found: RUMap, max_risk: float, over: Over) -> str:
+    """A warning that a limit asks for nothing: then the method that changes least is the best one."""
+    original = next((p for p in found.over(over) if p.family == ORIGINAL), None)
+    if original is None or not original.risk <= max_risk:
+        return ""
+    return (
+        f" The original data have a risk of {original.risk:.4g}, which is under the limit too; a lower limit "
+        "tells the methods apart."
+    )
 
 
 def decide(

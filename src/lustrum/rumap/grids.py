@@ -125,6 +125,8 @@ def _made(name: str, values: Mapping[str, Any]) -> list[Any]:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, float):
+        value = float(f"{value:.4g}")  # a search tries numbers of any length
     text = value if isinstance(value, str) else _text(value)
     return text if len(text) <= 24 else f"{text[:21]}..."
 
