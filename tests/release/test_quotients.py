@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Release, Statistic, TableAxis
+from lustrum.model import (
+    Category,
+    Dataset,
+    Quantity,
+    Release,
+    Statistic,
+    TableAxis,
+    TableQuery,
+    describe_statistics,
+)
+from lustrum.protect import RoundingChannel
 from lustrum.release import statistics
+from lustrum.release.statistics import compose, quantities, share_totals
 from lustrum.structure import UNBOUNDED
 
 
@@ -139,3 +151,150 @@ def test_large_numbers_are_divided_exactly_and_never_wrap_around() -> None:
                 assert int(found[0]) == max(-UNBOUNDED, min(expected, UNBOUNDED))
     times = statistics._times(np.array([5, UNBOUNDED, -UNBOUNDED, 2**61, -(2**61)]), 100)
     assert times.tolist() == [500, UNBOUNDED, -UNBOUNDED, UNBOUNDED, -UNBOUNDED]
+
+
+# The whole answer, field by field
+
+FIRMS = Dataset.from_mapping(
+    {
+        "dataset": {"name": "firms", "units": "firms"},
+        "variables": [
+            {"name": "a", "label": "A", "codes": ["0", "1", "2"]},
+            {"name": "age", "label": "Age", "codes": ["y", "o"], "edges": [0, 10, 20]},
+        ],
+        "measures": [
+            {"name": "t", "label": "Turnover", "unit": "euro", "decimals": 1},
+            {"name": "e", "label": "Employees", "unit": "people"},
+        ],
+    }
+)
+TOTALLED = ["0", "1", "2", "_T"]
+
+
+def part(values: Any, ends: Any, decimals: int = 0, **more: Any) -> Release:
+    low, high = map(np.asarray, zip(*ends, strict=True))
+    places = {"0": (0,), "1": (1,), "2": (2,), "_T": (0, 1, 2)}
+    codes = TOTALLED[: len(values)]
+    return Release(
+        (TableAxis("a", "A", tuple(Category(c, c, places[c]) for c in codes)),),
+        np.array(values),
+        np.array(more.pop("status", ["F"] * len(values))),
+        more.pop("method", {"method": "m"}),
+        more.pop("channel", None),
+        low=low,
+        high=high,
+        decimals=decimals,
+        **more,
+    )
+
+
+COUNTS = part([4, 2, 9, 15], [(3, 5), (1, 3), (8, 9), (14, 16)], notes=("counts",))
+SUMS = part(
+    [100, 50, 70, 220], [(90, 110), (40, 60), (70, 71), (200, 230)], 1,
+    status=["F", "A", "F", "F"], method={"method": "n"}, channel=RoundingChannel(3), notes=("sums",),
+)  # fmt: skip
+PARTS = {Quantity(): COUNTS, Quantity("t"): SUMS}
+
+
+def asked(*statistics: str, totals: bool = False) -> TableQuery:
+    return TableQuery.from_mapping(
+        {"dataset": "firms", "by": ["a"], "statistics": list(statistics), "totals": totals}
+    )
+
+
+def composed(query: TableQuery, parts: Any = None) -> Release:
+    edges = {"age": (0.0, 10.0, 20.0)}
+    return compose(query, parts or PARTS, describe_statistics(query, FIRMS), edges)
+
+
+def test_one_statistic_carries_its_own_numbers_and_nothing_of_its_parts() -> None:
+    mean = composed(asked("mean:t"))
+    assert mean.axes[0].codes == ("0", "1", "2")
+    assert mean.published.tolist() == [250, 0, 78]
+    assert mean.status.tolist() == ["F", "A", "F"]
+    assert mean.low is not None
+    assert mean.high is not None
+    assert mean.low.tolist() == [180, -UNBOUNDED, 77]
+    assert mean.high.tolist() == [367, UNBOUNDED, 89]
+    assert mean.undefined is not None
+    assert not mean.undefined.any()
+    assert (mean.decimals, mean.unit, mean.additive, mean.channel) == (2, "euro", False, None)
+    assert str(mean.label) == str(describe_statistics(asked("mean:t"), FIRMS)[0].label)
+    assert mean.method == {"method": "n", "beside": [{"method": "m"}]}
+    assert mean.notes[:2] == ("sums", "counts")
+    assert "carry the uncertainty" in str(mean.notes[2])
+    with_total = composed(asked("mean:t", totals=True))
+    assert with_total.axes[0].codes == tuple(TOTALLED)
+    assert with_total.published.tolist() == [250, 0, 78, 147]
+
+
+def test_a_sum_keeps_its_channel_and_a_count_is_the_table_itself() -> None:
+    found = composed(asked("sum:t"))
+    assert found.published.tolist() == [100, 0, 70]
+    assert found.status.tolist() == ["F", "A", "F"]
+    assert found.low is not None
+    assert found.low.tolist() == [90, 40, 70]
+    assert (found.decimals, found.unit, found.additive) == (1, "euro", True)
+    assert found.channel is SUMS.channel
+    assert found.method == {"method": "n"}
+    assert found.notes == ("sums",)
+    assert composed(asked("count")) is COUNTS
+
+
+def test_several_statistics_stand_beside_each_other_in_one_scale() -> None:
+    found = composed(asked("count", "sum:t", "mean:t"))
+    assert found.shape == (3, 3)
+    assert found.axes[1].codes == ("count", "sum:t", "mean:t")
+    assert found.decimals == 2
+    assert found.published.tolist() == [[400, 1000, 250], [200, 0, 0], [900, 700, 78]]
+    assert found.status.tolist() == [["F", "F", "F"], ["F", "A", "A"], ["F", "F", "F"]]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low.tolist() == [[300, 900, 180], [100, 400, -UNBOUNDED], [800, 700, 77]]
+    assert found.high.tolist() == [[500, 1100, 367], [300, 600, UNBOUNDED], [900, 710, 89]]
+    assert [s.decimals for s in found.statistics] == [0, 1, 2]
+    assert not found.additive
+    assert found.channel is None
+    assert found.errors is None
+    bare = {q: replace(p, low=None, high=None) for q, p in PARTS.items()}
+    assert composed(asked("count", "mean:t"), bare).low is None
+    half = composed(asked("count", "sum:t"), {Quantity(): bare[Quantity()], Quantity("t"): SUMS})
+    assert half.low is not None
+    assert half.high is not None
+    assert half.low[0].tolist() == [-UNBOUNDED, 90]
+    assert half.high[0].tolist() == [UNBOUNDED, 110]
+    known = replace(COUNTS, structural=np.array([False, True, False, False]))
+    with_zero = composed(asked("count", "sum:t"), {**PARTS, Quantity(): known})
+    assert with_zero.structural is not None
+    assert with_zero.structural.tolist() == [[False, False], [True, True], [False, False]]
+
+
+def test_shares_are_of_the_total_and_a_median_needs_all_its_classes() -> None:
+    share = composed(asked("share:count:total"))
+    assert share.published.tolist() == [267, 133, 600]
+    assert (share.unit, share.decimals) == ("%", 1)
+    assert share_totals(asked("share:count:total")) == ("a",)
+    assert share_totals(asked("count")) == ()
+    classes = Release(
+        (*COUNTS.axes, TableAxis.plain("age", ["y", "o"])),
+        np.array([[2, 2], [1, 1], [3, 6], [6, 9]]),
+        np.array([["F", "F"], ["F", "A"], ["F", "F"], ["F", "F"]]),
+        {"method": "m"},
+    )
+    needed = asked("median:age").asked[0].quantities()[0]
+    assert quantities(asked("median:age")) == (Quantity(), needed)
+    median = composed(asked("median:age"), {Quantity(): COUNTS, needed: classes})
+    assert median.status.tolist() == ["F", "N", "F"]
+    assert median.published.tolist()[0] == 10 * 10**median.decimals
+    assert median.undefined is not None
+    assert not median.undefined.any()
+
+
+def test_the_name_of_the_axis_of_statistics_is_never_taken() -> None:
+    query = asked("count", "sum:t")
+    taken = replace(query, by=(replace(query.by[0], variable="statistic"),))
+    assert statistics._axis(describe_statistics(query, FIRMS), taken).name == "_statistic"
+    columns = statistics._axis(describe_statistics(query, FIRMS), query)
+    assert columns.name == "statistic"
+    assert [str(c.label) for c in columns.categories][1].endswith("(euro)")
+    assert "(" not in str(columns.categories[0].label)
