@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from mutation.groups import GROUPS
@@ -27,6 +28,7 @@ from mutation.worker import named, read
 
 ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "mutants"
+_NOTICED = {"killed", "timeout", "crashed"}
 
 
 def main() -> None:
@@ -45,10 +47,10 @@ def main() -> None:
     if wrong:
         parser.error(f"there is no group {wrong[0]!r}; choose from {', '.join(GROUPS)}")
     BUILD.mkdir(parents=True, exist_ok=True)
+    if given.table:
+        table(given.groups or GROUPS)
+        return
     for name in given.groups or GROUPS:
-        if given.table:
-            table(name)
-            continue
         if given.again:
             (BUILD / f"{name}.jsonl").unlink(missing_ok=True)
         if not given.report:
@@ -90,15 +92,20 @@ def _names(module: str) -> list[str]:
     return [name for name, _ in named(module, mutants(tree))]
 
 
-def table(name: str) -> None:
-    """Print a row for each module: mutants, tried, noticed by a test, not noticed."""
-    known = read(BUILD / f"{name}.jsonl")
-    for module in GROUPS[name].modules:
+def table(groups: Iterable[str]) -> None:
+    """Print a row for each module: mutants, tried, noticed by a test of any group, not noticed."""
+    of_module: dict[str, list[str]] = {}
+    for name in groups:
+        for module in GROUPS[name].modules:
+            of_module.setdefault(module, []).append(name)
+    for module, names in of_module.items():
         now = _names(module)
-        tried = [known[n]["outcome"] for n in now if n in known]
-        noticed = sum(outcome in ("killed", "timeout", "crashed") for outcome in tried)
-        words = f"`{name}` | `{module}` | {len(now)} | {len(tried)} | {noticed} | {len(tried) - noticed}"
-        print(f"| {words} |", flush=True)
+        states = [read(BUILD / f"{name}.jsonl") for name in names]
+        outcomes = [{s[n]["outcome"] for s in states if n in s} for n in now]
+        tried = sum(bool(found) for found in outcomes)
+        noticed = sum(bool(found & _NOTICED) for found in outcomes)
+        said = f"`{module}` | {len(now)} | {tried} | {noticed} | {tried - noticed}"
+        print(f"| {', '.join(f'`{name}`' for name in names)} | {said} |", flush=True)
 
 
 def report(name: str, every_survivor: bool) -> None:
