@@ -21,6 +21,7 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
+from lustrum.model.statistic import Period
 from lustrum.protect import RoundingChannel
 from lustrum.release import statistics
 from lustrum.release.statistics import compose, quantities, share_totals
@@ -298,3 +299,53 @@ def test_the_name_of_the_axis_of_statistics_is_never_taken() -> None:
     assert columns.name == "statistic"
     assert [str(c.label) for c in columns.categories][1].endswith("(euro)")
     assert "(" not in str(columns.categories[0].label)
+
+
+def test_the_numbers_that_a_question_takes_begin_with_counts_for_the_rules() -> None:
+    words = {"dataset": "firms", "by": ["a"], "where": {"age": ["o"]}}
+    growth = TableQuery.from_mapping({**words, "statistics": ["growth:t:age=y"]})
+    earlier = Period("age", "y")
+    assert quantities(growth) == (
+        Quantity(),
+        Quantity(period=earlier),
+        Quantity("t"),
+        Quantity("t", period=earlier),
+    )
+    assert quantities(asked("mean:t")) == (Quantity(), Quantity("t"))
+    assert quantities(asked("sum:t", "sum:e")) == (Quantity(), Quantity("t"), Quantity("e"))
+    two = {"dataset": "firms", "by": ["a", "age"], "statistics": ["share:count:a"]}
+    assert share_totals(TableQuery.from_mapping(two)) == ("age",)
+    of_all = TableQuery.from_mapping({**two, "statistics": ["share:count:total"]})
+    assert share_totals(of_all) == ("a", "age")
+
+
+def test_standard_errors_and_grades_stand_only_where_a_number_exists() -> None:
+    query = asked("sum:t", "ratio:t:e")
+    people = part([2, 3, 0, 5], [(1, 3), (2, 4), (0, 1), (3, 8)])
+    parts = {**PARTS, Quantity("e"): people}
+    carried = replace(
+        people, errors=np.array([7, 8, 9, 4]), grades=np.array(["good", "fair", "good", "good"])
+    )
+    edges: dict[str, tuple[float, ...]] = {}
+    ratio = query.asked[1]
+    found = compose(query, parts, describe_statistics(query, FIRMS), edges, {ratio: carried})
+    assert found.errors is not None
+    assert found.grades is not None
+    assert found.decimals == 2
+    assert found.errors.tolist() == [[-1, 7], [-1, 8], [-1, -1]]
+    assert found.grades.tolist() == [["", "good"], ["", "fair"], ["", ""]]
+    assert found.undefined is not None
+    assert found.undefined.tolist() == [[False, False], [False, False], [False, True]]
+    alone = asked("ratio:t:e")
+    one = compose(alone, parts, describe_statistics(alone, FIRMS), edges, {ratio: carried})
+    assert one.errors is not None
+    assert one.errors.tolist() == [7, 8, -1]
+    bare = compose(query, parts, describe_statistics(query, FIRMS), edges, {ratio: people})
+    assert bare.errors is None
+    assert bare.grades is None
+    assert str(found.label) == "Statistic"
+    assert "carry the uncertainty" in str(found.notes[-1])
+    assert "carry the uncertainty" not in " ".join(
+        map(str, composed(asked("count", "sum:t")).notes)
+    )
+    assert found.method == {"method": "n", "beside": [{"method": "m"}]}
