@@ -117,3 +117,12 @@ def test_a_large_table_is_looked_at_less_often() -> None:
             low=values, high=values + 1,
         )  # fmt: skip
         assert sum(1 for _ in possible_tables(release)) == turns
+
+
+def test_where_the_channel_leads_to_no_number_shown_all_counts_are_alike() -> None:
+    ends = {"low": np.array([3, 2, 0]), "high": np.array([6, 9, 4])}
+    shown = (axis("r", ["1", "2", "3"]),), np.array([4, 5, 1]), np.full(3, "F"), {"method": "m"}
+    odd = Release(*shown, RoundingChannel(3), **ends)
+    plain = Release(*shown, None, **ends)
+    ours, theirs = ([t.values.tolist() for t in possible_tables(r)] for r in (odd, plain))
+    assert ours == theirs
