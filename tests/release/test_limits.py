@@ -354,6 +354,7 @@ class Rich:
         )
     )
     wide: Release = field(default_factory=lambda: released([100, 50], axis("a", "lo", "hi")))
+    sums: Release = field(default_factory=lambda: released([1, 2, 3, 4]))
     measures: tuple[str, ...] = ("m",)
     weights: tuple[str, ...] = ("w",)
     weighted_measures: tuple[str, ...] = ()
@@ -366,7 +367,9 @@ class Rich:
 
     def views(self, asked: TableQuery) -> Views:
         self.asked.append(asked)
-        if "age" in [a.variable for a in asked.by]:
+        if asked.measure is not None:
+            chosen = self.sums
+        elif "age" in [a.variable for a in asked.by]:
             chosen = self.classes
         elif any(a.level == "wide" for a in asked.by):
             chosen = self.wide
@@ -599,3 +602,27 @@ def test_many_areas_left_out_are_not_all_named() -> None:
 
     assert text(20).endswith("c18, c19.")
     assert text(21).endswith("c18, c19 and 1 more.")
+
+
+def test_an_answer_shows_what_was_asked_and_rules_judge_counts_alone() -> None:
+    means = query(by=["a"], statistics=["mean:m"])
+    limit = policy(rules={"min_population": 100})
+    decision = answer(means, Rich(), limit)  # type: ignore[arg-type]
+    assert decision.released
+    assert decision.release is not None
+    shown = decision.release
+    # 1 over 40, 2 over 60, 3 over 30 and 4 over 20
+    assert (shown.published / 10**shown.decimals).round(1).tolist() == [0.0, 0.0, 0.1, 0.2]
+    assert shown.unit == "euro"
+    assert rule_names(Rich(measures=()), query(by=["a"], statistics=["count", "sum:m"])) == [
+        "method"
+    ]
+    asked = Rich(now=released([40, 60, 30, 20, 150], axis("a", "1", "2", "3", "4", "_T")))
+    share = answer(query(by=["a"], statistics=["share:count:total"]), asked, policy())  # type: ignore[arg-type]
+    assert share.release is not None
+    assert share.release.published.tolist() == [267, 400, 200, 133]
+    assert any(a.total for one in asked.asked for a in one.by)
+    offered = answer(query(by=["a"], statistics=["sum:m"]), Rich(measures=("n",)), policy())  # type: ignore[arg-type]
+    assert str(offered.reasons[0].way_forward) == "Ask for one of: n."
+    none = answer(query(by=["a"], statistics=["sum:m"]), Rich(measures=()), policy())  # type: ignore[arg-type]
+    assert str(none.reasons[0].way_forward) == "Ask for counts."
