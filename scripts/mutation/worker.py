@@ -183,6 +183,8 @@ class Mutating:
             if before and not fresh and tests:
                 continue
             chosen, left = self._choose(path, mutant, fresh)
+            if passed and sum(self.seconds[t] for t in chosen) > self.plan["budget"]:
+                continue  # only tests that take longer than a mutant may are left
             if not chosen:
                 outcome, which, spent = "no tests", "", 0.0
             else:

@@ -79,9 +79,9 @@ def networks(seed: int, many: int) -> Iterator[tuple[Knowledge, np.ndarray]]:
         yield known, fitting(known)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 def test_bounds_of_networks_are_exact_without_any_program(seed: int) -> None:
-    for known, tables in networks(seed, 10):
+    for known, tables in networks(seed, 3):
         found = bounds(known, workers=1)
         assert found.low.tolist() == tables.min(axis=0).tolist()
         assert found.high.tolist() == tables.max(axis=0).tolist()
