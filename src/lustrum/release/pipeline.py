@@ -13,7 +13,7 @@ more than the protected numbers do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -172,14 +172,7 @@ def numbers(case: QuestionState) -> QuestionState:
         )
         return case.refused("numbers", reason)
     views = found[Quantity()]
-    words = dict(views.shown.method)
-    name = words.pop("method")
-    said = ", ".join(f"{key} {value}" for key, value in words.items())
-    text = (
-        say("Protected by {method} ({words}).", method=name, words=said)
-        if said
-        else say("Protected by {method}.", method=name)
-    )
+    text = _protected_by(v.shown.method for v in found.values())
     return case.noted(
         "numbers",
         "protected",
@@ -189,6 +182,26 @@ def numbers(case: QuestionState) -> QuestionState:
         parts={quantity: views.shown for quantity, views in found.items()},
         release=views.shown,
     )
+
+
+def _protected_by(methods: Iterable[Mapping[str, object]]) -> Message:
+    """A sentence for each method: that of the counts first, then those of sums and weights."""
+    said: list[Message] = []
+    for method in methods:
+        words = dict(method)
+        name = words.pop("method")
+        parameters = ", ".join(f"{key} {value}" for key, value in words.items())
+        text = (
+            say("Protected by {method} ({words}).", method=name, words=parameters)
+            if parameters
+            else say("Protected by {method}.", method=name)
+        )
+        if text not in said:
+            said.append(text)
+    whole = said[0]
+    for text in said[1:]:
+        whole = say("{some} {next}", some=whole, next=text)
+    return whole
 
 
 def judge(case: QuestionState) -> QuestionState:

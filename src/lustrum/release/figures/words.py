@@ -88,14 +88,14 @@ def summary(figures: SumFigures) -> str:
     """Risk and utility of one measure in a sentence."""
     insider = next((a for a in figures.attackers if a.attacker == "second-largest"), None)
     cells = sum(size.cells for size in figures.errors)
-    if insider is None or not cells:
+    if insider is None or insider.typical_risk is None or not cells:
         return ""
     error = sum(size.cells * size.error for size in figures.errors) / cells
     return say(
-        "{measure}: in a typical cell {bits:.3g} bits about the largest contributor stay hidden from the "
-        "second largest, and a sum is expected to be {error:.3g} percent away from the true one.",
+        "{measure}: risk of disclosure about {risk:.2f} for the largest contributor of a typical cell. A sum "
+        "is expected to be {error:.3g} percent away from the true one.",
         measure=figures.label,
-        bits=insider.typical_bits,
+        risk=insider.typical_risk,
         error=error,
     )
 
