@@ -58,16 +58,17 @@ def errors(records: Records, asked: list[str]) -> None:
         percent, directions = words.split(":")
         p = float(percent)
         spec = ProtectedMagnitudes(p=p, directions=directions)  # type: ignore[arg-type]
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         made = spec.protect(records, KEY)
-        seconds = time.perf_counter() - start
+        seconds, used = time.perf_counter() - start, time.process_time() - used
         own = made.agency.of("turnover")
         audit = audit_contributors(
             records, made.records["turnover"], "turnover", spec.factors, spec.share
         )
         print(
-            f"| {p:g} % | {directions} | {seconds:.1f} s | {own.mean:.2f} % | {own.median:.2f} % "
-            f"| {own.total:.4f} % | {own.sensitive:,} of {own.cells + own.sensitive:,} | {audit.certain} "
+            f"| {p:g} % | {directions} | {seconds:.1f} s, {used:.1f} s of CPU | {own.mean:.2f} % "
+            f"| {own.median:.2f} % | {own.total:.4f} % | {own.sensitive:,} of {own.cells + own.sensitive:,} "
+            f"| {audit.certain} "
             f"| {audit.certain_with_direction} (all below {audit.from_units} units) | {audit.unprotected} |",
             flush=True,
         )

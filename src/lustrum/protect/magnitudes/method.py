@@ -102,7 +102,7 @@ class ProtectedMagnitudes:
         "known", "Whether attackers may know if a contribution went up or down."
     )
     room: float = parameter(
-        0.6, "Which part of its way to either end the search may move a share.", least=0, below=1
+        0.8, "Which part of its way to either end the search may move a share.", least=0, below=1
     )
     ways: int = parameter(3, "Tables of up to this many variables are kept close.", least=1, most=4)
     tables: tuple[tuple[str, ...], ...] = parameter(

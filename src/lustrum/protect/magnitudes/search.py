@@ -24,7 +24,7 @@ __all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]
 
 _CLOSE = 0.005
 """Relative errors below this cost as squares do."""
-_TOTAL = 30.0
+_TOTAL = 100.0
 """How much more an error of the total costs than its being the only cell of its table would make it."""
 
 
@@ -103,7 +103,7 @@ def _prices(plan: Plan) -> Floats:
     prices = np.zeros(plan.cells)
     for table in plan.tables:
         places = table.places().ravel()
-        prices[places] = (plan.cells / places.size) ** 0.5 * (1 if table.levels else _TOTAL)
+        prices[places] = (plan.cells / places.size) ** 0.25 * (1 if table.levels else _TOTAL)
     return prices
 
 
