@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -14,7 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
+from rich.console import Console
 
+from lustrum.cli.show import show_decision
+from lustrum.client.shapes import Answer
 from lustrum.demo import description_path, survey
 from lustrum.demo.labour_force.description import ADULTS
 from lustrum.demo.labour_force.survey import frame
@@ -285,3 +289,26 @@ def test_pages_and_the_api_show_errors_and_grades(service: TableService) -> None
     assert "standard_error" in json.dumps(answer)
     about = client.get("/api/v1/datasets/survey").json()
     assert [w["name"] for w in about["weights"]] == ["weight"]
+
+
+def test_the_client_and_the_command_line_show_standard_errors(root: Path) -> None:
+    service = TableService(bundles=[root / "bundle"], workers=1)
+    try:
+        asker = TestClient(create_app(service, Settings(rate="")), base_url="http://x.test")
+        words = {"dataset": "survey", "by": ["age"], "weight": "weight"}
+        body = asker.post("/api/v1/tables", json={**words, "statistics": ["mean:hours"]}).json()
+        cells = list(Answer.of(body).cells())
+        assert all(cell.standard_error is not None and cell.standard_error > 0 for cell in cells)
+        assert {cell.reliability for cell in cells} <= {"reliable", "caution", "unreliable"}
+        query = TableQuery.from_mapping({**words, "statistics": ["count", "mean:hours"]})
+        decision = service.answer(query)
+        console = Console(record=True, width=160, file=io.StringIO())
+        show_decision(decision, service.dataset("survey"), service.in_force("survey")[1], console)
+        said = console.export_text()
+        assert "In brackets: standard errors." in said
+        assert decision.release is not None
+        assert decision.release.errors is not None
+        assert re.search(r"\d\.\d \(\d+\.\d\)", said)
+        assert f"({decision.release.errors[0, 0] // 10:,})" in said
+    finally:
+        service.close()

@@ -30,6 +30,8 @@ def show_decision(
         for reason in decision.reasons:
             console.print(Text(f"{reason.text} {reason.way_forward}".strip()))
         _grid(decision, decision.release, dataset, console)
+        if decision.release.errors is not None:
+            console.print(Text("In brackets: standard errors. * use with caution, ** unreliable."))
         for figures in decision.sums:
             _show_sums(figures, console)
         before, after = decision.risk_before, decision.risk_after
@@ -110,13 +112,26 @@ def _grid(decision: Decision, release: Release, dataset: Dataset, console: Conso
 
 
 def _text(release: Release, value: int, position: tuple[int, ...], place: int) -> str:
-    """A number with its decimals; two points where it is not shown, a dash where there is none."""
+    """A number with its decimals and standard error; ".." where it is hidden, "-" where there is none."""
     at = (*position, place)
     if not release.shown[at]:
         return ".."
     if not release.known[at]:
         return "-"
-    units, decimals = release.written(value, place)
+    text = _written(*release.written(value, place))
+    if release.errors is None or release.errors[at] < 0:
+        return text
+    # A standard error is rounded up, as it is everywhere.
+    decimals = release.decimals_at(place)
+    error = -(-int(release.errors[at]) // 10 ** (release.decimals - decimals))
+    doubt = _DOUBT.get(str(release.grades[at]), "") if release.grades is not None else ""
+    return f"{text} ({_written(error, decimals)}){doubt}"
+
+
+_DOUBT = {"caution": " *", "unreliable": " **"}
+
+
+def _written(units: int, decimals: int) -> str:
     sign, whole = "-" if units < 0 else "", abs(units)
     if not decimals:
         return f"{sign}{whole:,}"

@@ -31,7 +31,10 @@ class Hint:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table; ``value`` is None where it is not shown or does not exist, which is never 0."""
+    """One cell of a table; ``value`` is None where it is not shown or does not exist, which is never 0.
+
+    An estimate has a ``standard_error`` and a ``reliability``: ``reliable``, ``caution`` or ``unreliable``.
+    """
 
     codes: Mapping[str, str]
     labels: Mapping[str, str]
@@ -40,6 +43,8 @@ class Cell:
     high: float | None = None
     status: str = "F"
     unit: str = ""
+    standard_error: float | None = None
+    reliability: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ class Answer:
         status = self.table.get("status")
         bounds = self.bounds or {}
         units = self._units()
+        extension = self.table.get("extension", {})
+        errors, grades = extension.get("standard_error"), extension.get("reliability")
         for place, codes in enumerate(product(*(d["index"] for d in dimensions))):
             yield Cell(
                 codes=dict(zip(self.variables, codes, strict=True)),
@@ -113,6 +120,8 @@ class Answer:
                 high=bounds["high"][place] if bounds else None,
                 status=status[place] if status else "F",
                 unit=units.get(codes[-1], units[""]) if codes else units[""],
+                standard_error=errors[place] if errors else None,
+                reliability=grades[place] or None if grades else None,
             )
 
     def _units(self) -> dict[str, str]:
