@@ -10,12 +10,15 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
+from lustrum.protect.population.forces import set_forces
+from lustrum.protect.population.kernels import all_fields
 from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.levels import controlled_levels
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import coarse_error, coarse_share
-from lustrum.protect.population.search import Cost, SearchState, Stage, search
+from lustrum.protect.population.search import SearchState, _errors, _laid_out, search
+from lustrum.protect.population.stages import Cost, Stage
 from protect.population.worlds import KEY, cells_of, dense, town
 
 
@@ -165,6 +168,54 @@ def test_the_last_stage_moves_nothing_but_lowers_large_errors() -> None:
     assert np.array_equal(after.up, again.up)
     still = Stage(plan, 4, 1e-12, 1e-12, costs, beyond=int(largest[0]))
     assert np.array_equal(search(prepared.problem, [still], 1).up, before.up)
+
+
+@pytest.mark.parametrize("people", [0.02, 1.5])
+def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float) -> None:
+    """Few cells in a slice are looked up one by one, many by sums over the slice; both are exact."""
+    rng = np.random.default_rng(3)
+    sizes = (5, 9, 4, 3, 2)
+    cells = cells_of(town(sizes, zeros=False), rng.poisson(people, sizes))
+    plan = plan_tables(cells.dataset, 3, further=4)
+    stage = Stage(plan, 1, 1, 1, (Cost(10, 0, 70, 3), Cost(50, 1), Cost(90, 2), Cost(3)))
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.1).problem
+    laid, order = _laid_out(problem, plan)
+    errors = _errors(problem, laid, order, plan)
+    costs = stage.costs_of(3)
+    forces = np.empty((errors.size, 2), dtype=np.int32)
+    set_forces(errors, plan.layout.cell_kind, costs.force, forces)
+    fields = np.full((laid.up.size, 2), np.nan, dtype=np.float32)
+    all_fields(plan.layout, laid.codes, laid.slice_first, forces, fields)
+    up, down = np.zeros(laid.up.size), np.zeros(laid.up.size)
+    column = {name: place for place, name in enumerate(plan.variables)}
+    for table in plan.tables:
+        cost = stage.costs[2 if table.own else 3 if table.further else 1 if table.finest else 0]
+        codes = [level.group_of[laid.codes[:, column[level.variable]]] for level in table.levels]
+        error = errors[table.places()][tuple(codes)] * np.ones(laid.up.size, dtype=np.int64)
+        up += cost.of(error + 3) - cost.of(error)
+        down += cost.of(error - 3) - cost.of(error)
+    assert np.allclose(fields[:, 0], (up - down) / 2, rtol=1e-6)
+    assert np.allclose(fields[:, 1], (up + down) / 2, rtol=1e-6)
+
+
+def test_stages_share_the_order_of_variables() -> None:
+    """The first variable has more levels, the third more codes: which of them is outer must not change."""
+    dataset = town((5, 9, 7, 2, 2))
+    assert plan_tables(dataset).variables == plan_tables(dataset, finest_only=True).variables
+
+
+def test_an_exchange_that_is_given_up_early_never_makes_the_cost_larger() -> None:
+    cells = crowd()
+    plan = plan_tables(cells.dataset, 3)
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0).problem
+    costs = (Cost(10), Cost(50), Cost(50), Cost(10))
+    totals = []
+    for sweeps in range(3):
+        stage = Stage(plan, sweeps, 1e-12, 1e-12, costs, lost=0.0)
+        errors = search(problem, [stage], 1).errors
+        kinds = plan.layout.cell_kind
+        totals.append(sum(int(c.of(errors[kinds == k]).sum()) for k, c in enumerate(costs)))
+    assert totals[0] > totals[1] >= totals[2]
 
 
 def test_own_tables_are_checked_in_one_sentence() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lustrum.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.kernels import add_errors
+from lustrum.protect.population.forces import add_errors
 from lustrum.protect.population.layout import ControlledTable, Plan
 from lustrum.protect.population.levels import ControlledLevel
 from lustrum.protect.population.prepare import Prepared
@@ -133,7 +133,7 @@ def true_counts(plan: Plan, codes: Array, counts: Ints) -> Array:
     """The true counts of all controlled cells."""
     truth = np.zeros(plan.cells, dtype=np.float64)
     rows = np.ascontiguousarray(codes[plan.rows()].T)
-    add_errors(plan.layout, rows, counts.astype(np.float64), truth)
+    add_errors(plan, rows, counts.astype(np.float64), truth)
     return truth
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
+from lustrum.protect.population.forces import change, place_inner
 from lustrum.stream import mixed, next_word
 
-__all__ = ["NEAR", "allowed", "exchange", "fill_slots", "move"]
+__all__ = ["allowed", "exchange", "fill_slots", "move"]
 
-NEAR = 2
-"""Neighbours of a cell along each variable that are tried."""
-_NEAR_RINGS = 8
+_FARTHEST = 4
+"""For every neighbour that is looked for along a variable, so many cells are passed at most."""
 
 
 @compiled
@@ -26,37 +26,44 @@ def allowed(cells: Any, tally: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # 
 
     The cells that move are given, or -1. The rule never stands in the way of a move that mends it.
     """
-    empty = tally[0]
-    smallest = tally[1]
+    lack = tally[0]
     for c in (i, j, k, m):
         if c >= 0:
-            sign = -1 if cells.up[c] else 1
-            empty += sign * cells.is_empty[c]
-            smallest += sign * (cells.high_smallest[c] - cells.low_smallest[c])
-    lack_now = tally[2] * tally[1] - tally[3] * tally[0]
-    lack_then = tally[2] * smallest - tally[3] * empty
-    return bool(lack_then <= 0 or lack_then <= lack_now)
+            lack += _lack_by(cells, tally, c)
+    return bool(lack <= 0 or lack <= tally[0])
+
+
+@compiled
+def _lack_by(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
+    """What a move of a cell adds to the lack of empty cells among those that show the smallest number.
+
+    The lack is ``tally[1]`` for every cell that shows that number, less ``tally[2]`` for every empty one.
+    """
+    smallest = np.int64(cells.high_smallest[c]) - np.int64(cells.low_smallest[c])
+    lack = tally[1] * smallest - tally[2] * np.int64(cells.is_empty[c])
+    return -lack if cells.up[c] else lack
 
 
 @compiled
 def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
     """Note that a cell has moved."""
-    sign = -1 if cells.up[c] else 1
-    tally[0] += sign * cells.is_empty[c]
-    tally[1] += sign * (cells.high_smallest[c] - cells.low_smallest[c])
+    tally[0] += _lack_by(cells, tally, c)
     cells.up[c] = 1 - cells.up[c]
 
 
 @compiled
-def _find(cells: Any, number: Any) -> Any:  # pragma: no cover
-    """The cell of a number, or -1. In very rare cases it is another cell, so that codes must be compared."""
-    mask = np.uint64(cells.slot.size - 1)
-    word = mixed(number)
+def _found(slot: Any, word: Any, look: Any) -> Any:  # pragma: no cover
+    """The cell of a scrambled number, or -1, where ``look`` is what stands in its first slot.
+
+    In very rare cases it is another cell, so that codes must be compared.
+    """
+    mask = np.uint64(slot.size - 1)
     at = word & mask
-    while cells.slot[at] != np.uint64(0):
-        if (cells.slot[at] ^ word) >> np.uint64(32) == np.uint64(0):
-            return np.int64(cells.slot[at] & np.uint64(0xFFFFFFFF)) - 1
+    while look != np.uint64(0):
+        if (look ^ word) >> np.uint64(32) == np.uint64(0):
+            return np.int64(look & np.uint64(0xFFFFFFFF)) - 1
         at = (at + np.uint64(1)) & mask
+        look = slot[at]
     return np.int64(-1)
 
 
@@ -76,66 +83,98 @@ def fill_slots(numbers: Any, slot: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def _fourth(cells: Any, i: Any, j: Any, k: Any, u: Any, v: Any) -> Any:  # pragma: no cover
-    """The cell like ``i`` with the code of ``j`` along ``u`` and that of ``k`` along ``v``; or -1."""
-    m = _find(cells, cells.number[j] + cells.number[k] - cells.number[i])
-    if m >= 0:
-        for w in range(cells.codes.shape[1]):
-            wanted = cells.codes[j if w == u else k if w == v else i, w]
-            if cells.codes[m, w] != wanted:
-                return np.int64(-1)
-    return m
+def _is_fourth(
+    cells: Any, i: Any, j: Any, k: Any, m: Any, u: Any, v: Any
+) -> bool:  # pragma: no cover
+    """Whether ``m`` is like ``i`` with the code of ``j`` along ``u`` and that of ``k`` along ``v``."""
+    for w in range(cells.codes.shape[1]):
+        if cells.codes[m, w] != cells.codes[j if w == u else k if w == v else i, w]:
+            return False
+    return True
 
 
 @compiled
 def _pair_cost(
-    layout: Any,
+    run: Any,
+    table: Any,
+    stride: Any,
+    kind: Any,
     errors: Any,
     inner: Any,
     base: Any,
-    pair: Any,
     apart_u: Any,
     apart_v: Any,
     sign: Any,
     rise: Any,
-    reach: Any,
+    bound: float,
 ) -> Any:  # pragma: no cover
-    """What the tables with two nodes cost if four cells move, two of them by ``sign`` steps and two back."""
+    """What the tables with two nodes cost if four cells move, two of them by ``sign`` steps and two back.
+
+    The first four are the entries of the two nodes. Few arrays are handed over: a call with a whole layout
+    takes longer than the work of a short list. Where the cost of some tables is beyond ``bound``, the rest is
+    left out: they are sorted by weight, and hardly ever make up for it.
+    """
+    reach = np.int64(rise.shape[1] // 2)
     total = np.int64(0)
-    for q in range(np.uint64(layout.pair_first[pair]), np.uint64(layout.pair_first[pair + 1])):
-        at = base[layout.pair_run[q]] + inner[layout.pair_table[q]]
-        one = np.uint64(apart_u * layout.pair_stride[q, 0])
-        two = np.uint64(apart_v * layout.pair_stride[q, 1])
+    for q in range(np.uint64(run.size)):
+        at = base[run[q]] + inner[table[q]]
+        one = np.uint64(apart_u * stride[q, 0])
+        two = np.uint64(apart_v * stride[q, 1])
         a = min(max(sign * np.int64(errors[at]), -reach), reach)
         b = min(max(sign * np.int64(errors[at + one]), -reach), reach)
         c = min(max(sign * np.int64(errors[at + two]), -reach), reach)
         d = min(max(sign * np.int64(errors[at + one + two]), -reach), reach)
-        kind = layout.pair_kind[q]
-        total += rise[kind, np.uint64(reach + a)] + rise[kind, np.uint64(reach - b)]
-        total += rise[kind, np.uint64(reach - c)] + rise[kind, np.uint64(reach + d)]
+        k = kind[q]
+        total += rise[k, np.uint64(reach + a)] + rise[k, np.uint64(reach - b)]
+        total += rise[k, np.uint64(reach - c)] + rise[k, np.uint64(reach + d)]
+        if q & np.uint64(15) == np.uint64(15) and total > bound:
+            break
     return total
 
 
 @compiled
 def _change_pair(
-    layout: Any,
+    run: Any,
+    table: Any,
+    stride: Any,
+    kind: Any,
     errors: Any,
+    forces: Any,
     inner: Any,
     base: Any,
-    pair: Any,
     apart_u: Any,
     apart_v: Any,
-    change: Any,
+    by: Any,
+    force: Any,
 ) -> None:  # pragma: no cover
     """Change the errors of the tables with two nodes by an exchange."""
-    for q in range(layout.pair_first[pair], layout.pair_first[pair + 1]):
-        at = base[layout.pair_run[q]] + inner[layout.pair_table[q]]
-        one = np.uint64(apart_u * layout.pair_stride[q, 0])
-        two = np.uint64(apart_v * layout.pair_stride[q, 1])
-        errors[at] += change
-        errors[at + one] -= change
-        errors[at + two] -= change
-        errors[at + one + two] += change
+    for q in range(np.uint64(run.size)):
+        at = base[run[q]] + inner[table[q]]
+        one = np.uint64(apart_u * stride[q, 0])
+        two = np.uint64(apart_v * stride[q, 1])
+        change(errors, forces, at, by, kind[q], force)
+        change(errors, forces, at + one, -by, kind[q], force)
+        change(errors, forces, at + two, -by, kind[q], force)
+        change(errors, forces, at + one + two, by, kind[q], force)
+
+
+@compiled
+def _neighbours(
+    partner: Any, up: Any, group: Any, tied: bool, i: Any, near: Any
+) -> None:  # pragma: no cover
+    """Find neighbours of a cell along every variable that stand at their other number and may move."""
+    for c in range(near.shape[0]):
+        count = 0
+        o = np.int64(partner[i, c])
+        for _ in range(_FARTHEST * near.shape[1]):
+            if o < 0 or o == i or count == near.shape[1]:
+                break
+            if up[o] != up[i] and (not tied or group[o] == group[i]):
+                near[c, count] = o
+                count += 1
+            o = np.int64(partner[o, c])
+        for x in range(count, near.shape[1]):
+            near[c, x] = -1
 
 
 @compiled
@@ -144,52 +183,75 @@ def exchange(
     cells: Any,
     i: Any,
     near: Any,
+    found: Any,
+    p: Any,
     inner: Any,
+    placed: bool,
     base: Any,
     errors: Any,
+    forces: Any,
     fields: Any,
     tally: Any,
     state: Any,
     step: Any,
-    rise: Any,
-    pair_shares: Any,
+    costs: Any,
     temperature: float,
     slack: float,
-    quantiles: Any,
+    lost: float,
     tried: Any,
 ) -> None:  # pragma: no cover
     """Try exchanges of a cell: two cells up and two down, at the corners of a rectangle of two variables.
 
-    They leave every table without one of the two variables as it is. ``near`` is room for neighbours of the
-    cell along every variable.
+    They leave every table without one of the two variables as it is. One whose first tables cost more by
+    ``lost`` than they may is given up. ``near`` and ``found`` are room for
+    neighbours of the cell along every variable, and for the fourth cells of all rectangles.
     """
-    reach = np.int64(rise.shape[1] // 2)
     nodes = layout.variable_of.size - 1
     variables = near.shape[0]
-    for c in range(variables):
-        count = 0
-        o = np.int64(cells.partner[c, i])
-        for _ in range(_NEAR_RINGS):
-            if o < 0 or o == i or count == near.shape[1]:
-                break
-            if cells.up[o] != cells.up[i] and cells.group[o] == cells.group[i]:
-                near[c, count] = o
-                count += 1
-            o = np.int64(cells.partner[c, o])
-        near[c, count:] = -1
-    sign = np.int64(-1 if cells.up[i] else 1)
+    _neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
+    # All first looks for fourth cells are made before any is used, so that they need not wait for each other.
+    slot = cells.slot
+    mask = np.uint64(slot.size - 1)
+    looks = 0
     for u in range(variables):
-        for v in range(u + 1, variables):
-            for x in range(near.shape[1]):
-                j = near[u, x]
-                if j < 0:
-                    break
+        for x in range(near.shape[1]):
+            j = near[u, x]
+            if j < 0:
+                break
+            beside = cells.number[j] - cells.number[i]
+            for v in range(u + 1, variables):
                 for y in range(near.shape[1]):
                     k = near[v, y]
                     if k < 0:
                         break
-                    m = _find(cells, cells.number[j] + cells.number[k] - cells.number[i])
-                    if m < 0 or cells.up[m] != cells.up[i] or cells.group[m] != cells.group[i]:
+                    word = mixed(beside + cells.number[k])
+                    found[looks, 0] = word
+                    found[looks, 1] = slot[word & mask]
+                    looks += 1
+    sign = np.int64(-1 if cells.up[i] else 1)
+    looks = 0
+    for u in range(variables):
+        for x in range(near.shape[1]):
+            j = near[u, x]
+            if j < 0:
+                break
+            for v in range(u + 1, variables):
+                for y in range(near.shape[1]):
+                    k = near[v, y]
+                    if k < 0:
+                        break
+                    m = _found(slot, found[looks, 0], found[looks, 1])
+                    looks += 1
+                    if m < 0 or cells.up[m] != cells.up[i]:
+                        continue
+                    if cells.tied and cells.group[m] != cells.group[i]:
+                        continue
+                    about = np.float64(fields[i, 0]) + np.float64(fields[m, 0])
+                    about -= np.float64(fields[j, 0]) + np.float64(fields[k, 0])
+                    bend = np.float64(fields[i, 1]) + np.float64(fields[m, 1])
+                    bend += np.float64(fields[j, 1]) + np.float64(fields[k, 1])
+                    limit = temperature * costs.quantiles[next_word(state) >> np.uint64(52)]
+                    if sign * about > limit + slack:
                         continue
                     share = 0.0
                     for a in range(layout.first_node[u], layout.first_node[u + 1]):
@@ -203,19 +265,17 @@ def exchange(
                                 layout.position[b, cells.codes[k, v]]
                                 != layout.position[b, cells.codes[i, v]]
                             ):
-                                share += pair_shares[a * nodes + b]
-                    about = np.float64(fields[i, 0]) + np.float64(fields[m, 0])
-                    about -= np.float64(fields[j, 0]) + np.float64(fields[k, 0])
-                    bend = np.float64(fields[i, 1]) + np.float64(fields[m, 1])
-                    bend += np.float64(fields[j, 1]) + np.float64(fields[k, 1])
-                    limit = temperature * quantiles[next_word(state) >> np.uint64(52)]
-                    if not sign * about + share * bend <= limit + slack:
+                                share += costs.pair_shares[a * nodes + b]
+                    if sign * about + share * bend > limit + slack:
                         continue
-                    if _fourth(cells, i, j, k, u, v) != m:
+                    if not _is_fourth(cells, i, j, k, m, u, v):
                         continue
                     tried[2, 0] += 1
+                    if not placed:
+                        place_inner(layout, cells.codes[i], p, inner)
+                        placed = True
                     cost = np.int64(0)
-                    for change in range(2):
+                    for change_now in range(2):
                         for a in range(layout.first_node[u], layout.first_node[u + 1]):
                             apart_u = np.int64(layout.position[a, cells.codes[j, u]])
                             apart_u -= np.int64(layout.position[a, cells.codes[i, u]])
@@ -226,34 +286,45 @@ def exchange(
                                 apart_v -= np.int64(layout.position[b, cells.codes[i, v]])
                                 if apart_v == 0:
                                     continue
-                                pair = a * nodes + b
-                                if change == 0:
+                                q = layout.pair_first[a * nodes + b]
+                                r = layout.pair_first[a * nodes + b + 1]
+                                if change_now == 0:
+                                    if cost > limit + lost:
+                                        continue
                                     cost += _pair_cost(
-                                        layout,
+                                        layout.pair_run[q:r],
+                                        layout.pair_table[q:r],
+                                        layout.pair_stride[q:r],
+                                        layout.pair_kind[q:r],
                                         errors,
                                         inner,
                                         base,
-                                        pair,
                                         apart_u,
                                         apart_v,
                                         sign,
-                                        rise,
-                                        reach,
+                                        costs.rise,
+                                        limit + lost - cost,
                                     )
                                 else:
                                     _change_pair(
-                                        layout,
+                                        layout.pair_run[q:r],
+                                        layout.pair_table[q:r],
+                                        layout.pair_stride[q:r],
+                                        layout.pair_kind[q:r],
                                         errors,
+                                        forces,
                                         inner,
                                         base,
-                                        pair,
                                         apart_u,
                                         apart_v,
                                         step * sign,
+                                        costs.force,
                                     )
-                        if change == 0 and (cost > limit or not allowed(cells, tally, i, j, k, m)):
+                        if change_now == 0 and (
+                            cost > limit or not allowed(cells, tally, i, j, k, m)
+                        ):
                             break
-                        if change == 1:
+                        if change_now == 1:
                             tried[2, 1] += 1
                             for c in (i, j, k, m):
                                 moved = 1.0 if cells.up[c] == 0 else -1.0

@@ -48,12 +48,14 @@ class Layout(NamedTuple):
     table_node: Array  # the last node,
     table_size: Array  # and its categories
     table_offset: Array
+    table_end: Array
     run_node: Array  # (most, runs) nodes that say where a slice begins
     run_stride: Array
     run_offset: Array
     run_first: Array  # tables of the slice: from ...
     run_stop: Array  # ... to
     kind: Array  # (runs, tables): see ``KINDS``
+    cell_kind: Array  # the same for every controlled cell
     entry_first: Array  # node -> its first entry; one more at the end
     entry_run: Array  # every table cell that changes with a node: its run,
     entry_table: Array  # its slice table,
@@ -112,6 +114,7 @@ class Plan:
     cells: int
     layout: Layout
     ways: int
+    outer: int  # how many variables are outer ones; they are the last
 
     def rows(self) -> list[int]:
         """The rows of finest codes that the search works with, the major variable last."""
@@ -137,15 +140,16 @@ def plan_tables(
     if not levels:
         raise InputError("No variable of the dataset has two codes; there is nothing to control.")
     major = max(levels, key=lambda name: levels[name][0].size)
-    if finest_only:
-        own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
-        levels = {name: found if name == major else found[:1] for name, found in levels.items()}
     outer = [major]
     inner = [name for name in levels if name != major]
+    # Outer variables are the same whether all levels are planned or the finest, as stages share their cells.
     if len(levels) >= _MANY_VARIABLES:
         second = max(inner, key=lambda name: (len(levels[name]), levels[name][0].size))
         inner.remove(second)
         outer = [second, major]
+    if finest_only:
+        own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
+        levels = {name: found if name == major else found[:1] for name, found in levels.items()}
     builder = _Builder(dataset, levels, [*inner, *outer], len(inner), ways)
     return builder.build(own, further, further_cells)
 
@@ -189,6 +193,7 @@ class _Builder:
             self.cells,
             self._layout(),
             self.ways,
+            len(self.names) - self.nodes[self.first_outer][0],
         )
 
     def _size(self, nodes: Nodes) -> int:
@@ -294,6 +299,9 @@ class _Builder:
                 for (k, one), (other, two) in combinations(both, 2):
                     pairs[k * self.dummy + other].append((*table, one, two))
         flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
+        # The tables that weigh most come first: they tell soonest that an exchange is not worth it.
+        rank = [KINDS.index(kind) for kind in ("own", "finest", "further", "coarser")]
+        pairs = [sorted(many, key=lambda entry: rank.index(entry[2])) for many in pairs]
         twice = np.array([e for many in pairs for e in many], dtype=np.int64).reshape(-1, 5)
         return Layout(
             variable_of=variable_of,
@@ -305,6 +313,7 @@ class _Builder:
             ),
             table_size=np.array([self._size(nodes[-1:]) for nodes in self.slice], dtype=np.uint32),
             table_offset=np.array(self.offsets[:-1], dtype=np.uint32),
+            table_end=np.array(self.offsets[1:], dtype=np.int64),
             run_node=run_node,
             run_stride=run_stride,
             # A run that begins with a later slice table has an offset below zero, which that table's adds back.
@@ -312,6 +321,7 @@ class _Builder:
             run_first=np.array([run[3] for run in self.runs], dtype=np.int64),
             run_stop=np.array([run[4] for run in self.runs], dtype=np.int64),
             kind=kind,
+            cell_kind=self._cell_kinds(kind),
             entry_first=np.cumsum([0, *(len(many) for many in entries)]).astype(np.int64),
             entry_run=flat[:, 0].astype(np.uint32),
             entry_table=flat[:, 1].astype(np.uint32),
@@ -323,3 +333,11 @@ class _Builder:
             pair_stride=np.ascontiguousarray(twice[:, 3:]),
             pair_kind=twice[:, 2].astype(np.uint8),
         )
+
+    def _cell_kinds(self, kind: Array) -> Array:
+        sizes = np.diff(self.offsets)
+        parts = [np.zeros(0, dtype=np.uint8)]
+        for r, (outer, _, _, first, stop) in enumerate(self.runs):
+            slice_kinds = np.repeat(kind[r, first:stop], sizes[first:stop])
+            parts.append(np.tile(slice_kinds, self._size(outer)))
+        return np.concatenate(parts)

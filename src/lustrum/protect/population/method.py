@@ -28,7 +28,8 @@ from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
-from lustrum.protect.population.search import Cost, Searched, Stage, search
+from lustrum.protect.population.search import Searched, search
+from lustrum.protect.population.stages import Cost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
@@ -39,6 +40,8 @@ Progress = Callable[[str, float], None]
 
 _MENDS = 4
 """How many bases are tried before a policy that demands mending is refused."""
+_LOST = 3.0
+"""An exchange is given up when its first tables cost so many temperatures too much."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,7 +272,7 @@ class ProtectedPopulation:
         return result
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """First tables at finest levels, then all tables, then the cells with the largest errors."""
+        """Tables at finest levels, all tables, large errors, all cells again, and what is still large."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.ways, self.tables, finest_only=True)
         every = plan_tables(dataset, self.ways, self.tables, further=self.further)
@@ -279,27 +282,35 @@ class ProtectedPopulation:
             return Cost.scaled(quadratic, quartic, steep, beyond, self.base)
 
         own = self.own_weight
-        first, second, last = cost(200, 1), cost(200, 1, 200, 7), cost(200, 1, 20_000, 9)
-        further = cost(20, 0, 100, 8)
-        # With few sweeps the large errors matter most: most of the work goes into the first and last stages.
-        begin = max(1, round(0.4 * self.sweeps))
+        first, second, last = cost(200, 1), cost(200, 1, 200, 7), cost(200, 1, 50_000, 9)
+        further = cost(12, 0, 100, 8)
+        walls = (cost(20, 0, 50_000, 9), last, own * last, further)
+        large = max(1, round(9 * self.base / 3))
+        # With few sweeps there is no time to look far, nor to come back.
+        near = min(8, 2 + self.sweeps // 2)
+        again = self.sweeps // 4 if self.sweeps >= 8 else 0
         return (
-            Stage(finest, begin, 0.12, 0.06, (cost(50, 1), first, own * first, further)),
             Stage(
-                every,
-                max(1, 3 * self.sweeps // 4 - 2),
-                0.036,
-                0.006,
-                (cost(20, 0, 200, 7), second, own * second, further),
-            ),
-            Stage(
-                every,
+                finest,
                 max(1, self.sweeps // 3),
-                0.003,
-                0.002,
-                (cost(20, 0, 20_000, 9), last, own * last, further),
-                max(1, round(9 * self.base / 3)),
+                0.12,
+                0.06,
+                (cost(50, 1), first, own * first, further),
+                lost=_LOST,
+                near=2,
             ),
+            Stage(
+                every,
+                max(1, 2 * self.sweeps // 3),
+                0.03,
+                0.004,
+                (cost(20, 0, 200, 7), second, own * second, further),
+                lost=_LOST,
+                near=near,
+            ),
+            Stage(every, max(1, self.sweeps // 4), 0.003, 0.002, walls, beyond=large, near=near),
+            Stage(every, again, 0.003, 0.002, walls, lost=_LOST, near=near),
+            Stage(every, again, 0.002, 0.002, walls, beyond=large + 1, near=near),
         )
 
 

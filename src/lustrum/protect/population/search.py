@@ -1,16 +1,14 @@
 """The search: flips, swaps and exchanges of finest cells, cooled, until the controlled tables are close to the
 truth.
 
-It has stages. The first controls the tables at finest levels only, which are few and bring most of the
-coarser ones along. The second controls all tables. The last visits the cells with the largest errors.
+It has stages, which the method chooses: tables at finest levels only, which are few and bring most of the
+coarser ones along, then all tables, then the cells that lie in large errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,19 +16,19 @@ import numpy as np
 from lustrum.arrays import Array
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.exchanges import fill_slots
+from lustrum.protect.population.forces import add_errors, set_forces
 from lustrum.protect.population.kernels import (
-    add_errors,
+    all_fields,
     cells_beyond,
     shuffle,
     sweep_blocks,
 )
 from lustrum.protect.population.layout import KINDS, Plan
+from lustrum.protect.population.stages import Stage
 
-__all__ = ["Cost", "Problem", "SearchCells", "SearchState", "Searched", "Stage", "search"]
+__all__ = ["Problem", "SearchCells", "SearchState", "Searched", "search"]
 
 _BLOCK_CELLS = 1 << 14
-_QUANTILES = 4096
-_REACH = 4096
 _RINGS = 8
 _SLACK = 0.5
 
@@ -45,102 +43,12 @@ class SearchCells(NamedTuple):
     low_smallest: Array  # whether the lower number is the smallest one above 0
     high_smallest: Array
     first: Array  # major code -> its first cell; one more at the end
-    partner: Array  # (variables, cells): the next cell along a variable, or -1
+    block_first: Array  # major code -> its first slice; one more at the end
+    slice_first: Array  # slice -> its first cell; one more at the end
+    partner: Array  # (cells, variables): the next cell along a variable, or -1
     number: Array  # the place among all combinations of codes, modulo 2**64
     slot: Array  # where the number of a cell is found
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The cost of an error ``e``: ``quadratic * e**2 + quartic * e**4``, and ``steep * (abs(e) - beyond)**2``
-    on top of it where ``abs(e)`` is larger than ``beyond``; all whole numbers."""
-
-    quadratic: int
-    quartic: int = 0
-    steep: int = 0
-    beyond: int = 0
-
-    @classmethod
-    def scaled(cls, quadratic: float, quartic: float, steep: float, beyond: int, base: int) -> Cost:
-        """Costs meant for base 3, for errors that grow with the base."""
-        ratio = base / 3
-        return cls(
-            round(quadratic * ratio**2),
-            round(quartic),
-            round(steep * ratio**2),
-            round(beyond * ratio),
-        )
-
-    def __rmul__(self, factor: int) -> Cost:
-        return Cost(
-            factor * self.quadratic, factor * self.quartic, factor * self.steep, self.beyond
-        )
-
-    def of(self, error: Array) -> Array:
-        """The cost of every error."""
-        over = np.maximum(np.abs(error) - self.beyond, 0)
-        return np.asarray(
-            self.quadratic * error**2 + self.quartic * error**4 + self.steep * over**2
-        )
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Some sweeps over the tables of one plan, with a cost for each kind of table.
-
-    Temperatures fall geometrically from ``hot`` to ``cold``, in units of what a flip costs where all tables
-    are exact. With ``beyond`` a sweep visits only cells that lie in a table cell with a larger error, those of
-    further tables left aside.
-    """
-
-    plan: Plan
-    sweeps: int
-    hot: float
-    cold: float
-    costs: tuple[Cost, ...]
-    beyond: int = 0
-
-    def rises(self, step: int) -> Array:
-        """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""
-        error = np.arange(-_REACH, _REACH + step + 1, dtype=np.int64)
-        rows = [cost.of(error) for cost in self.costs]
-        return np.stack([row[step:] - row[:-step] for row in rows])
-
-    def weights(self, rises: Array) -> Array:
-        """What a step costs in each kind of table where there is no error."""
-        return np.asarray(rises[:, _REACH], dtype=np.float64)
-
-    def shares(self, rises: Array) -> Array:
-        """For every node, the weight of the tables that have it among all tables."""
-        layout, weights = self.plan.layout, self.weights(rises)
-        entries = weights[layout.entry_kind]
-        total = np.r_[0.0, np.cumsum(entries)]
-        share = total[layout.entry_first[1:]] - total[layout.entry_first[:-1]]
-        return np.asarray(share / self._unit(weights))
-
-    def pair_shares(self, rises: Array) -> Array:
-        """For every pair of nodes, the weight of the tables that have both among all tables."""
-        layout, weights = self.plan.layout, self.weights(rises)
-        total = np.r_[0.0, np.cumsum(weights[layout.pair_kind])]
-        share = total[layout.pair_first[1:]] - total[layout.pair_first[:-1]]
-        return np.asarray(share / self._unit(weights))
-
-    def _unit(self, weights: Array) -> float:
-        layout = self.plan.layout
-        return float(
-            sum(
-                weights[row[first:stop]].sum()
-                for first, stop, row in zip(
-                    layout.run_first, layout.run_stop, layout.kind, strict=True
-                )
-            )
-        )
-
-    def temperature(self, sweep: int, rises: Array) -> float:
-        """The temperature of a sweep, a whole number so that all machines agree."""
-        share = sweep / max(1, self.sweeps - 1)
-        unit = self._unit(self.weights(rises))
-        return float(round(unit * self.hot * (self.cold / self.hot) ** share))
+    tied: bool  # whether any cell has a group
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,10 +148,10 @@ class _Progress:
 def _errors(problem: Problem, cells: SearchCells, order: Array, plan: Plan) -> Array:
     errors = np.zeros(plan.cells, dtype=np.int32)
     change = cells.up.astype(np.int64) * problem.step - problem.residue[order]
-    add_errors(plan.layout, cells.codes, change.astype(np.int32), errors)
+    add_errors(plan, cells.codes, change.astype(np.int32), errors)
     if problem.fixed_up.any():
         codes = np.ascontiguousarray(problem.fixed_codes[plan.rows()].T)
-        add_errors(plan.layout, codes, problem.fixed_up.astype(np.int32), errors)
+        add_errors(plan, codes, problem.fixed_up.astype(np.int32), errors)
     return errors
 
 
@@ -258,49 +166,53 @@ def _sweep(
     moves: Array,
     report: Callable[[float], None],
 ) -> None:
-    rises = stage.rises(problem.step)
-    temperature = stage.temperature(sweep, rises)
-    shares = stage.shares(rises)
-    smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
-    tally = np.array(
-        [
-            int((cells.is_empty * cells.up).sum(dtype=np.int64)) + problem.fixed_empty,
-            int(smallest.sum(dtype=np.int64)) + problem.fixed_smallest,
-            *problem.empty_share,
-        ],
-        dtype=np.int64,
-    )
+    costs = stage.costs_of(problem.step)
+    layout = stage.plan.layout
+    temperature = stage.temperature(sweep, costs.rise)
+    forces = np.empty((errors.size, 2), dtype=np.int32)
+    set_forces(errors, layout.cell_kind, costs.force, forces)
+    if sweep == 0:
+        all_fields(layout, cells.codes, cells.slice_first, forces, fields)
     visited = np.ones(cells.up.size, dtype=np.uint8)
     if stage.beyond:
         counts = np.array([kind != "further" for kind in KINDS])
-        cells_beyond(stage.plan.layout, cells.codes, errors, counts, stage.beyond, visited)
+        cells_beyond(layout, cells.codes, errors, counts, stage.beyond, visited)
+    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
     finished = 0
     for blocks in _batches(majors, cells.first):
         check_stop()
         sweep_blocks(
-            stage.plan.layout,
+            layout,
             cells,
             blocks,
             errors,
+            forces,
             fields,
             tally,
             state,
             np.int32(problem.step),
-            rises,
-            shares,
-            stage.pair_shares(rises),
+            costs,
             temperature,
             _SLACK * temperature,
-            _exponential_quantiles(),
+            stage.lost * temperature,
             _RINGS,
+            stage.near,
             visited,
-            True,
             moves,
         )
         finished += int(np.diff(cells.first)[blocks].sum())
         report(finished / max(1, cells.up.size))
+
+
+def _lack(problem: Problem, cells: SearchCells) -> int:
+    """By how much the empty cells that show the smallest number are too few; below 0 where there are enough."""
+    smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
+    showing = int(smallest.sum(dtype=np.int64)) + problem.fixed_smallest
+    empty = int((cells.is_empty * cells.up).sum(dtype=np.int64)) + problem.fixed_empty
+    share, of = problem.empty_share
+    return share * showing - of * empty
 
 
 def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
@@ -314,6 +226,8 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
     numbers = np.zeros(len(codes), dtype=np.uint64)
     for place, size in enumerate(sizes):
         numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
+    outer = codes[:, -plan.outer :]
+    begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
     slot = np.zeros(1 << (2 * len(codes)).bit_length(), dtype=np.uint64)
     fill_slots(numbers, slot)
     cells = SearchCells(
@@ -324,9 +238,12 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
         low_smallest=(low == step).astype(np.int8),
         high_smallest=(low == 0).astype(np.int8),
         first=np.searchsorted(codes[:, -1], np.arange(sizes[-1] + 1)).astype(np.int64),
+        block_first=np.searchsorted(codes[begins, -1], np.arange(sizes[-1] + 1)).astype(np.int64),
+        slice_first=np.r_[begins, len(codes)].astype(np.int64),
         partner=_partners(codes, sizes),
         number=numbers,
         slot=slot,
+        tied=bool((problem.group >= 0).any()),
     )
     return cells, order
 
@@ -334,7 +251,7 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
 def _partners(codes: Array, sizes: list[int]) -> Array:
     """For every cell the next one that differs in a single variable, in a ring; -1 if there is none."""
     count, variables = codes.shape
-    partner = np.full((variables, count), -1, dtype=np.int32)
+    partner = np.full((count, variables), -1, dtype=np.int32)
     for v in range(variables):
         line = np.zeros(count, dtype=np.uint64)
         for u in range(variables):
@@ -346,7 +263,7 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
         length = np.diff(np.r_[begins, count])
         following = np.r_[order[1:], -1][:count]
         following[begins + length - 1] = np.where(length > 1, order[begins], -1)
-        partner[v, order] = following
+        partner[order, v] = following
     return partner
 
 
@@ -357,13 +274,3 @@ def _batches(majors: Array, first: Array) -> list[Array]:
     sizes = np.diff(first)[majors]
     cut = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_CELLS)) + 1
     return list(np.split(majors, cut))
-
-
-@cache
-def _exponential_quantiles() -> Array:
-    """Quantiles of the exponential distribution in fixed point, the same on every machine."""
-    with localcontext() as context:
-        context.prec = 30
-        middles = ((Decimal(2 * j + 1) / (2 * _QUANTILES)) for j in range(_QUANTILES))
-        exact = [int((-m.ln() * 2**20).to_integral_value()) for m in middles]
-    return np.array(exact, dtype=np.float64) / 2**20

@@ -38,7 +38,7 @@ class StateFile:
         held: Words | None = None,
     ) -> None:
         self._path = path
-        digest = hmac.new(key, b"lustrum population state 1", hashlib.sha256)
+        digest = hmac.new(key, b"lustrum population state 2", hashlib.sha256)
         digest.update(json.dumps(dict(method), sort_keys=True).encode())
         for part in (cells, previous):
             if part is None:
