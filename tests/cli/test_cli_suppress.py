@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import signal
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -185,7 +187,7 @@ def test_the_file_itself_can_say_what_is_sensitive(table: Path) -> None:
         (["--rule", "p"], "--rule is p=10"),
         (["--rule", "p=ten"], "needs numbers"),
         (["--rule", "nk=1,2,3"], "at most 2 numbers"),
-        (["--rule", "p=10", "--out", "x.txt"], "a file of .csv or .parquet"),
+        (["--rule", "p=10", "--out", "x.txt"], "a file of .csv, .parquet or .xlsx"),
         (["--rule", "p=10", "--picture", "x.png"], "a picture is a file of"),
         (["--rule", "p=10", "--frozen", "area=x"], "has no code 'x'"),
         (["--rule", "p=10", "--frozen", "n"], "--frozen is DIMENSION=CODE"),
@@ -255,3 +257,118 @@ def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
     assert done.exit_code != 0
     assert out.read_text() == "last year\n"
     assert sorted(p.name for p in table.parent.iterdir()) == ["out.csv", "t.csv"]
+
+
+def test_a_workbook_shows_letters_and_intervals_and_no_hidden_value(table: Path) -> None:
+    out = table.parent / "o.xlsx"
+    assert suppress(table, "--rule", "p=10", "--out", out, "--partial")[0] == 0
+    with zipfile.ZipFile(out) as book:
+        texts = {name: book.read(name).decode() for name in book.namelist()}
+    whole = "".join(texts.values())
+    for value in ("7013", "6907"):
+        assert value not in whole
+    sheet = openpyxl.load_workbook(out)["Cells"]
+    head, first, *_ = ([cell.value for cell in row] for row in sheet.rows)
+    cell = dict(zip(head, first, strict=True))
+    assert (cell["area"], cell["job"], cell["value"], cell["status"]) == ("n", "a", "M", "M")
+    # The p% rule asks for 10 % of 6907 less what the others hold beside the second largest.
+    assert cell["low"] <= 7013 - 675 < 7013 + 675 <= cell["high"]
+    plain = table.parent / "plain.xlsx"
+    assert suppress(table, "--rule", "p=10", "--out", plain, "--plain-status")[0] == 0
+    with zipfile.ZipFile(plain) as book:
+        said = book.read("xl/sharedStrings.xml").decode()
+    assert "<t>M</t>" not in said
+    assert "<t>N</t>" in said
+
+
+COUNTRY = """country,area,value,n,x1,x2
+A,n,7013,3,6907,90
+A,s,4507,9,1100,900
+A,Total,11520,12,6907,1100
+B,n,13511,18,1100,1100
+B,s,15303,18,1300,1100
+B,Total,28814,36,1300,1100
+Total,n,20524,21,6907,1100
+Total,s,19810,27,1300,1100
+Total,Total,40334,48,6907,1300
+"""
+SIZES = """size,area,value,n,x1,x2
+small,n,9524,12,1100,1000
+small,s,10810,15,1300,1100
+small,Total,20334,27,1300,1100
+large,n,11000,9,6907,1100
+large,s,9000,12,1100,900
+large,Total,20000,21,6907,1100
+Total,n,20524,21,6907,1100
+Total,s,19810,27,1300,1100
+Total,Total,40334,48,6907,1300
+"""
+
+
+def test_linked_files_are_protected_together(tmp_path: Path) -> None:
+    """The totals by area stand in both files: alone, each would protect its cells with what the other shows."""
+    (tmp_path / "country.csv").write_text(COUNTRY)
+    (tmp_path / "size.csv").write_text(SIZES)
+    out = tmp_path / "public"
+    out.mkdir()
+    files = [tmp_path / "country.csv", tmp_path / "size.csv"]
+    code, said = suppress(*files, "--rule", "p=10", "--out", out)
+    assert code == 0
+    assert "18 cells" in said
+    assert "size.csv by level" in said
+    made = [out / "country.csv", out / "size.csv"]
+    # An audit of both files together finds nothing, and shared cells are shown in both or in none.
+    assert CliRunner().invoke(app, ["audit", *map(str, made)]).exit_code == 0
+    reads = [read_table(path) for path in made]
+    releases = releases_of(reads, recognise(reads))
+    shared = [
+        {
+            key[1]: value
+            for key, value in zip(read.cells, read.values["value"], strict=True)
+            if key[0] == "Total"
+        }
+        for read in reads
+    ]
+    assert shared[0] == shared[1]
+    assert not releases[0].shown[0, 0]
+    for path in made:
+        assert "7013" not in path.read_text()
+    with pytest.raises(InputError, match="is for one table"):
+        suppress(*files, "--rule", "p=10", "--picture", tmp_path / "p.svg")
+    with pytest.raises(InputError, match="true tables are in this folder"):
+        suppress(*files, "--rule", "p=10", "--out", tmp_path)
+    (tmp_path / "size.csv").write_text(
+        SIZES.replace("40334", "40335")
+        .replace("20334", "20335")
+        .replace("9524", "9525")
+        .replace("20524", "20525")
+    )
+    with pytest.raises(InputError, match="do not agree"):
+        suppress(*files, "--rule", "p=10", "--out", out)
+
+
+def test_waivers_take_cells_out_and_names_are_the_same_in_every_file(tmp_path: Path) -> None:
+    head, *rows = TABLE.splitlines()
+    named = [head + ",h1,h2"]
+    for i, row in enumerate(rows):
+        giant = row.split(",")[4] == "6907"
+        named.append(f"{row},{'giant' if giant else f'f{i}'},g{i}")
+    (tmp_path / "t.csv").write_text("\n".join(named) + "\n")
+    (tmp_path / "w.txt").write_text("# signed\ngiant\n")
+    out = tmp_path / "o.csv"
+    words = (tmp_path / "t.csv", "--rule", "p=10", "--out", out)
+    assert suppress(*words)[0] == 0
+    assert "n,a,,M" in out.read_text()
+    code, said = suppress(*words, "--waivers", tmp_path / "w.txt")
+    assert code == 0
+    assert "0 primary" in said
+    assert "n,a,7013,F" in out.read_text()
+    (tmp_path / "w.txt").write_text("somebody else\n")
+    suppress(*words, "--waivers", tmp_path / "w.txt")
+    assert "n,a,,M" in out.read_text()
+
+
+def test_waivers_need_names(table: Path) -> None:
+    (table.parent / "w.txt").write_text("giant\n")
+    with pytest.raises(InputError, match="no column of holdings"):
+        suppress(table, "--rule", "p=10", "--waivers", table.parent / "w.txt")

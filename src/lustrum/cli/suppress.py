@@ -1,4 +1,4 @@
-"""Suppress cells of a confidential table and write what may be published."""
+"""Suppress cells of confidential tables and write what may be published."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from lustrum.formats.table_files.table_file import Number
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
-from lustrum.protect.suppression import Pattern, Suppression, level_counts
-from lustrum.sensitivity import GivenCells, Rule
+from lustrum.protect.suppression import Pattern, Suppression, level_counts, linked_patterns
+from lustrum.release.records.programme.source import read_waivers
+from lustrum.sensitivity import GivenCells, Rule, Sensitivity
+from lustrum.tabulate.keys import text_identity
 
-__all__ = ["SuppressFiles", "suppress_file"]
+__all__ = ["SuppressFiles", "suppress_files"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,37 @@ class SuppressFiles:
     certificate: Path | None = None
     plain_status: bool = False
 
-    def check(self) -> None:
+    def of(self, path: Path) -> SuppressFiles:
+        """The files of one of several tables: the folder ``out`` holds one named as the table."""
+        return replace(self, out=None if self.out is None else self.out / path.name)
+
+    def check(self, paths: Sequence[Path], previous: Path | None) -> None:
         """Refuse what cannot be written before anything is computed."""
-        if self.out is not None:
+        if len(paths) > 1:
+            given = {
+                "--ranges": self.ranges,
+                "--picture": self.picture,
+                "--certificate": self.certificate,
+                "--previous": previous,
+            }
+            for option, value in given.items():
+                if value is not None:
+                    raise InputError(
+                        f"{option} is for one table; for linked ones write them with --out and use "
+                        "'lustrum audit' on the files, or make a programme with 'lustrum release'."
+                    )
+            if len({path.name for path in paths}) < len(paths):
+                raise InputError("Linked tables need files of different names.")
+            if self.out is not None and not self.out.is_dir():
+                raise InputError(f"{self.out}: name a folder with --out for several tables.")
+            for path in paths:
+                if self.out is not None:
+                    check_ending(self.out / path.name)
+                    if (self.out / path.name).resolve() == path.resolve():
+                        raise InputError(
+                            f"{self.out}: the true tables are in this folder; name another."
+                        )
+        elif self.out is not None:
             check_ending(self.out)
         if self.picture is not None and self.picture.suffix.lower() not in (".svg", ".html"):
             raise InputError(f"{self.picture}: a picture is a file of .svg or .html.")
@@ -54,8 +84,8 @@ class SuppressFiles:
             raise InputError(f"{self.ranges}: ranges are written to a file of .csv.")
 
 
-def suppress_file(
-    file: Path,
+def suppress_files(
+    paths: Sequence[Path],
     console: Console,
     rules: Sequence[str],
     method: dict[str, Any],
@@ -64,23 +94,36 @@ def suppress_file(
     frozen: Sequence[str] = (),
     never: Sequence[str] = (),
     previous: Path | None = None,
+    waivers: Path | None = None,
     options: FileOptions,
     counts: bool = False,
 ) -> bool:
-    """Suppress cells of a table, print the report and write the files; gives whether it is safe."""
-    files.check()
-    read = read_table(file, options.columns(), options.hidden)
-    found = recognise([read], options.said())
-    for sentence in (*found.sentences(), *_ignored(read)):
+    """Suppress cells of tables together, print the report and write the files; gives whether it is safe."""
+    files.check(paths, previous)
+    background = read_waivers(waivers)
+    reads = [read_table(path, options.columns(), options.hidden) for path in paths]
+    found = recognise(reads, options.said())
+    for sentence in (*found.sentences(), *(said for read in reads for said in _ignored(read))):
         console.print(Text(sentence))
-    table = confidential_table(read, found)
-    if rules and read.count is None and not read.largest:
-        console.print(Text(_taken_as_counts(read, table, said=counts)))
-    spec = Suppression(rule=_rule(rules, read, table), **method)
-    masks = [
-        _cells(table, words, "--" + name) for words, name in ((frozen, "frozen"), (never, "never"))
+    # A holding has the same number in every file, and in the list of waivers.
+    tables = [confidential_table(read, found, holding_number=text_identity) for read in reads]
+    for read, table in zip(reads, tables, strict=True):
+        if rules and read.count is None and not read.largest:
+            console.print(Text(_taken_as_counts(read, table, said=counts)))
+        if waivers is not None and not read.holdings:
+            raise InputError(
+                f"{read.source}: waivers name holdings, and there is no column of holdings; name it with "
+                "--holdings."
+            )
+    specs = [
+        Suppression(rule=_rule(rules, read, table), **method)
+        for read, table in zip(reads, tables, strict=True)
     ]
-    before = None if previous is None else _previous(table, previous, options)
+    masks = [
+        _cells_of_all(tables, words, "--" + name)
+        for words, name in ((frozen, "frozen"), (never, "never"))
+    ]
+    before = None if previous is None else _previous(tables[0], previous, options)
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -95,25 +138,36 @@ def suppress_file(
             words = f"{what}: cost {cost:,.0f}, at least {bound:,.0f}"
             bar.update(task, description=words)
 
-        pattern = spec.pattern(
-            table, frozen=masks[0], never=masks[1], previous=before, progress=tell
-        )
-        _report(table, pattern, console, spec.cost == "value")
-        if not pattern.safe:
-            for cell in pattern.unprotectable:
+        if len(tables) == 1:
+            one = specs[0].pattern(
+                tables[0],
+                background=background,
+                frozen=masks[0][0],
+                never=masks[1][0],
+                previous=before,
+                progress=tell,
+            )
+            patterns: tuple[Pattern, ...] = (one,)
+        else:
+            patterns = linked_patterns(
+                specs, tables, background, frozen=masks[0], never=masks[1], progress=tell
+            )
+        _report(tables, patterns, paths, console, specs[0].cost == "value")
+        if not patterns[0].safe:
+            for cell in patterns[0].unprotectable:
                 console.print(Text(str(cell)))
             console.print(Text("Nothing was written: the pattern does not protect every cell."))
             return False
-        release = spec.release(table, pattern)
-        _write(
-            release,
-            table,
-            spec,
-            pattern,
-            files,
-            console,
-            lambda words: bar.update(task, description=words),
-        )
+        for path, table, spec, pattern in zip(paths, tables, specs, patterns, strict=True):
+            _write(
+                spec.release(table, pattern, background),
+                table,
+                spec.judge(table, background),
+                pattern,
+                files.of(path) if len(paths) > 1 else files,
+                console,
+                lambda words: bar.update(task, description=words),
+            )
     return True
 
 
@@ -165,6 +219,24 @@ def _rule(words: Sequence[str], file: TableFile, table: Table) -> Rule:
     )
 
 
+def _cells_of_all(tables: Sequence[Table], words: Sequence[str], option: str) -> list[Mask | None]:
+    """The cells that words name in every table that has their dimensions and codes."""
+    out: list[Mask | None] = [None] * len(tables)
+    for word in words:
+        hit = False
+        for at, table in enumerate(tables):
+            try:
+                mask = _cells(table, [word], option)
+            except InputError:
+                continue
+            before = out[at]
+            out[at] = mask if before is None or mask is None else before | mask
+            hit = True
+        if not hit:
+            _cells(tables[0], [word], option)
+    return out
+
+
 def _cells(table: Table, words: Sequence[str], option: str) -> Mask | None:
     """The cells that words such as 'area=n,job=Total' name; a dimension left out means all its codes."""
     if not words:
@@ -206,9 +278,18 @@ def _previous(table: Table, path: Path, options: FileOptions) -> Mask:
     return mask
 
 
-def _report(table: Table, pattern: Pattern, console: Console, in_units: bool) -> None:
-    scale = 10**table.decimals if in_units else 1
-    primary, secondary = int(pattern.primary.sum()), int(pattern.secondary.sum())
+def _report(
+    tables: Sequence[Table],
+    patterns: Sequence[Pattern],
+    paths: Sequence[Path],
+    console: Console,
+    in_units: bool,
+) -> None:
+    pattern = patterns[0]
+    scale = 10 ** tables[0].decimals if in_units else 1
+    cells = sum(table.values.size for table in tables)
+    primary = sum(int(one.primary.sum()) for one in patterns)
+    secondary = sum(int(one.secondary.sum()) for one in patterns)
     verdict = "The audit found every level kept." if pattern.safe else "The pattern is not safe."
     proof = (
         "no pattern costs less"
@@ -218,19 +299,21 @@ def _report(table: Table, pattern: Pattern, console: Console, in_units: bool) ->
     )
     console.print(
         Text(
-            f"{table.values.size:,} cells, {primary:,} primary, {secondary:,} secondary; cost "
+            f"{cells:,} cells, {primary:,} primary, {secondary:,} secondary; cost "
             f"{_cost(pattern.cost / scale)}, {proof}. By "
-            f"{pattern.algorithm}: {pattern.why.rstrip('.')}. {verdict}"
+            f"{pattern.algorithm}: {pattern.why} {verdict}"
         )
     )
-    grid = Grid(title="By level", title_justify="left", header_style="bold")
-    grid.add_column("cells of")
-    for head in ("cells", "primary", "secondary", "value suppressed"):
-        grid.add_column(head, justify="right")
-    for row in level_counts(table, pattern):
-        counts = [f"{n:,}" for n in (row.cells, row.primary, row.secondary)]
-        grid.add_row(" x ".join(row.levels), *counts, f"{row.suppressed_share:.1%}")
-    console.print(grid)
+    for table, one, path in zip(tables, patterns, paths, strict=True):
+        title = "By level" if len(tables) == 1 else f"{path.name} by level"
+        grid = Grid(title=title, title_justify="left", header_style="bold")
+        grid.add_column("cells of")
+        for head in ("cells", "primary", "secondary", "value suppressed"):
+            grid.add_column(head, justify="right")
+        for row in level_counts(table, one):
+            counts = [f"{n:,}" for n in (row.cells, row.primary, row.secondary)]
+            grid.add_row(" x ".join(row.levels), *counts, f"{row.suppressed_share:.1%}")
+        console.print(grid)
     if pattern.changes is not None:
         kept, added, dropped = (
             a.size for a in (pattern.changes.kept, pattern.changes.added, pattern.changes.dropped)
@@ -249,7 +332,7 @@ def _cost(value: float) -> str:
 def _write(
     release: Release,
     table: Table,
-    spec: Suppression,
+    wanted: Sensitivity,
     pattern: Pattern,
     files: SuppressFiles,
     console: Console,
@@ -271,7 +354,7 @@ def _write(
     if files.ranges is not None:
         tell("working out ranges")
         found = best_bounds(from_release(release), hidden.tolist())
-        write_whole(files.ranges, _ranges(release, table, spec, hidden, found).encode("utf-8"))
+        write_whole(files.ranges, _ranges(release, table, wanted, hidden, found).encode("utf-8"))
         console.print(Text(f"The ranges are in {files.ranges}; they are confidential."))
     if files.certificate is not None:
         tell("proving ranges")
@@ -283,12 +366,11 @@ def _write(
 def _ranges(
     release: Release,
     table: Table,
-    spec: Suppression,
+    wanted: Sensitivity,
     hidden: npt.NDArray[np.intp],
     found: Bounds,
 ) -> str:
     """What a reader can work out about each suppressed cell, and whether a primary one has room enough."""
-    wanted = spec.judge(table)
     head = [axis.name for axis in release.axes]
     rows = []
     for k, cell in enumerate(hidden.tolist()):

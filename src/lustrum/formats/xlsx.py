@@ -65,6 +65,7 @@ class _Pen:
         self.release = release
         self.shown = release.shown
         self.known = release.known
+        self.stated = release.stated
         kinds = {s.decimals for s in release.statistics} or {release.decimals}
         self.looks = {places: _looks(book, places) for places in sorted(kinds)}
         self.hidden = book.add_format({"align": "right", "italic": True})
@@ -226,8 +227,8 @@ def _cells(sheet: Any, pen: _Pen) -> None:
 def _end(
     sheet: Any, pen: _Pen, place: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
 ) -> None:
-    """What is known of a true value at one end; nothing is written of what is suppressed."""
-    if ends is None or not pen.known[at]:
+    """What is known of a true value at one end; of a suppressed one only what the release states itself."""
+    if ends is None or not (pen.known[at] or pen.stated[at]):
         return
     end = int(ends[at])
     if abs(end) >= UNBOUNDED:

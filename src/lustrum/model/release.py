@@ -151,7 +151,9 @@ class Release:
         """Which suppressed cells have an interval stated instead of a value: partial suppression."""
         if self.low is None or self.high is None:
             return np.zeros(self.shape, dtype=np.bool_)
-        return np.asarray(~self.shown & (self.low > -_OPEN) & (self.high < _OPEN))
+        # An interval of one value would be that value, which is not shown.
+        inside = (self.low > -_OPEN) & (self.high < _OPEN) & (self.low < self.high)
+        return np.asarray(~self.shown & inside)
 
     def take(self, picks: Sequence[npt.ArrayLike]) -> Release:
         """A part of the release: the given positions along each axis."""

@@ -42,7 +42,12 @@ from lustrum.release.bundle.protection import Protection, protection_of
 from lustrum.release.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.release.pipeline import answer
 from lustrum.release.precheck import Precheck, precheck
-from lustrum.release.prepared import PreparedFolder, PreparedShelf, check_one_population
+from lustrum.release.prepared import (
+    PreparedFolder,
+    PreparedShelf,
+    check_one_population,
+    check_other_folders,
+)
 from lustrum.release.separate_process import SeparateRecordsService
 
 __all__ = ["TableService"]
@@ -196,6 +201,7 @@ class TableService:
     def prepared(self, name: str) -> PreparedFolder:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
         folder = self.shelf.folder(name)
+        check_other_folders(folder, self.shelf.others(name))
         if folder.dataset in self.names():
             numbers, _ = self.in_force(folder.dataset)
             digest = numbers.mark if isinstance(numbers, BundleNumbers) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,12 @@ from lustrum.model import DatasetError, InputError
 from lustrum.policy.presets import preset
 from lustrum.release import TableService
 from lustrum.release.bundle import read_bundle
-from lustrum.release.prepared import PreparedFolder, check_one_population, read_prepared
+from lustrum.release.prepared import (
+    PreparedFolder,
+    check_one_population,
+    check_other_folders,
+    read_prepared,
+)
 from lustrum.release.records.make_bundle import make_bundle
 from lustrum.release.records.programme.read import parse_programme
 from lustrum.release.records.programme.run import run_programme
@@ -107,6 +113,46 @@ def test_a_service_opens_only_tables_that_agree_with_its_bundle(root: Path, tmp_
     with pytest.raises(DatasetError, match="two different bundles"):
         service.prepared("town-2025")
     service.close()
+
+
+def test_the_same_people_are_not_served_in_two_patterns(root: Path, tmp_path: Path) -> None:
+    """A reader who asks both doors for the same cells would see what one of them suppresses."""
+    strict = RULES.replace("minimum = 3", "minimum = 12")
+    run(root, tmp_path / "a" / "town-2025", 'dataset = "town"', strict)
+    other = TABLES.replace("town-2025", "town-again").format(data='dataset = "town"', rules=RULES)
+    programme = parse_programme(other.encode(), "tables.toml", root)
+    run_programme(programme, root, tmp_path / "b" / "town-again", tmp_path / "t.json", workers=1)
+    folders = [tmp_path / "a" / "town-2025", tmp_path / "b" / "town-again"]
+    one, two = (read_prepared(path) for path in folders)
+    # The attack: cells that one folder hides are shown by the other.
+    hidden = ~one.release(one.tables[0]).shown
+    assert (hidden & two.release(two.tables[0]).shown).any()
+    service = TableService(prepared=folders)
+    for name in ("town-2025", "town-again"):
+        with pytest.raises(DatasetError, match="were not protected together"):
+            service.prepared(name)
+    service.close()
+    # Another period holds other numbers, and one bundle agrees with itself.
+    check_other_folders(one, [replace(two, period="2024")])
+    check_other_folders(*_of_one_bundle(root, tmp_path))
+    alone = TableService(prepared=folders[:1])
+    assert alone.prepared("town-2025").dataset == "town"
+    alone.close()
+
+
+def _of_one_bundle(root: Path, tmp_path: Path) -> tuple[PreparedFolder, list[PreparedFolder]]:
+    folder = run(root, tmp_path / "c" / "public", 'bundle = "bundle"')
+    return folder, [replace(folder, name="again")]
+
+
+def test_a_response_in_two_sets_is_refused(root: Path, tmp_path: Path) -> None:
+    second = (
+        '[[sets]]\nname = "again"\n' + RULES.replace("minimum = 3", "minimum = 2") + "\n"
+        '[[sets.tables]]\nname = "age-alone"\nby = ["age"]\nend = true'
+    )
+    text = TABLES.replace("end = true", second).format(data='dataset = "town"', rules=RULES)
+    with pytest.raises(InputError, match="put their tables into one set"):
+        parse_programme(text.encode(), "tables.toml", root)
 
 
 def test_tables_of_a_bundle_need_no_rules(root: Path, tmp_path: Path) -> None:

@@ -290,6 +290,56 @@ measures = ["turnover"]
     assert read_prepared(workplace.folder / "public").tables[0].suppressed == 0
 
 
+HELD = """
+[[sets]]
+name = "one"
+method = "suppression"
+
+[[sets.rules]]
+rule = "p-percent"
+p = 10
+
+[[sets.tables]]
+name = "activity"
+by = [{variable = "act", total = true}, {variable = "region", total = true}]
+measures = ["turnover"]
+"""
+SECOND = """
+[[sets.tables]]
+name = "size"
+by = [{variable = "act", total = true}, {variable = "size", total = true}]
+measures = ["turnover"]
+"""
+
+
+@pytest.mark.parametrize("more", ["", SECOND])
+def test_cells_that_must_be_published_are_and_others_never_are(
+    workplace: Workplace, more: str
+) -> None:
+    workplace.run(HELD + more)
+    folder = read_prepared(workplace.folder / "public")
+    before = folder.release(folder.tables[0])
+    extra = np.argwhere(before.status == "D")[0]
+    free = np.argwhere((before.status == "F") & before.axes[0].inner[:, None])[0]
+    names = [
+        "{"
+        + ", ".join(f'{a.name} = "{a.codes[int(i)]}"' for a, i in zip(before.axes, at, strict=True))
+        + "}"
+        for at in (extra, free)
+    ]
+    held = f"frozen = [{names[0]}]\nnever = [{names[1]}]\n"
+    workplace.run(HELD + held + more)
+    folder = read_prepared(workplace.folder / "public")
+    after = folder.release(folder.tables[0])
+    assert after.shown[tuple(extra)]
+    assert after.status[tuple(free)] == "N"
+    assert not after.shown[tuple(free)]
+    with pytest.raises(InputError, match="which it does not show"):
+        workplace.run(HELD + 'never = [{region = "x"}]' + more)
+    with pytest.raises(InputError, match="by which the table is not"):
+        workplace.run(HELD + 'frozen = [{size = "l"}]' + more)
+
+
 def test_plain_status_hides_why_a_cell_is_not_shown(workplace: Workplace) -> None:
     workplace.run(TURNOVER, head="plain_status = true")
     folder = read_prepared(workplace.folder / "public")

@@ -109,13 +109,21 @@ def audit(
 
 @app.command()
 def suppress(
-    file: Annotated[Path, typer.Argument(help="A confidential table with totals, CSV or Parquet.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A confidential table with totals, CSV or Parquet; several are protected together."
+        ),
+    ],
     rule: Annotated[
         list[str] | None,
         typer.Option(help="p=10, pq=10,50, nk=2,85 or threshold=3; several mean any of them."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the protected table here (.csv or .parquet).")
+        Path | None,
+        typer.Option(
+            help="Write the protected table here (.csv, .parquet or .xlsx); a folder for several tables."
+        ),
     ] = None,
     ranges: Annotated[
         Path | None, typer.Option(help="Write what a reader can work out about each cell (.csv).")
@@ -158,6 +166,12 @@ def suppress(
     previous: Annotated[
         Path | None, typer.Option(help="The protected table of the last period, to stay near it.")
     ] = None,
+    waivers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Holdings that gave a waiver, one on each line; they need no protection."
+        ),
+    ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="State intervals instead of blanks.")
     ] = False,
@@ -191,7 +205,7 @@ def suppress(
     Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
     Exit code 3: some cell cannot be protected; then nothing is written.
     """
-    from lustrum.cli.suppress import SuppressFiles, suppress_file
+    from lustrum.cli.suppress import SuppressFiles, suppress_files
     from lustrum.cli.table_options import FileOptions
 
     method = {
@@ -205,8 +219,8 @@ def suppress(
         "zeros": zeros,
         "partial": partial,
     }
-    safe = suppress_file(
-        file,
+    safe = suppress_files(
+        files,
         Console(),
         rule or (),
         method,
@@ -214,6 +228,7 @@ def suppress(
         frozen=frozen or (),
         never=never or (),
         previous=previous,
+        waivers=waivers,
         options=replace(
             FileOptions.of(value, by, total, hierarchy, no_totals, rest),
             contributors=contributors,

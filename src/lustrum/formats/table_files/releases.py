@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -58,11 +58,16 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
 
 
 def confidential_table(
-    file: TableFile, recognition: Recognition, response: str | None = None
+    file: TableFile,
+    recognition: Recognition,
+    response: str | None = None,
+    *,
+    holding_number: Callable[[str], int] | None = None,
 ) -> Table:
     """A confidential table with its contributors; cells without a row are 0 where the totals agree with that.
 
-    Every value must be known, and every total must be the exact sum of its parts.
+    Every value must be known, and every total must be the exact sum of its parts. ``holding_number`` gives
+    the number of a holding by its name, so that it is the same in every file; by default they are counted.
     """
     name = file.responses[0] if response is None else response
     decimals = file.decimals
@@ -93,7 +98,7 @@ def confidential_table(
         kind=kind,  # type: ignore[arg-type]
         decimals=decimals,
         contributors=values.copy() if kind == "count" else contributors,
-        contributions=_contributions(file, decimals) if file.largest else None,
+        contributions=_contributions(file, decimals, holding_number) if file.largest else None,
         provenance={"source": file.source},
     )
 
@@ -118,18 +123,21 @@ def _contributors(file: TableFile) -> Ints:
     return out
 
 
-def _contributions(file: TableFile, decimals: int) -> Contributions:
+def _contributions(
+    file: TableFile, decimals: int, number: Callable[[str], int] | None
+) -> Contributions:
     """The largest contributions; a rank is filled where the cell has this many contributors."""
     ranks = len(file.largest)
     count = _contributors(file)
     value = np.zeros((*file.shape, ranks), dtype=np.int64)
     holding = np.full((*file.shape, ranks), -1, dtype=np.int64)
     numbers: dict[str, int] = {}
+    number_of = number or (lambda name: numbers.setdefault(name, len(numbers)))
     for rank in range(ranks):
         value[..., rank], known = file.dense(file.largest[rank], decimals)
         filled = known & (count > rank)
         if file.holdings:
-            own = [numbers.setdefault(h, len(numbers)) if h else -1 for h in file.holdings[rank]]
+            own = [number_of(name) if name else -1 for name in file.holdings[rank]]
             holding[..., rank][file.positions] = own
             if bool((filled & (holding[..., rank] < 0)).any()):
                 raise InputError(f"{file.source}: a contribution has no holding; name it.")

@@ -1,10 +1,11 @@
-"""Protected tables written to CSV or Parquet, so that :func:`read_table` reads them back."""
+"""Protected tables written to CSV or Parquet, so that :func:`read_table` reads them back, or to XLSX."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from lustrum.durable import write_whole
 from lustrum.formats.csv import inert, number_text
+from lustrum.formats.xlsx import Xlsx
 from lustrum.model import CellStatus, InputError, Release
 
 __all__ = [
@@ -23,13 +25,13 @@ __all__ = [
     "write_release",
 ]
 
-_ENDINGS = (".csv", ".parquet", ".pq")
+_ENDINGS = (".csv", ".parquet", ".pq", ".xlsx")
 
 
 def check_ending(path: Path) -> None:
     """Refuse a file whose ending is not known, before anything is computed."""
     if path.suffix.lower() not in _ENDINGS:
-        raise InputError(f"{path}: a table is written to a file of .csv or .parquet.")
+        raise InputError(f"{path}: a table is written to a file of .csv, .parquet or .xlsx.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}.")
 
@@ -37,12 +39,15 @@ def check_ending(path: Path) -> None:
 def write_release(release: Release, path: Path, *, plain_status: bool = False) -> None:
     """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
 
-    A value that is not shown is empty, never 0. With ``plain_status`` every such cell has the letter N, so that
-    the file does not tell why.
+    A value that is not shown is empty, in a workbook its letter, and never 0. With ``plain_status`` every
+    such cell has the letter N, so that the file does not tell why.
     """
     check_ending(path)
     if path.suffix.lower() == ".csv":
         write_whole(path, release_as_csv(release, plain_status=plain_status).encode("utf-8"))
+    elif path.suffix.lower() == ".xlsx":
+        said = replace(release, status=_letters(release, plain_status))
+        write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
     else:
         write_whole(path, release_as_parquet(release, plain_status))
 

@@ -7,6 +7,7 @@
 :class:`Pattern`                       which cells are suppressed, and what is proven about it
 :func:`singleton_views`                attackers that know their own cell
 :func:`cell_costs`                     what the suppression of a cell costs
+:func:`linked_patterns`                linked tables, protected together
 :func:`with_intervals`                 partial suppression: intervals instead of blanks
 :func:`level_counts`                   what is suppressed at each level of the hierarchy
 =====================================  ==================================================================
@@ -21,6 +22,7 @@ from lustrum.protect.suppression.attackers import (
 from lustrum.protect.suppression.check import Audit, audit_pattern, certificate_of
 from lustrum.protect.suppression.choose import suppress
 from lustrum.protect.suppression.costs import cell_costs
+from lustrum.protect.suppression.linked import linked_patterns, linked_problem
 from lustrum.protect.suppression.method import Suppression
 from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import (
@@ -51,6 +53,8 @@ __all__ = [
     "coalition",
     "holding_views",
     "level_counts",
+    "linked_patterns",
+    "linked_problem",
     "singleton_views",
     "suppress",
     "with_intervals",

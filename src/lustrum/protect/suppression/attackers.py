@@ -15,7 +15,8 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Contributions, InputError, Table
 from lustrum.protect.suppression.problem import ContributorView
-from lustrum.sensitivity import Rule
+from lustrum.sensitivity import Background, Rule
+from lustrum.sensitivity.background import NOTHING
 
 __all__ = ["RuleOnUnions", "coalition", "holding_views", "singleton_views"]
 
@@ -95,12 +96,12 @@ class RuleOnUnions:
     """A sensitivity rule for sums of cells, from the largest contributions of each.
 
     The contributions of a holding to several cells are added up. Only ranks that the table has are seen, as
-    for any cell.
+    for any cell. ``background`` names who waived protection, and who asked for it.
     """
 
-    def __init__(self, table: Table, rule: Rule) -> None:
+    def __init__(self, table: Table, rule: Rule, background: Background = NOTHING) -> None:
         own = _contributions(table)
-        self.table, self.rule = table, rule
+        self.table, self.rule, self.background = table, rule, background
         self._ranks = own.value.shape[-1]
         self._value = own.value.reshape(-1, self._ranks)
         self._holding = own.holding.reshape(-1, self._ranks)
@@ -137,7 +138,7 @@ class RuleOnUnions:
             contributors=np.array(max(number, names.size), dtype=np.int64),
             contributions=Contributions(ranked, who),
         )
-        return bool(self.rule.judge(one).mask.any())
+        return bool(self.rule.judge(one, self.background).mask.any())
 
 
 def _contributions(table: Table) -> Contributions:

@@ -22,7 +22,8 @@ from lustrum.protect.suppression.costs import CostWord, cell_costs
 from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
-from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
+from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_rule
+from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["Suppression", "problem_of"]
@@ -95,16 +96,16 @@ class Suppression:
         checked_input(table, rng)
         return self.release(table, self.pattern(table))
 
-    def release(self, table: Table, pattern: Pattern) -> Release:
+    def release(self, table: Table, pattern: Pattern, background: Background = NOTHING) -> Release:
         """The table without the suppressed cells of a pattern; one that is not safe is refused."""
-        found = self.judge(table)
+        found = self.judge(table, background)
         if not pattern.safe:
             raise InputError(_refusal(pattern))
         hidden = pattern.suppressed.reshape(table.shape)
         secondary = pattern.secondary.reshape(table.shape)
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, CellStatus.FREE.value)
         status = np.where(secondary, CellStatus.SECONDARY.value, status)
-        status = np.where(found.mask, found.status, status)
+        status = np.where(found.mask & hidden, found.status, status)
         floor = 0 if bool((table.values >= 0).all()) else -UNBOUNDED
         made = released(
             table,
@@ -123,15 +124,16 @@ class Suppression:
         )
         return with_intervals(made) if self.partial else made
 
-    def judge(self, table: Table) -> Sensitivity:
-        """What the rule finds."""
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """What the rule finds, given who waived protection and who asked for it."""
         assert not isinstance(self.rule, Mapping)
-        return self.rule.judge(table)
+        return self.rule.judge(table, background)
 
     def pattern(
         self,
         table: Table,
         *,
+        background: Background = NOTHING,
         frozen: Mask | None = None,
         never: Mask | None = None,
         previous: Mask | None = None,
@@ -140,15 +142,10 @@ class Suppression:
     ) -> Pattern:
         """The suppressed cells with what is proven about them, for those who hold the true values.
 
-        ``frozen`` cells of the table must be published, ``never`` cells must not; ``previous`` is the
-        pattern of the last period.
+        ``background`` names who waived protection and who asked for it. ``frozen`` cells of the table must
+        be published, ``never`` cells must not; ``previous`` is the pattern of the last period.
         """
-        problem = self.problem(table)
-        if frozen is not None:
-            problem = replace(problem, frozen=problem.frozen | frozen.ravel())
-        if never is not None:
-            hidden = never.ravel() & ~problem.primary
-            problem = replace(problem, never=hidden, frozen=problem.frozen & ~hidden)
+        problem = self.held(self.problem(table, background), frozen, never)
         return suppress(
             problem,
             algorithm=self.algorithm,
@@ -158,16 +155,29 @@ class Suppression:
             progress=progress,
         )
 
-    def problem(self, table: Table) -> SuppressionProblem:
+    @staticmethod
+    def held(
+        problem: SuppressionProblem, frozen: Mask | None, never: Mask | None
+    ) -> SuppressionProblem:
+        """The problem with cells that must be published, and cells that must not."""
+        if frozen is not None:
+            problem = replace(problem, frozen=problem.frozen | frozen.ravel())
+        if never is not None:
+            hidden = never.ravel() & ~problem.primary
+            problem = replace(problem, never=hidden, frozen=problem.frozen & ~hidden)
+        return problem
+
+    def problem(self, table: Table, background: Background = NOTHING) -> SuppressionProblem:
         """The problem that a table poses."""
         assert not isinstance(self.rule, Mapping)
+        found = self.judge(table, background)
         return problem_of(
             table,
-            self.judge(table),
+            found,
             cost=self.cost,
             power=self.power,
-            views=self._views(table),
-            unions=RuleOnUnions(table, self.rule) if self.unions else None,
+            views=self._views(table, found),
+            unions=RuleOnUnions(table, self.rule, background) if self.unions else None,
             keep=self.keep,
             zeros=self.zeros,
         )
@@ -189,11 +199,11 @@ class Suppression:
         }
         return words if self.work is None else words | {"work": self.work}
 
-    def _views(self, table: Table) -> tuple[ContributorView, ...]:
+    def _views(self, table: Table, found: Sensitivity) -> tuple[ContributorView, ...]:
         if self.attacker == "outsider":
             return ()
         if self.attacker == "holdings":
-            return holding_views(table, self.judge(table).mask)
+            return holding_views(table, found.mask)
         if table.contributors is None:
             raise InputError(
                 "The attacker 'singletons' needs the number of contributors of every cell."

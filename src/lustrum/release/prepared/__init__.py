@@ -6,6 +6,7 @@
 :class:`PreparedFolder`        the tables of a folder
 :class:`PreparedShelf`         the folders that a service offers
 :func:`check_one_population`   refuse prepared tables beside other numbers of the same people
+:func:`check_other_folders`    refuse folders of the same people that were not protected together
 =============================  ===================================================================
 """
 
@@ -16,7 +17,7 @@ from lustrum.release.prepared.folder import (
     read_prepared,
     write_prepared,
 )
-from lustrum.release.prepared.one_population import check_one_population
+from lustrum.release.prepared.one_population import check_one_population, check_other_folders
 from lustrum.release.prepared.shelf import PreparedShelf
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "PreparedShelf",
     "PreparedTable",
     "check_one_population",
+    "check_other_folders",
     "prepared_name",
     "read_prepared",
     "write_prepared",

@@ -9,12 +9,12 @@ and named that bundle when they were made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lustrum.model import DatasetError
 from lustrum.release.prepared.folder import PreparedFolder
 
-__all__ = ["check_one_population"]
+__all__ = ["check_one_population", "check_other_folders"]
 
 
 def check_one_population(folder: PreparedFolder, bundles: Mapping[str, str | None]) -> None:
@@ -51,4 +51,22 @@ def check_one_population(folder: PreparedFolder, bundles: Mapping[str, str | Non
         raise DatasetError(
             f"{said} were checked together with another bundle; run 'lustrum release' again with the bundle "
             "that is served as 'beside'."
+        )
+
+
+def check_other_folders(folder: PreparedFolder, others: Iterable[PreparedFolder]) -> None:
+    """Refuse a folder whose people and period are in another one that was not protected together with it.
+
+    Folders that were counted from the same bundle agree.
+    """
+    for other in others:
+        if (other.dataset, other.period) != (folder.dataset, folder.period):
+            continue
+        counted = folder.source.get("bundle")
+        if counted is not None and counted == other.source.get("bundle"):
+            continue
+        raise DatasetError(
+            f"The prepared tables {folder.name!r} and {other.name!r} are of the same people and the same "
+            "period and were not protected together: put their tables into one programme and run "
+            "'lustrum release' again, or serve one of the two."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lustrum.durable import outages
@@ -63,6 +64,15 @@ class PreparedShelf:
                     )
                 kept = self._read[path] = (stamp, folder)
             return kept[1]
+
+    def others(self, name: str) -> list[PreparedFolder]:
+        """All folders that can be read but one."""
+        out = []
+        for other in self.names():
+            if other != name:
+                with suppress(DatasetError):
+                    out.append(self.folder(other))
+        return out
 
     def _found(self) -> dict[str, Path]:
         found = dict(self._places)

@@ -13,6 +13,7 @@ from lustrum.model import InputError
 from lustrum.release.records.programme.spec import COUNT, PreparedSet, RuleFor
 from lustrum.release.records.programme.system import Part, System
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
+from lustrum.sensitivity.background import NOTHING
 
 __all__ = ["Judged", "judge", "ranks_for", "rules_for"]
 
@@ -31,6 +32,7 @@ class Judged:
     lower: Ints
     upper: Ints
     sliding: Ints
+    background: Background = NOTHING
 
     def __repr__(self) -> str:
         return f"Judged({len(self.findings)} tables)"
@@ -77,7 +79,7 @@ def judge(own: PreparedSet, system: System, background: Background) -> Judged:
         sliding[span] = np.maximum(sliding[span], np.where(mask, found.sliding.ravel() * scale, 0))
     if bool((system.values >= 0).all()):
         lower = np.minimum(lower, system.values)
-    return Judged(tuple(findings), sensitive, lower, upper, sliding)
+    return Judged(tuple(findings), sensitive, lower, upper, sliding, background)
 
 
 def _needed(part: Part, found: Sensitivity) -> Mask:

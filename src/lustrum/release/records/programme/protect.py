@@ -13,6 +13,7 @@ from lustrum.arrays import Mask
 from lustrum.audit import PublishedTable, bounds
 from lustrum.audit.knowledge.responses import Related, related
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.plugins import load
 from lustrum.model.text import say
@@ -30,7 +31,7 @@ from lustrum.protect.suppression.method import problem_of
 from lustrum.release.records.programme.attackers import joint_views
 from lustrum.release.records.programme.judge import Judged
 from lustrum.release.records.programme.spec import PreparedSet
-from lustrum.release.records.programme.system import Part, System
+from lustrum.release.records.programme.system import Part, System, named_cells
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Protected", "method_of", "protect_system", "public_knowledge"]
@@ -57,7 +58,6 @@ def method_of(own: PreparedSet) -> Spec:
     try:
         return kind(**words)
     except TypeError:
-        from lustrum.model.errors import choices
         from lustrum.model.parameters import parameters_of
 
         known = [one.name for one in parameters_of(kind) if one.name != "rule"]
@@ -152,6 +152,8 @@ def _suppressed(
         shape = part.true.shape
         hidden = pattern.suppressed[span].reshape(shape)
         status = np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
+        out = named_cells(part, "never").reshape(shape) & hidden
+        status = np.where(out, CellStatus.NOT_FOR_PUBLICATION.value, status)
         status = np.where(found.mask & hidden, found.status, status)
         releases.append(_release(part, words, hidden, status, _floor(system)))
     if spec.partial:
@@ -170,7 +172,12 @@ def _problem(
             f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
         )
     if system.single:
-        return _single(own, spec, system, judged, views)
+        part = system.parts[0]
+        return spec.held(
+            _single(own, spec, system, judged, views),
+            named_cells(part, "frozen"),
+            named_cells(part, "never"),
+        )
     size = system.values.size
     cost = np.zeros(size)
     frozen = np.zeros(size, dtype=np.bool_)
@@ -178,8 +185,8 @@ def _problem(
     for part, span in zip(system.parts, system.spans, strict=True):
         if not part.shown:
             continue
-        never[span] = False
-        frozen[span] |= _kept(spec, part.true)
+        never[span] = named_cells(part, "never")
+        frozen[span] |= _kept(spec, part.true) | named_cells(part, "frozen")
         cost[span] = cell_costs(
             spec.cost,
             part.true.values,
@@ -225,7 +232,9 @@ def _single(
         cost=spec.cost,
         power=spec.power,
         views=views,
-        unions=RuleOnUnions(part.true, rules_for(own, part.response)) if spec.unions else None,
+        unions=RuleOnUnions(part.true, rules_for(own, part.response), judged.background)
+        if spec.unions
+        else None,
         keep=spec.keep,
         zeros=spec.zeros,
     )

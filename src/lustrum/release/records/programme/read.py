@@ -26,6 +26,7 @@ from lustrum.release.records.programme.spec import (
     RuleFor,
     Source,
 )
+from lustrum.release.records.programme.together import check_families, check_sets
 from lustrum.sensitivity import read_rule
 
 __all__ = ["bound_to", "parse_programme", "read_programme"]
@@ -44,7 +45,7 @@ _HEAD = (
 )
 _DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside")
 _SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
-_TABLE = ("name", "title", "by", "where", "measures", "totals")
+_TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
 _AXIS = ("variable", "level", "levels", "codes", "total")
 _UNSHOWN = ("differences", "all", "nothing")
 
@@ -72,7 +73,10 @@ def parse_programme(raw: bytes, where: str, folder: Path) -> Programme:
 
 def bound_to(programme: Programme, dataset: Dataset) -> Programme:
     """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
-    return replace(programme, sets=tuple(_bound_set(own, dataset) for own in programme.sets))
+    bound = tuple(_bound_set(own, dataset) for own in programme.sets)
+    if programme.source.bundle is None:
+        check_families(bound, dataset)
+    return replace(programme, sets=bound)
 
 
 def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
@@ -91,6 +95,7 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
             raise InputError(f"[programme]: there is no format {one!r}; {choices(one, FORMATS)}.")
     source = _source(_table(words, "data", "the file"), folder)
     if source.bundle is None:
+        check_sets(sets)
         for own in sets:
             if not own.rules:
                 raise InputError(
@@ -173,6 +178,12 @@ def _set(words: Mapping[str, Any]) -> PreparedSet:
     tables = tuple(_prepared(own, where) for own in _tables(words, "tables", where))
     if not tables:
         raise InputError(f"{where} has no [[sets.tables]]; it needs one table at least.")
+    if method and method.get("method") != "suppression":
+        for table in tables:
+            if table.frozen or table.never:
+                raise InputError(
+                    f"Table {table.name!r}: 'frozen' and 'never' are for the method 'suppression'."
+                )
     shown = list(dict.fromkeys(r for table in tables for r in table.responses))
     return PreparedSet(
         name=name,
@@ -221,7 +232,25 @@ def _prepared(words: Mapping[str, Any], where: str) -> PreparedTable:
         )
     except QueryError as error:
         raise InputError(f"{place}: {error}") from None
-    return PreparedTable(name, _text(words, "title", place, name), query, responses)
+    held = [_cells(words, key, place, query) for key in ("frozen", "never")]
+    return PreparedTable(name, _text(words, "title", place, name), query, responses, *held)
+
+
+def _cells(
+    words: Mapping[str, Any], key: str, where: str, query: TableQuery
+) -> tuple[Mapping[str, str], ...]:
+    """Cells by their codes, such as frozen = [{region = "n"}]; codes are looked up with the data."""
+    found = _tables(words, key, where)
+    names = [axis.variable for axis in query.by]
+    for cell in found:
+        for name, code in cell.items():
+            if name not in names:
+                raise InputError(
+                    f"{where}: {key!r} names {name!r}, by which the table is not; {choices(name, names)}."
+                )
+            if not isinstance(code, str):
+                raise InputError(f"{where}: a code in {key!r} must be a text in quotes.")
+    return tuple(dict(cell) for cell in found)
 
 
 def _axis(words: object, where: str) -> object:

@@ -53,12 +53,18 @@ class RuleFor:
 
 @dataclass(frozen=True)
 class PreparedTable:
-    """One table: what is crossed, who is counted, and the responses shown of every cell."""
+    """One table: what is crossed, who is counted, and the responses shown of every cell.
+
+    ``frozen`` names cells that must be published and ``never`` cells that must not, each by its codes of
+    some variables; a variable that is left out stands for all its codes.
+    """
 
     name: str
     title: str
     query: TableQuery
     responses: tuple[str, ...]
+    frozen: tuple[Mapping[str, str], ...] = ()
+    never: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

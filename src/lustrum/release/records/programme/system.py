@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Ints, Mask
 from lustrum.audit import PublishedTable, Relation
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.audit.knowledge.responses import Related, layout_key, related
@@ -28,12 +29,13 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
+from lustrum.model.errors import choices
 from lustrum.release.records.programme.source import Records
 from lustrum.release.records.programme.spec import COUNT, PreparedSet, PreparedTable
 from lustrum.structure import Structure, TableLayout
 from lustrum.tabulate.engine import KernelEngine
 
-__all__ = ["Part", "System", "systems_of"]
+__all__ = ["Part", "System", "named_cells", "systems_of"]
 
 
 MOST_CELLS = 2_000_000
@@ -100,6 +102,26 @@ class System:
         """Where the cells of each part stand in the system."""
         taken = {name: iter(spans) for name, spans in self.known.spans.items()}
         return tuple(next(taken[part.response]) for part in self.parts)
+
+
+def named_cells(part: Part, key: Literal["frozen", "never"]) -> Mask:
+    """The cells that a table of the programme names, flat."""
+    mask = np.zeros(part.true.shape, dtype=np.bool_)
+    named = () if part.table is None else getattr(part.table, key)
+    for cell in named:
+        index: list[Any] = [slice(None)] * len(part.true.axes)
+        for at, axis in enumerate(part.true.axes):
+            if axis.name in cell:
+                code = cell[axis.name]
+                if code not in axis.codes:
+                    raise InputError(
+                        f"Table {part.name.split(',')[0]!r}: {key!r} names the code {code!r} of {axis.name!r}, "
+                        f"which it does not show; {choices(code, axis.codes)}."
+                    )
+                index[at] = axis.codes.index(code)
+        mask[tuple(index)] = True
+    flat: Mask = mask.ravel()
+    return flat
 
 
 def systems_of(own: PreparedSet, records: Records, ranks: int) -> list[System]:
