@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lustrum.model import InputError
 from lustrum.protect.suppression import (
@@ -17,6 +19,7 @@ from lustrum.protect.suppression import (
 )
 from lustrum.protect.suppression.check import audit_deviations
 from lustrum.protect.suppression.search.boxes import axis_moves, protect_by_boxes, simple_bound
+from protect.suppression.test_suppress import cheapest, small_problem
 
 TREE = AxisSums(7, ((4, (0, 1)), (5, (2, 3)), (6, (4, 5))))
 FLAT = AxisSums(4, ((3, (0, 1, 2)),))
@@ -113,6 +116,13 @@ def test_the_simple_bound_is_below_the_optimum() -> None:
     for seed in range(6):
         problem = table((FLAT, FLAT), seed)
         assert 0 < simple_bound(problem) <= suppress(problem, algorithm="exact").cost
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000))
+def test_no_pattern_costs_less_than_the_simple_bound(seed: int) -> None:
+    problem = small_problem(seed)
+    assert simple_bound(problem) <= cheapest(problem) + 1e-6
 
 
 def test_boxes_need_a_table() -> None:

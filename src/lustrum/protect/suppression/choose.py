@@ -250,7 +250,7 @@ def _solve_part(
         state, first = published_pattern(attacks, int(share * limit), tell)
     if algorithm == "heuristic":
         why = f"Asked for. The table was attacked by {kind}."
-        return _Outcome(state.suppressed, 0.0, attacks.steps, "heuristic", why)
+        return _Outcome(state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why)
     found = BranchAndCut(
         attacks, state, limit, tell, near=None if first is None else first.near
     ).run()
@@ -260,7 +260,8 @@ def _solve_part(
         why += (
             f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
         )
-    return _Outcome(found.state.suppressed, found.lower_bound, attacks.steps, "exact", why)
+    bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
+    return _Outcome(found.state.suppressed, bound, attacks.steps, "exact", why)
 
 
 def _rest_solved(

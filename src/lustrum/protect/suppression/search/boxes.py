@@ -269,22 +269,77 @@ def _from_lengths(lengths: list[int]) -> Ints:
 
 
 def simple_bound(problem: SuppressionProblem) -> float:
-    """A lower bound without any attack: a primary cell that is alone in a relation needs a companion.
+    """A lower bound without any attack: in each relation others must carry what a primary cell needs.
 
-    The companions of different relations may be the same cell, so what a relation takes of a cell's cost is
-    no longer there for the next (dual ascent).
+    What the cells suppressed in any case carry is taken off the level. Different relations may be met by the
+    same cell, so what a relation takes of a cell's cost is no longer there for the next (dual ascent). A
+    secondary cell needs a companion itself in relations without a primary cell; in a second ascent it takes
+    over what the cheapest companion costs.
     """
+    rows = [_needs(problem, row) for row in _rows_of(problem, problem.primary)]
+    needs = [need for own in rows for need in own]
+    plain = _ascent(needs, problem.cost.copy())
+    if problem.unions is not None:
+        return plain
+    return max(plain, _ascent(needs, _with_companions(problem, needs)))
+
+
+def _rows_of(problem: SuppressionProblem, cells: Mask) -> Ints:
+    return np.flatnonzero(abs(problem.relations) @ cells.astype(np.int64))
+
+
+def _needs(problem: SuppressionProblem, row: int) -> list[tuple[Ints, Floats]]:
+    """For the primary cells of one relation: cells of which enough must be suppressed, and their weights."""
     matrix = problem.relations
-    fixed = problem.fixed.astype(np.int64)
-    asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
-    alone = (abs(matrix) @ fixed == 1) & (abs(matrix) @ asked.astype(np.int64) == 1)
-    left = problem.cost.copy()
+    span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    cells, weights = matrix.indices[span], matrix.data[span]
+    out = []
+    for place in np.flatnonzero(problem.primary[cells]).tolist():
+        own = cells[place]
+        times = -weights / weights[place]
+        best: tuple[float, Ints, Floats] | None = None
+        for sign, level in ((1, int(problem.upper[own])), (-1, int(problem.lower[own]))):
+            rises = sign * times > 0
+            room = np.where(rises, problem.room_up[cells], problem.room_down[cells])
+            carried = np.abs(times) * room
+            carried[place] = 0.0
+            side = level - float(carried[problem.fixed[cells]].sum())
+            useful = problem.choice[cells] & (carried > 0)
+            if side <= 0 or not bool(useful.any()):
+                continue
+            if best is None or side > best[0]:
+                best = side, cells[useful], np.minimum(carried[useful] / side, 1.0)
+        if best is not None:
+            out.append((best[1], best[2]))
+    return out
+
+
+def _ascent(needs: list[tuple[Ints, Floats]], left: Floats) -> float:
     total = 0.0
-    for row in np.flatnonzero(alone).tolist():
+    for cells, weights in needs:
+        least = float((left[cells] / weights).min())
+        if least > 0:
+            left[cells] -= least * weights
+            total += least
+    # What rounding may have added is taken off.
+    return max(total * (1.0 - 1e-9), 0.0)
+
+
+def _with_companions(problem: SuppressionProblem, needs: list[tuple[Ints, Floats]]) -> Floats:
+    """Costs in which useful cells carry the cost of a companion in each relation without a primary cell."""
+    matrix, left = problem.relations, problem.cost.copy()
+    useful = np.zeros(left.size, dtype=np.bool_)
+    for cells, _ in needs:
+        useful[cells] = True
+    free = (abs(matrix) @ problem.fixed.astype(np.int64) == 0) & (
+        abs(matrix) @ useful.astype(np.int64) == 1
+    )
+    for row in np.flatnonzero(free).tolist():
         cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
         cells = cells[problem.choice[cells]]
-        if cells.size:
-            least = float(left[cells].min())
-            left[cells] -= least
-            total += least
-    return total
+        others = cells[~useful[cells]]
+        if others.size:
+            least = float(left[others].min())
+            left[others] -= least
+            left[cells[useful[cells]]] += least
+    return left
