@@ -55,7 +55,7 @@ def nearest(value: Fraction) -> int:
 
 
 @pytest.mark.parametrize(("unit", "percent"), [("", 0), ("%", 2)])
-@pytest.mark.parametrize(("one", "other"), [(0, 0), (2, 0), (0, 2), (1, 3), (3, 1)])
+@pytest.mark.parametrize(("one", "other"), [(0, 0), (2, 0), (0, 2), (1, 3), (3, 1), (4, 0)])
 def test_a_quotient_is_the_nearest_number_with_its_decimals(
     unit: str, percent: int, one: int, other: int
 ) -> None:
@@ -87,11 +87,16 @@ def test_growth_is_less_one_hundred_percent_and_needs_a_positive_base() -> None:
     )  # fmt: skip
     assert ends.low.tolist() == [0, -UNBOUNDED]
     assert ends.high.tolist() == [500, UNBOUNDED]
+    finer = quotient(
+        release([110], [(100, 120)]), release([100], [(80, 100)]), "growth:t:u", 2, "%"
+    )
+    assert (finer.published[0], finer.low[0], finer.high[0]) == (1000, 0, 5000)
 
 
-def test_bounds_hold_every_pair_of_true_numbers_and_are_reached() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(300):
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_every_pair_of_true_numbers_and_are_reached(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(75):
         al, bl = rng.integers(-6, 7, 2).tolist()
         ah, bh = al + int(rng.integers(0, 5)), bl + int(rng.integers(0, 5))
         a, b = int(rng.integers(al, ah + 1)), int(rng.integers(bl, bh + 1))
@@ -349,3 +354,31 @@ def test_standard_errors_and_grades_stand_only_where_a_number_exists() -> None:
         map(str, composed(asked("count", "sum:t")).notes)
     )
     assert found.method == {"method": "n", "beside": [{"method": "m"}]}
+
+
+def test_shares_within_a_category_and_quantiles_other_than_the_median() -> None:
+    query = TableQuery.from_mapping(
+        {"dataset": "firms", "by": ["a", "age"], "statistics": ["share:count:a"]}
+    )
+    ages = TableAxis(
+        "age",
+        "Age",
+        tuple(Category(c, c, m) for c, m in (("y", (0,)), ("o", (1,)), ("_T", (0, 1)))),
+    )
+    places = (("0", (0,)), ("1", (1,)), ("2", (2,)))
+    areas = TableAxis("a", "A", tuple(Category(c, c, m) for c, m in places))
+    values = np.array([[1, 3, 4], [2, 2, 4], [0, 5, 5]])
+    counts = Release((areas, ages), values, np.full((3, 3), "F"), {"method": "m"})
+    found = composed(query, {Quantity(): counts})
+    assert found.published.tolist() == [[250, 750], [500, 500], [0, 1000]]
+
+    lower = asked("quantile:age:0.25")
+    needed = lower.asked[0].quantities()[0]
+    plain = replace(COUNTS, low=None, high=None)
+    classes = Release(
+        (*COUNTS.axes, TableAxis.plain("age", ["y", "o"])),
+        np.array([[2, 2], [4, 0], [3, 6], [9, 8]]), np.full((4, 2), "F"), {"method": "m"},
+    )  # fmt: skip
+    quarter = composed(lower, {Quantity(): plain, needed: classes})
+    scale = 10**quarter.decimals
+    assert quarter.published.tolist()[:2] == [5 * scale, round(2.5 * scale)]
