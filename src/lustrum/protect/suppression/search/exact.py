@@ -37,6 +37,7 @@ _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
 _OFTEN = 4  # rounds between two completions of the fractional point
 _AT_LEAST = 4  # rounds of the root, so that something is proven however little work is allowed
 _WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
+_TOO_WIDE = 0.2  # one that it does not close
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,8 @@ class BranchAndCut:
         if not self.done and self.choice.size:
             self._root()
             self._nearby()
-            self._search()
+            if not self._is_wide(_TOO_WIDE):
+                self._search()
         if not self.done and self.near is None:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
@@ -192,9 +194,17 @@ class BranchAndCut:
 
     def _nearby(self) -> None:
         """Better patterns near the best one, where the gap is wide and there are many cells to choose from."""
+        if not self._is_wide(_WIDE):
+            return
+        left = self.work - self.spent
+        share = left if self._is_wide(_TOO_WIDE) else 3 * left // 4
+        improve_nearby(self, self.spent + share, self._repair)
+
+    def _is_wide(self, share: float) -> bool:
+        """Whether the gap is more than a share of the cost, with many cells to choose from."""
         free = int((self.program.low < self.program.high).sum())
-        if not self.done and free > _FEW_COLUMNS and self.cost - self.bound > _WIDE * self.cost:
-            improve_nearby(self, self.spent + 3 * (self.work - self.spent) // 4, self._repair)
+        wide = self.cost - self.bound > share * self.cost
+        return not self.done and free > _FEW_COLUMNS and wide
 
     def room(self, bound: float) -> float:
         """By how much columns can raise a bound before no cheaper pattern is left."""
