@@ -266,8 +266,8 @@ def test_the_audit_finds_a_pattern_that_misses_a_cell() -> None:
 
 def test_wrong_words_get_one_sentence() -> None:
     problem = small_problem(1)
-    with pytest.raises(InputError, match="cannot be 'quick'"):
-        suppress(problem, algorithm="quick")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="cannot be 'swift'"):
+        suppress(problem, algorithm="swift")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="does not add up"):
         SuppressionProblem.of([1, 2, 4], [(2, [0, 1])], [0], [1])
     with pytest.raises(InputError, match="must be published and must not"):
