@@ -24,6 +24,7 @@ __all__ = ["FirstPattern", "published_pattern"]
 Tell = Callable[[str, float, float], None]
 
 _DIMENSIONS = 400  # of a basis that is written down
+_WITHOUT_BOXES = 1600  # the same where there are no boxes to start from
 _ENTRIES = 12_000_000  # of the same
 _HARDLY = 1e-3  # a share of a cell that counts as none
 _TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
@@ -78,10 +79,11 @@ def published_pattern(
     # A cell that can move one way only, as one of value 0, is of no use to a deviation and its opposite.
     room = np.minimum(problem.room_up, problem.room_down)
     both_ways = np.flatnonzero(~problem.frozen & (problem.fixed | (room > 0)))
-    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size))
+    dimensions = _WITHOUT_BOXES if problem.axes is None else _DIMENSIONS
+    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size, dimensions))
     found = None if publisher is None else publisher.first()
     if found is None and both_ways.size < every.size:
-        publisher = Publisher.of(tasks, every, _most(every.size))
+        publisher = Publisher.of(tasks, every, _most(every.size, dimensions))
     if publisher is None:
         boxed = protect_by_boxes(problem, tell)
         if boxed is not None and not boxed.without.size:
@@ -118,5 +120,5 @@ def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
     return np.flatnonzero(mask)
 
 
-def _most(cells: int) -> int:
-    return min(_DIMENSIONS, _ENTRIES // max(cells, 1))
+def _most(cells: int, dimensions: int = _DIMENSIONS) -> int:
+    return min(dimensions, _ENTRIES // max(cells, 1))
