@@ -23,8 +23,10 @@ __all__ = ["FirstPattern", "published_pattern"]
 
 Tell = Callable[[str, float, float], None]
 
-_DIMENSIONS = 400  # of a basis that is written down
-_WITHOUT_BOXES = 1600  # the same where there are no boxes to start from
+_WITH_BOXES = (
+    400  # dimensions of a basis of all cells, where boxes give a first pattern more quickly
+)
+_DIMENSIONS = 1600  # of any other basis that is written down
 _ENTRIES = 12_000_000  # of the same
 _HARDLY = 1e-3  # a share of a cell that counts as none
 _TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
@@ -79,7 +81,7 @@ def published_pattern(
     # A cell that can move one way only, as one of value 0, is of no use to a deviation and its opposite.
     room = np.minimum(problem.room_up, problem.room_down)
     both_ways = np.flatnonzero(~problem.frozen & (problem.fixed | (room > 0)))
-    dimensions = _WITHOUT_BOXES if problem.axes is None else _DIMENSIONS
+    dimensions = _DIMENSIONS if problem.axes is None else _WITH_BOXES
     publisher = Publisher.of(tasks, both_ways, _most(both_ways.size, dimensions))
     found = None if publisher is None else publisher.first()
     if found is None and both_ways.size < every.size:
