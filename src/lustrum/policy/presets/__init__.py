@@ -24,6 +24,7 @@ _MAGNITUDES = """
 [[before]]
 method = "protected-magnitudes"
 p = 5.0
+existence = "secret"    # "public" if anybody may know which units exist: sums are then much closer
 """
 _SUMS = """
 # Sums get noise from the keys of their own records.
