@@ -84,8 +84,9 @@ def test_other_true_counts_behind_the_same_cells_and_rates_make_the_same_bundle(
             assert packed.digest == bundle.digest
 
     tried()
-    # Rates are coarse: what a few people of many do hardly ever shows.
-    assert np.mean(same) > 0.4
+    # Rates are coarse: about half of such changes, of one to five pairs of 10,000 people, show nothing. The bound
+    # only says that the comparison above was made often.
+    assert np.mean(same) > 0.25
 
 
 def test_every_figure_of_the_report_is_coarse(world: tuple[FinestCells, PopulationResult]) -> None:

@@ -135,11 +135,12 @@ def test_shares_have_standard_errors_of_their_own(service: TableService) -> None
     counts, shares = both.published[..., 0] / 10.0**both.decimals, both.published[..., 1]
     relative = both.errors[..., 1] / np.maximum(shares, 1)
     whole = both.errors[..., 0] / 10.0**both.decimals / np.maximum(counts, 1)
-    large = counts > 5000
     assert (both.errors[..., 1] > 0).all()
     # Where a category is a large part of its row, the row varies with it: the share errs less than the count.
-    assert (relative[large] < 1.1 * whole[large]).all()
     assert (relative[:, 0] < whole[:, 0]).all()
+    # Elsewhere it errs about as much: the row adds its own error, and shares are rounded.
+    large = counts > 5000
+    assert (relative[large] < 1.25 * whole[large]).all()
     # A category and all others have the same error.
     two = asked(service, by=["sex"], statistics=["share:count:total"])
     assert two.errors is not None

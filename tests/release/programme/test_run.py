@@ -14,7 +14,7 @@ from lustrum.audit.certificate import verify_file
 from lustrum.model import DatasetError, InputError
 from lustrum.release.prepared import folder as prepared_folder
 from lustrum.release.prepared import read_prepared
-from lustrum.release.records.programme import protect
+from lustrum.release.records.programme import protect, read
 from release.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
 from release.programme.conftest import COUNTS, TURNOVER, Workplace
 
@@ -71,9 +71,10 @@ def test_no_reader_of_all_tables_comes_within_p_percent_of_a_contributor(made: W
 
 
 def test_the_attack_finds_what_protection_table_by_table_leaves_open(
-    workplace: Workplace,
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The same tables in sets of their own are protected one by one; the attack reads all of them together.
+    # A programme with a measure in several sets is refused. Without that check, tables in sets of their own are
+    # protected one by one, and the attack, which reads all of them together, finds what that leaves open.
     sets = []
     for name, measures, by, where in (
         ("activity-region", '"turnover", "domestic"', _BOTH, ""),
@@ -81,6 +82,10 @@ def test_the_attack_finds_what_protection_table_by_table_leaves_open(
         ("not-large", '"turnover"', _REGIONS, 'where = {size = ["s", "m"]}'),
     ):
         sets.append(_ALONE.format(name=name, measures=measures, by=by, where=where))
+    with pytest.raises(InputError, match="put their tables into one set"):
+        workplace.run("".join(sets), head="certificate = false")
+    monkeypatch.setattr(read, "check_sets", lambda sets: None)
+    monkeypatch.setattr(read, "check_families", lambda sets, dataset: None)
     workplace.run("".join(sets), head="certificate = false")
     assert unprotected(workplace.folder) != []
 
