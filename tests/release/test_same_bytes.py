@@ -84,8 +84,8 @@ def test_other_true_counts_behind_the_same_cells_and_rates_make_the_same_bundle(
             assert packed.digest == bundle.digest
 
     tried()
-    # Rates are coarse: about half of such changes, of one to five pairs of 10,000 people, show nothing. The bound
-    # only says that the comparison above was made often.
+    # Rates are coarse: about half of such changes, of one to five pairs of cells, show nothing. The bound only
+    # says that the comparison above was made often.
     assert np.mean(same) > 0.25
 
 

@@ -287,7 +287,7 @@ class ProtectedPopulation:
         walls = (cost(20, 0, 50_000, 9), last, own * last, further)
         large = max(1, round(9 * self.base / 3))
         # With few sweeps there is no time to look far, nor to come back.
-        near = min(8, 2 + self.sweeps // 2)
+        near = min(8, max(2, self.sweeps - 4))
         again = self.sweeps // 4 if self.sweeps >= 8 else 0
         return (
             Stage(
@@ -308,7 +308,7 @@ class ProtectedPopulation:
                 lost=_LOST,
                 near=near,
             ),
-            Stage(every, max(1, self.sweeps // 4), 0.003, 0.002, walls, beyond=large, near=near),
+            Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),
             Stage(every, again, 0.003, 0.002, walls, lost=_LOST, near=near),
             Stage(every, again, 0.002, 0.002, walls, beyond=large + 1, near=near),
         )
