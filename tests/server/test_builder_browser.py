@@ -115,6 +115,26 @@ def test_the_hint_follows_the_choices_and_its_advice_is_taken_by_a_click(
         assert page.get_by_role("table").is_visible()
 
 
+def test_the_hint_of_an_older_choice_is_never_shown_as_today_s(
+    browser: Browser, address: str
+) -> None:
+    with visit(browser, address) as page:
+        page.goto("/datasets/demo")
+        page.get_by_label("Variable 1").select_option("age")
+        hinted(page, "Likely answered.")
+        # In one turn of the page's own clock, so that a slow machine cannot come in between.
+        waits = page.get_by_label("Variable 1").evaluate(
+            """(list) => {
+              list.value = "sex";
+              list.dispatchEvent(new Event("change", { bubbles: true }));
+              return document.querySelector("#foresight").classList.contains("waiting");
+            }"""
+        )
+        assert waits
+        hinted(page, "Likely answered.")
+        assert page.locator("#count").inner_text() == "2 cells of at most 20,000."
+
+
 def test_too_many_cells_are_told_at_once(browser: Browser, address: str) -> None:
     with visit(browser, address) as page:
         page.goto("/datasets/demo?by=area&by=age")

@@ -82,7 +82,7 @@ class Builder {
     this.canonical = form.dataset.question;
     form.querySelector("[data-check]").hidden = true;
     form.addEventListener("change", () => {
-      clearTimeout(this.soon);
+      this.outdate();
       this.soon = setTimeout(() => this.refresh(), FORM_AFTER);
     });
     form.addEventListener("keydown", (event) => {
@@ -103,15 +103,20 @@ class Builder {
     this.bar();
   }
 
-  /** Ask for the form as these choices make it; the last choice wins. */
-  async refresh(query = question(this.form), everything = false) {
+  /** From the moment of a choice on, the hint is about an older question: nothing under way may show it as today's. */
+  outdate() {
     clearTimeout(this.soon);
     clearTimeout(this.timer);
     this.hinting?.abort();
     this.fetching?.abort();
+    this.form.querySelector("#foresight").classList.add("waiting");
+  }
+
+  /** Ask for the form as these choices make it; the last choice wins. */
+  async refresh(query = question(this.form), everything = false) {
+    this.outdate();
     this.fetching = new AbortController();
     const waiting = this.form.querySelector("#foresight");
-    waiting.classList.add("waiting");
     try {
       const answer = await fetch(`${this.form.dataset.parts}?${query}`, { signal: this.fetching.signal });
       // What was chosen meanwhile is newer than this answer, and asks for one of its own.
