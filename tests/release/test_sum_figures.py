@@ -16,7 +16,12 @@ from lustrum.audit.contribution import contribution_belief
 from lustrum.model import Category, Measure, Release, TableAxis
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.magnitudes.factors import needed_factors
-from lustrum.protect.magnitudes.public_errors import errors_by_size, growth_by_variables
+from lustrum.protect.magnitudes.public_errors import (
+    by_variables,
+    errors_by_size,
+    growth_by_variables,
+    relative_errors,
+)
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.release.bundle.sums import sum_bounds
 from lustrum.release.figures import FactorNoise, KeyedNoise, sum_figures
@@ -175,8 +180,9 @@ def test_public_errors_by_size_are_coarse_and_cautious() -> None:
     noise = np.rint(total * rng.uniform(-0.05, 0.05, total.size) / np.sqrt(total / 100))
     found = errors_by_size(total, noise, b"k" * 32, "turnover")
     shown = total + noise
-    for least, error in found.items():
-        own = (shown >= least) & (shown < 10 * least)
+    edges = [*sorted(found), np.inf]
+    for least, most in pairwise(edges):
+        own, error = (shown >= least) & (shown < most), found[least]
         assert error >= 100 * float((np.abs(noise) / total)[own].mean())
         assert error % 0.5 == 0
     assert list(found.values()) == sorted(found.values())
@@ -190,6 +196,62 @@ def test_few_cells_of_one_size_have_no_figure_of_their_own() -> None:
     total = np.array([5_000_000] * 10 + [500] * 100)
     found = errors_by_size(total, total * 0.01, b"k" * 32, "turnover")
     assert list(found) == [100]
+
+
+def test_the_last_few_cells_never_make_a_figure_of_their_own() -> None:
+    kinds = np.repeat([1, 2, 3], [80, 60, 49])
+    errors = np.repeat([1.0, 2.0, 40.0], [80, 60, 49])
+    everything = np.ones(kinds.size, dtype=np.bool_)
+    found = by_variables(errors, everything, kinds, b"k" * 32, "turnover", 12.0)
+    joined = float(errors[80:].mean())
+    assert list(found) == [1, 3]
+    assert joined <= found[3] <= joined + 1.0
+    # With fewer than fifty cells in all, the figure is the public ceiling whatever the truth is.
+    few = kinds > 2
+    assert by_variables(errors, few, kinds, b"k" * 32, "turnover", 12.0) == {3: 12.0}
+    assert errors_by_size(np.full(49, 500), np.full(49, 9.0), b"k" * 32, "turnover") == {}
+    sizes = errors_by_size(
+        np.repeat([5000, 50], [60, 49]), np.repeat([50.0, 10.0], [60, 49]), b"k" * 32, "turnover"
+    )
+    assert list(sizes) == [10]
+    assert sizes[10] > 9.0
+
+
+@given(st.lists(st.integers(0, 400), min_size=40, max_size=120), st.data())
+def test_published_sums_alone_decide_which_figures_there_are(
+    shown: list[int], data: st.DataObject
+) -> None:
+    published = np.array(shown, dtype=np.int64)
+    kinds = np.arange(published.size) % 3 + 1
+    lists = []
+    for _ in range(2):
+        truth = np.array(
+            data.draw(
+                st.lists(st.integers(0, 500), min_size=published.size, max_size=published.size)
+            )
+        )
+        noise = (published - truth).astype(np.float64)
+        lists.append(
+            (
+                list(errors_by_size(truth, noise, b"k" * 32, "turnover")),
+                list(
+                    by_variables(
+                        relative_errors(truth, noise),
+                        truth + noise > 0,
+                        kinds,
+                        b"k" * 32,
+                        "turnover",
+                        12.0,
+                    )
+                ),
+                list(
+                    growth_by_variables(
+                        (truth, noise), (truth[::-1], noise[::-1]), kinds, b"k" * 32, "turnover"
+                    )
+                ),
+            )
+        )
+    assert lists[0] == lists[1]
 
 
 def test_the_error_of_growth_is_in_percentage_points() -> None:

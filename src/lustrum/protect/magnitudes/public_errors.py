@@ -1,60 +1,62 @@
 """Typical errors of protected sums that everybody may know: coarse, and each over many cells.
 
 Every figure is a mean over at least fifty cells, rounded up to a step whose beginning the key draws; see
-:mod:`lustrum.protect.population.public`. Classes of size are those of published sums, so that what is in a
-class is public.
+:mod:`lustrum.protect.population.public`. Which cells go into which figure follows from published sums alone, so
+that the list of figures tells nothing else. Where a register has too few cells for any figure, the largest
+error that the method allows is stated instead: the mean over a handful of cells would tell their noise.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from lustrum.arrays import Array, Floats, Ints, Mask
 from lustrum.protect.population.public import coarse_error
 
-__all__ = ["by_variables", "errors_by_size", "growth_by_variables"]
+__all__ = ["LARGEST", "by_variables", "errors_by_size", "growth_by_variables", "relative_errors"]
 
 _FEWEST = 50
-_LARGEST = 100.0
+LARGEST = 100.0
+"""Errors count as this many per cent at most, as do sums where there is nothing in truth."""
+
+
+def relative_errors(total: Ints, noise: Floats) -> Floats:
+    """The error of every sum in per cent of the true one."""
+    relative = np.full(noise.shape, LARGEST)
+    held = total > 0
+    relative[held] = np.minimum(100 * np.abs(noise[held]) / total[held], LARGEST)
+    return relative
 
 
 def by_variables(
-    errors: Floats, chosen: Mask, variables: Array, key: bytes, name: str
+    errors: Floats, chosen: Mask, variables: Array, key: bytes, name: str, most: float
 ) -> dict[int, float]:
-    """Typical errors by the number of variables, never smaller for more of them."""
-    found: dict[int, float] = {}
-    most, waiting = 0.0, np.zeros(variables.size, dtype=np.bool_)
+    """Typical errors by the number of variables, never smaller for more of them.
+
+    ``chosen`` are cells that published sums single out. Kinds of tables with few of them are joined with the
+    next; ``most`` is stated where all together are too few.
+    """
     kinds = [int(k) for k in np.unique(variables) if k > 0]
-    for kind in kinds:
-        waiting |= chosen & (variables == kind)
-        if waiting.sum() < _FEWEST and kind < kinds[-1]:
-            continue
-        own = float(errors[waiting].mean()) if waiting.any() else 0.0
-        most = max(most, coarse_error(own, key, f"{name} {kind}"))
-        found[kind] = most
-        waiting[:] = False
-    return found
+    joined = _joined([(k, chosen & (variables == k)) for k in kinds])
+    if not joined:
+        return {max(kinds, default=1): most}
+    return _rising(errors, joined, key, name)
 
 
 def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[int, float]:
     """Typical relative errors in per cent by powers of ten of published sums, never smaller for smaller sums.
 
-    A class with few cells is joined with the next smaller one. Sums below the smallest class take its error.
+    A class with few cells is joined with the next smaller one, and the smallest with the one before it. Sums
+    below the smallest class take its error. Nothing is stated where all cells together are few.
     """
     published = total + noise
-    held = (total > 0) & (published > 0)
-    relative = np.minimum(100 * np.abs(noise[held]) / total[held], _LARGEST)
-    digits = np.floor(np.log10(np.maximum(published[held], 1.0)) + 1e-12).astype(np.int64)
-    found: dict[int, float] = {}
-    most, waiting = 0.0, np.zeros(digits.size, dtype=np.bool_)
-    for size in sorted(np.unique(digits).tolist(), reverse=True):
-        waiting |= digits == size
-        if waiting.sum() < _FEWEST:
-            continue
-        most = max(most, coarse_error(float(relative[waiting].mean()), key, f"{name} size {size}"))
-        found[10**size] = most
-        waiting[:] = False
-    return found
+    digits = np.floor(np.log10(np.maximum(published, 1.0)) + 1e-12).astype(np.int64)
+    sizes = sorted(np.unique(digits[published > 0]).tolist(), reverse=True)
+    joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])
+    found = _rising(relative_errors(total, noise), joined, key, f"{name} size")
+    return {10**size: error for size, error in found.items()}
 
 
 def growth_by_variables(
@@ -64,14 +66,41 @@ def growth_by_variables(
     key: bytes,
     name: str,
 ) -> dict[int, float]:
-    """Typical errors of growth in percentage points, over cells that hold something in both periods.
+    """Typical errors of growth in percentage points, over cells that show something in both periods.
 
-    Each period is given by its true totals and their noise.
+    Each period is given by its true totals and their noise. Growth from or to nothing errs by the most.
     """
     (later, noise), (earlier, old_noise) = now, before
     shown, shown_before = later + noise, earlier + old_noise
-    held = (later > 0) & (earlier > 0) & (shown_before > 0)
-    true = later / np.maximum(earlier, 1)
-    made = shown / np.where(held, shown_before, 1.0)
-    points = np.minimum(100 * np.abs(made - true), _LARGEST)
-    return by_variables(points, held, variables, key, f"{name} growth")
+    chosen = (shown > 0) & (shown_before > 0)
+    held = chosen & (later > 0) & (earlier > 0)
+    points = np.full(shown.shape, LARGEST)
+    made, true = shown[held] / shown_before[held], later[held] / earlier[held]
+    points[held] = np.minimum(100 * np.abs(made - true), LARGEST)
+    return by_variables(points, chosen, variables, key, f"{name} growth", LARGEST)
+
+
+def _joined(kinds: Sequence[tuple[int, Mask]]) -> list[tuple[int, Mask]]:
+    """Kinds with the cells of each, joined until each has many; the last few belong to the kind before."""
+    found: list[tuple[int, Mask]] = []
+    for kind, cells in kinds:
+        if found and found[-1][1].sum() < _FEWEST:
+            found[-1] = (kind, found[-1][1] | cells)
+        else:
+            found.append((kind, cells))
+    if len(found) > 1 and found[-1][1].sum() < _FEWEST:
+        kind, cells = found.pop()
+        found[-1] = (kind, found[-1][1] | cells)
+    return [one for one in found if one[1].sum() >= _FEWEST]
+
+
+def _rising(
+    errors: Floats, kinds: Sequence[tuple[int, Mask]], key: bytes, name: str
+) -> dict[int, float]:
+    """The coarse mean error of every kind, none smaller than the one before."""
+    found: dict[int, float] = {}
+    most = 0.0
+    for kind, cells in kinds:
+        most = max(most, coarse_error(float(errors[cells].mean()), key, f"{name} {kind}"))
+        found[kind] = most
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from lustrum.arrays import Array, Floats
 from lustrum.model import InputError
 from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.magnitudes.public_errors import (
+    LARGEST,
     by_variables,
     errors_by_size,
     growth_by_variables,
+    relative_errors,
 )
 from lustrum.protect.magnitudes.search import Ranking
 from lustrum.protect.population.layout import Plan
@@ -156,8 +159,15 @@ def measured(
     for name, ranking, noise in found:
         own = _errors(name, ranking, noise, variables, ratio)
         errors.append(own)
-        relative = np.minimum(100 * np.abs(noise) / np.maximum(ranking.total, 1), 100.0)
-        public[name] = by_variables(relative, ranking.total > 0, variables, key, name)
+        public[name] = by_variables(
+            relative_errors(ranking.total, noise),
+            ranking.total + noise > 0,
+            variables,
+            key,
+            name,
+            # Records that other cells carry can change a sum by all of it.
+            LARGEST if method["existence"] == "secret" else float(ceil(100 * factors.most)),
+        )
         by_size[name] = errors_by_size(ranking.total, noise, key, name)
         before = held.get((earlier or {}).get(name, ""))
         if before is not None:
