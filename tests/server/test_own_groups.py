@@ -213,7 +213,7 @@ def test_a_visitor_makes_own_groups_and_three_filters(
         page.locator("#done, .verdict").first.wait_for()
         rows = page.locator("table tbody th").all_inner_texts()
         assert [row.strip() for row in rows][:2] == ["Children", "Pensioners"]
-        assert "at most" in page.locator("section.done").inner_text()
+        assert "at most" in page.locator("section.what-was-done").inner_text()
         assert "group=age:Pensioners=15..18" in page.url or not scripts
         if scripts:
             assert mistakes(page) == []
