@@ -60,11 +60,11 @@ def test_the_repr_shows_no_value():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: Belief.uniform([2], [1]), "no value left"),
+        (lambda: Belief.uniform([2], [1]), "no feasible value"),
         (lambda: Belief.uniform([0.5], [2]), "whole numbers"),
         (lambda: Belief.uniform([0], [1, 2]), "for each cell"),
         (lambda: Belief.uniform([np.nan], [1]), "for each cell"),
-        (lambda: Belief.explicit([([], [])]), "no value at all"),
+        (lambda: Belief.explicit([([], [])]), "lists no value"),
         (lambda: Belief.explicit([([1], [0.5, 0.5])]), "one probability"),
         (lambda: Belief.explicit([([1, 1], [0.5, 0.5])]), "twice"),
         (lambda: Belief.explicit([([1, 2], [1.5, -0.5])]), "negative"),

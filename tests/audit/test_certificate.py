@@ -258,7 +258,7 @@ def test_true_values_behind_a_mask_leave_no_trace():
 def test_the_maker_is_handed_knowledge_and_nothing_else():
     parameters = inspect.signature(certify).parameters
     assert list(parameters) == ["known", "cells", "nodes", "seconds", "progress"]
-    with pytest.raises(TypeError, match="nothing else"):
+    with pytest.raises(TypeError, match="needs Knowledge"):
         certify(np.array([[1, 2], [3, 4]]))
 
 

@@ -172,7 +172,7 @@ def with_low(**words: Any) -> str:
         ({"table": -1}, "'table' is out of range"),
         ({"sharp": False}, "it names a table but is not sharp"),
         ({"sharp": 1}, "'sharp' must be true or false"),
-        ({"ray": 0}, "it names a ray but claims no endless range"),
+        ({"ray": 0}, "it names a ray but does not claim an infinite range"),
         ({"value": None}, "'ray' must be a whole number"),
         ({"value": None, "ray": 0}, "its ray does not lead beyond every bound"),
         ({"value": None, "ray": 3}, "'ray' is out of range"),
@@ -180,16 +180,16 @@ def with_low(**words: Any) -> str:
         ({"value": None, "sharp": False, "table": None, "proof": [], "ray": 0}, "it names a ray"),
         ({"value": "1/0"}, "the value is out of range"),
         ({"value": "2/2/2"}, "the value must be a whole number"),
-        ({"value": 1.0}, "is no exact number"),
+        ({"value": 1.0}, "is not an exact number"),
         ({"value": True}, "the value must be a whole number"),
         ({"proof": []}, "the proof leaves a branch open"),
         ({"proof": [leaf(), leaf()]}, "the proof goes on after its last branch"),
         ({"proof": [leaf([0, 1], [1, 1], over=0)]}, "'over' of a leaf is out of range"),
         ({"proof": [leaf(shows="all")]}, "a leaf shows neither a bound nor"),
         ({"proof": [leaf(shows="empty")]}, "a leaf does not show that its branch is empty"),
-        ({"proof": [leaf([1, -1])]}, "leans on an end that '-3 <= 2 x - y' does not have"),
+        ({"proof": [leaf([1, -1])]}, "uses an end that '-3 <= 2 x - y' does not have"),
         ({"proof": [leaf([0, -1])]}, "the proof shows -5"),
-        ({"proof": [leaf([0, 2])]}, "leans on a bound that y does not have"),
+        ({"proof": [leaf([0, 2])]}, "uses a bound that y does not have"),
         ({"proof": [leaf([1, 1], [0, 1])]}, "a place in a leaf is out of range"),
         ({"proof": [leaf([0, 1], [0, 1])]}, "a place in a leaf is out of range"),
         ({"proof": [leaf([2, 1])]}, "a place in a leaf is out of range"),
@@ -270,7 +270,7 @@ def test_a_tree_covers_every_whole_number_and_each_leaf_counts() -> None:
     assert "does not show that its branch is empty" in verify(sealed(made)).reason
     made["knowledge"]["cells"][0]["high"] = 0
     made["tables"] = []
-    assert "no table at all can be" in verify(sealed(made)).reason
+    assert "no table fits" in verify(sealed(made)).reason
 
 
 def test_the_work_and_the_depth_of_a_proof_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ def test_wrong_kinds_of_values_are_named() -> None:
     halves = document()
     halves["tables"].append({"over": 2, "values": [2, 8, 0, 0]})
     assert verify(sealed(halves)).reason == "'over' of table 2 is out of range."
-    assert "is no exact number" in verify('{"a": NaN}').reason
+    assert "is not an exact number" in verify('{"a": NaN}').reason
     assert "more than 1000 digits" in verify('{"a": ' + "9" * 1001 + "}").reason
     assert with_low(value="1/1") == ""
     steering = document()

@@ -174,7 +174,7 @@ TABLE_CASES = [
     (
         ("claims", 0, "high", "ray"),
         0,
-        "cell r=1,c=1, high: it names a ray but claims no endless range.",
+        "cell r=1,c=1, high: it names a ray but does not claim an infinite range.",
     ),
     (("claims", 0, "high", "value"), None, "cell r=1,c=1, high: 'ray' must be a whole number."),
     (("claims", 0, "high", "proof"), [], "cell r=1,c=1, high: the proof leaves a branch open."),
@@ -232,6 +232,9 @@ def test_real_cells_cannot_be_split():
 
 def test_the_reason_for_a_changed_digest():
     document = json.loads(documents()["table"])
-    for name, words in (("knowledge", "the knowledge is not"), ("proofs", "the proofs are not")):
+    for name, words in (
+        ("knowledge", "the knowledge does not match"),
+        ("proofs", "the proofs do not match"),
+    ):
         digest = "sha256:" + "0" * 64
         assert words in verify(json.dumps(changed(document, ("digests", name), digest))).reason

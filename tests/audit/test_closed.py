@@ -287,7 +287,7 @@ def test_forty_variables_decompose_without_trouble():
 @pytest.mark.parametrize(
     ("cube", "shown", "words"),
     [
-        ({"A": 2}, {}, "No margin is released"),
+        ({"A": 2}, {}, "No margin is given"),
         ({"A": 2}, {"B": [1, 2]}, "no variable 'B'"),
         ({"A": 2}, {"AA": [[1, 2], [1, 2]]}, "twice"),
         ({"A": 2}, {"A": [1, 2, 3]}, "shape"),

@@ -226,7 +226,7 @@ def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
         (lambda: Margins.two_way([1.5], [1.5]), "whole numbers of 0 or more"),
         (lambda: Margins.two_way([-1, 2], [1]), "whole numbers of 0 or more"),
         (lambda: Margins.two_way([1, 2], [1, 1]), "contradict each other"),
-        (lambda: Margins((2, 2), {}), "one margin at least"),
+        (lambda: Margins((2, 2), {}), "at least one margin"),
         (lambda: Margins((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
         (lambda: Margins((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
         (lambda: Margins.two_way([1, 1], [1, 1], possible=[[True]]), "mask of possible"),

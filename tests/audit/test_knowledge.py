@@ -173,7 +173,7 @@ def test_nothing_known_in_a_repr():
     [
         (lambda k: k.cell(9), "no cell 9"),
         (lambda k: k.cell("z"), "no cell 'z'"),
-        (lambda k: k.cell(["1"]), "no table"),
+        (lambda k: k.cell(["1"]), "not come from a table"),
         (lambda k: k.table(0), "no table 0"),
         (lambda k: k.fact({"x": 0.5}), "whole number"),
         (lambda k: k.fact({"x": 1}, 4, 3), "lower end above"),
@@ -182,7 +182,7 @@ def test_nothing_known_in_a_repr():
         (lambda k: k.bound("x", high=2**60), "beyond 2\\*\\*53"),
         (lambda k: from_tables([]), "at least one table"),
         (lambda k: from_margins({"A": 2}, {"B": [1, 2]}), "no variable 'B'"),
-        (lambda k: PublishedTable.rounded([axis("r", [0])], [4], base=3), "no multiple"),
+        (lambda k: PublishedTable.rounded([axis("r", [0])], [4], base=3), "not a multiple"),
         (lambda k: PublishedTable.rounded([axis("r", [0])], [4], base=0), "rounding base"),
         (lambda k: PublishedTable.rounded([axis("r", [0])], [3], base=3, how="up"), "nearest"),
         (lambda k: PublishedTable.exact([axis("r", [0])], [3, 4]), "shapes must be equal"),

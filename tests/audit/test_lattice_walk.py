@@ -48,13 +48,13 @@ def test_every_table_on_the_way_fits_and_what_was_reached_was_met(seed):
     table = central_table(piece, basis)
     assert table is not None
     assert piece.holds(table)
-    wanderer = LatticeWalker(piece, basis, table.copy(), piece.low, piece.high)
+    walker = LatticeWalker(piece, basis, table.copy(), piece.low, piece.high)
     met, luck = [], stream(seed)
     for question in range(0, 2 * piece.cells.size, 7):
-        wanderer.seek(question, luck, 1)
-        assert piece.holds(wanderer.table)
-        met.append(wanderer.table.copy())
-    assert (np.min([table, *met], axis=0) >= wanderer.least).all()
+        walker.seek(question, luck, 1)
+        assert piece.holds(walker.table)
+        met.append(walker.table.copy())
+    assert (np.min([table, *met], axis=0) >= walker.least).all()
     again = LatticeWalker(piece, basis, table.copy(), piece.low, piece.high)
     every, luck = [table], stream(seed)
     for question in range(0, 2 * piece.cells.size, 7):
@@ -66,7 +66,7 @@ def test_every_table_on_the_way_fits_and_what_was_reached_was_met(seed):
 
 
 @pytest.mark.parametrize("known", [suppressed((6, 6, 6), 0.5, 2), two_way_margins((4, 4, 4), 3)])
-def test_bounds_are_the_same_with_and_without_wandering(known, monkeypatch):
+def test_bounds_are_the_same_with_and_without_the_walk(known, monkeypatch):
     cells = np.flatnonzero(known.low < known.high)[:60]
     wanted = bounds(known, cells, integer=True)
     monkeypatch.setattr("lustrum.audit.bounding.lattice_walk.LEAST", 10)
@@ -79,7 +79,7 @@ def test_bounds_are_the_same_with_and_without_wandering(known, monkeypatch):
     assert found[0].searches == found[1].searches
 
 
-def test_wandering_makes_bounds_sharp_that_linear_programs_leave_open(monkeypatch):
+def test_the_walk_makes_bounds_sharp_that_linear_programs_leave_open(monkeypatch):
     monkeypatch.setattr("lustrum.audit.bounding.sweep.Sweep.answer", _no_searches)
     known = suppressed((9, 9, 9), 0.35, 4)
     cells = np.flatnonzero(known.low < known.high)

@@ -401,7 +401,7 @@ def test_a_protected_table_of_our_own_discloses_nothing(
     ("words", "sentence"),
     [
         (["none.csv"], "none.csv cannot be read: No such file"),
-        (["{file}", "--rounded", "3"], "A rounded value is no multiple of the base 3"),
+        (["{file}", "--rounded", "3"], "A rounded value is not a multiple of the base 3"),
         (["{file}", "--how", "down"], "--how is 'adjacent' or 'nearest'"),
     ],
 )

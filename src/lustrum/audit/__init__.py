@@ -1,25 +1,25 @@
 """From what is known to what can be believed: bounds, posteriors, attacks.
 
 =====================================  ============================================================
-:class:`Knowledge`                     linear facts and bounds about cells nobody shows
-:class:`PublishedTable`, :func:`from_tables`     tables as their readers see them, and what they tell together
-:func:`from_release`                   what one release tells
-:func:`from_suppression`               what a table with suppressed cells tells
-:func:`from_margins`                   what margins tell of a hidden cube
-:func:`from_responses`                 what tables of several responses tell that add up to each other
-:func:`best_bounds`                    the least and the most that each cell can be, at the least cost
-:func:`bounds`                         the same by linear and integer programs
-:mod:`~lustrum.audit.closed`           by formula, from margins of a hidden cube
-:mod:`~lustrum.audit.shuttle`          by shuttling along sums, with a sharp search
-:func:`exactly_disclosed`              which cells the equations alone give away
+:class:`Knowledge`                     linear facts and bounds about hidden cells
+:class:`PublishedTable`, :func:`from_tables`     published tables, and what they reveal together
+:func:`from_release`                   what one release reveals
+:func:`from_suppression`               what a table with suppressed cells reveals
+:func:`from_margins`                   what margins reveal about a hidden cube
+:func:`from_responses`                 what tables of responses that add up to each other reveal
+:func:`best_bounds`                    the least and the greatest value of each cell, by the cheapest way
+:func:`bounds`                         the same by linear and integer programming
+:mod:`~lustrum.audit.closed`           the same by formula, from margins of a hidden cube
+:mod:`~lustrum.audit.shuttle`          the same by the shuttle algorithm, with a search for sharp bounds
+:func:`exactly_disclosed`              which cells follow from the equations alone
 :func:`conflict`                       published cells that contradict each other
 :mod:`~lustrum.audit.certificate`      bounds with proofs that anybody can check
 :mod:`~lustrum.audit.fibre`            how probable each value is, exactly or by sampling
 :func:`audit_tables`                   a report on published tables
-:class:`Protection`                    how far a reader must stay from true values
+:class:`Protection`                    how uncertain a reader must stay about true values
 :class:`Belief`                        a distribution for each cell
 :func:`posterior`, :func:`likelihood`  Bayes with a channel and a prior
-:func:`attack`                         what an attacker can believe about each cell
+:func:`attack`                         the belief of an attacker about each cell
 =====================================  ============================================================
 """
 
@@ -104,7 +104,7 @@ __all__ = [
     "shuttle",
 ]
 
-# Ways to bounds and distributions that most people reach through the functions above.
+# Modules that most people use through the functions above.
 _ROOMS = ("certificate", "closed", "fibre", "shuttle")
 
 __getattr__, __dir__ = offer(__name__, dict.fromkeys(_ROOMS, ""), __all__)

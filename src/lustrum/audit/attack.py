@@ -1,4 +1,4 @@
-"""From what is published and who is reading it to a belief about every cell."""
+"""The belief about every cell that follows from what is published and who reads it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def attack(
 ) -> Belief:
     """What an attacker can believe about each cell, or about what others contribute to it.
 
-    First the feasible range of each cell; then, inside it, the prior times what the channel says of the
-    published value. Without a prior every feasible value is alike (Domingo-Ferrer, Oganian and Torra
-    2002, equation 3). From a cell to which the attacker contributes, that contribution is taken off. How long
-    the ranges are looked for is said as in :func:`~lustrum.audit.bounds`.
+    The feasible range of each cell comes first. Inside it, the belief is the prior times the probability of
+    the published value under the channel. Without a prior, every feasible value is equally probable
+    (Domingo-Ferrer, Oganian and Torra 2002, equation 3). Where the attacker contributes to a cell, the
+    belief is about the rest of the cell. ``seconds``, ``workers``, ``stop`` and ``progress`` have the same
+    meaning as in :func:`~lustrum.audit.bounds`.
 
     >>> from lustrum.audit.attackers import Insider
     >>> known = Knowledge.of(["z"]).bound("z", low=995, high=1004)
@@ -53,7 +54,7 @@ def attack(
     """
     known = target if isinstance(target, Knowledge) else from_release(target)
     if isinstance(target, Release) and cells is None:
-        cells = known.table(0)  # inner cells that no table shows are means, not ends
+        cells = known.table(0)  # without the hidden inner cells that follow it
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
     own = attacker.own(known)
@@ -67,10 +68,10 @@ def attack(
 
 
 def others(low: int, high: int, contribution: int) -> tuple[int, int]:
-    """What bounds of a cell leave for the others, once a contributor takes their own share off.
+    """The bounds on what all others contribute, given bounds of the cell and one contribution.
 
-    The largest of the others is at most the upper end; where there is only one other, it lies between
-    both (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
+    The largest of the others is at most the upper bound; a single other lies between both bounds
+    (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
 
     >>> others(995, 1004, 400), others(100, 100, 40)
     ((595, 604), (60, 60))
@@ -88,7 +89,7 @@ def _bounded(
     cells: Iterable[CellRef] | slice | None,
     work: Callable[[Knowledge, Iterable[CellRef] | slice | None], Bounds],
 ) -> Bounds:
-    """The bounds of somebody who knows that a cell is no less than what they gave to it."""
+    """Bounds of a contributor, who knows that a cell is at least their own contribution."""
     try:
         for cell, contribution in own.named.items():
             known = known.bound(cell, low=contribution)
@@ -103,7 +104,7 @@ def _bounded(
 
 
 def _share(found: Bounds, own: Own) -> tuple[Floats, Ints]:
-    """The least each cell can be with the attacker in it, and what the attacker takes off."""
+    """The lower bound of each cell that holds the attacker, and the attacker's contribution to it."""
     taken = np.array([own.named.get(int(c), 0) for c in found.cells], dtype=np.int64)
     low = found.low
     if own.anywhere:
@@ -139,10 +140,10 @@ class _Shown:
 
 
 def _by_channel_alone(release: Release, values: Ints) -> Mask:
-    """Where the channel is all there is to know of how a value came about.
+    """Which values came through the channel alone.
 
-    A method may leave wider bounds than its channel, as where a total was added up instead; there the
-    channel's probabilities do not hold.
+    A method may state wider bounds than its channel does, for example for a total that was added up. The
+    channel's probabilities do not hold there.
     """
     assert release.channel is not None
     if release.low is None or release.high is None:
@@ -155,14 +156,14 @@ def _believed(
     low: Floats, high: Floats, prior: Prior | None, shown: _Shown | None, decimals: int
 ) -> Belief:
     flat = Belief.uniform(low, high, decimals)
-    # One value left is certain, whatever somebody thought before.
+    # A cell with one feasible value is certain, whatever the prior says.
     picks = np.zeros(0, np.intp) if prior is None else np.flatnonzero(low < high)
     if shown is not None:
         picks = np.union1d(picks, shown.cells)
     if picks.size == 0:
         return flat
     if not bool((np.isfinite(low[picks]) & np.isfinite(high[picks])).all()):
-        raise InputError("A prior needs cells with bounds; something leaves one of them unbounded.")
+        raise InputError("A prior needs cells with bounds; one of the cells has none.")
     least, most = (np.where(np.isfinite(a), a, 0).astype(np.int64) for a in (low, high))
     weigh = prior or Uniform()
     made: list[tuple[npt.NDArray[np.intp], Belief]] = []

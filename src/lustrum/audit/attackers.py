@@ -14,17 +14,17 @@ __all__ = ["Attacker", "Coalition", "Insider", "Outsider", "Own"]
 
 @dataclass(frozen=True)
 class Own:
-    """What attackers contribute themselves: to cells they name, or to whichever cell is asked about."""
+    """The attackers' own contributions: to named cells, or to every cell that is asked about."""
 
     named: Mapping[int, int] = field(default_factory=dict, repr=False)
     anywhere: int = field(default=0, repr=False)
 
 
 class Attacker(Protocol):
-    """Somebody who may know contributions of their own."""
+    """An attacker, who may know contributions of their own."""
 
     def own(self, known: Knowledge) -> Own:
-        """What they contribute, by cell."""
+        """The attacker's contribution to each cell."""
         ...
 
 
@@ -39,10 +39,10 @@ class Outsider:
 
 @dataclass(frozen=True)
 class Insider:
-    """Contributes to a cell and knows how much, so that only the others' share is in doubt.
+    """Contributes to a cell and knows how much, so that only the rest of the cell is uncertain.
 
-    The contribution is in units of ``10**-decimals``. Without a cell, each cell is judged as if the
-    insider stood in that one (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
+    The contribution is in units of ``10**-decimals``. Without a cell, each cell is judged as if the insider
+    contributed to it (Domingo-Ferrer, Oganian and Torra 2002, section 4.4).
 
     >>> Insider(contribution=400)
     Insider()

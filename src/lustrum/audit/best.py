@@ -24,7 +24,8 @@ def best_bounds(
 
     Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
     :func:`~lustrum.audit.bounding.compute.bounds`: propagation, hot-started linear programs, and integer
-    programs for what is still open. Where ``seconds`` cut that short, bounds are outer ones, not sharp.
+    programs for what is still open. Where ``seconds`` end the work early, the bounds are wider than
+    necessary and not sharp.
 
     >>> from lustrum.audit import from_margins
     >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})

@@ -1,11 +1,11 @@
-"""What is left open about one contribution after it was multiplied once: candidates, certainty and belief.
+"""What an attacker can learn about one perturbed contribution: candidates, certainty and belief.
 
-A contribution ``x`` of whole units is published as ``y = x + d`` or ``y = x - d`` with
-``ceil(a x) <= d <= ceil(b x)``, or ``d`` up to 2 where ``x`` is 3 or more; ``a`` and ``b`` are public. An
-attacker who knows every other contribution of a cell, with its factor, is left with ``y`` and nothing else,
-whatever tables there are: all of them are sums. So the candidates that follow from ``y`` bound what any
-insider, coalition or outsider can say. Risk is measured as Domingo-Ferrer, Oganian and Torra (2002) do: one
-over the entropy of the attacker's belief, in bits.
+A contribution ``x`` of whole units is published as ``y = x + d`` or ``y = x - d`` with ``ceil(a x) <= d <=
+ceil(b x)``, or ``d`` up to 2 where ``x`` is 3 or more; ``a`` and ``b`` are public. All tables are sums, so
+an attacker who knows every other contribution of a cell, with its factor, learns ``y`` and nothing else.
+The candidates that follow from ``y`` therefore bound what any insider, coalition or outsider can learn.
+Risk is measured as Domingo-Ferrer, Oganian and Torra (2002) do: one over the entropy of the attacker's
+belief, in bits.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _DRAWN = 1 << 12
 def candidates(
     published: Ints, low: Fraction, high: Fraction, direction: Direction
 ) -> tuple[Array, Array]:
-    """The least and the largest contribution that can have been published so, given its direction.
+    """The least and the greatest contribution that can give a published value, for one direction.
 
-    All whole numbers between the two are candidates as well. The first is above the second where there is
-    none. Contributions are above 0; a published 0 can always be a true 0 besides.
+    All whole numbers between the two are candidates as well. If there is no candidate, the first is above
+    the second. Contributions are above 0; in addition, a published 0 can always be a true 0.
 
     >>> tenth, third = Fraction(1, 10), Fraction(1, 3)
     >>> [a.tolist() for a in candidates(np.array([120]), tenth, third, "up")]
@@ -68,9 +68,9 @@ def _floors(y: Array, ratio: Fraction) -> Array:
 
 
 def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
-    """Where a number can be named that is within a share of every candidate, and so for certain of the truth.
+    """Where one estimate is within a share of every candidate, and so certainly of the true value.
 
-    Such a number exists where ``(1 - p) most <= (1 + p) least``.
+    Such an estimate exists where ``(1 - p) most <= (1 + p) least``.
 
     >>> certain_within(np.array([95, 90]), np.array([105, 111]), Fraction(1, 20)).tolist()
     [True, False]
@@ -84,10 +84,10 @@ def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
 def largest_between(
     published: int, contributors: int, low: Fraction, high: Fraction
 ) -> tuple[int, int]:
-    """Where the largest of this many contributors lies, to an outsider who knows the ranking and no value.
+    """The range of the largest of this many contributions, for an outsider who knows no contribution.
 
-    The true sum lies between the published one over ``1 + b`` and over ``1 - b``, but for one unit each, and
-    the largest between an even share of the sum and all of it.
+    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to one unit for
+    each contributor. The largest contribution lies between an equal share of the sum and the whole sum.
 
     >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
     (250, 1505)
@@ -104,7 +104,7 @@ def largest_between(
 class ContributionBelief:
     """A belief about a contribution: values, each with its probability.
 
-    ``step`` is how many whole numbers a value stands for.
+    ``step`` is the number of whole numbers that a value represents.
     """
 
     values: Floats
@@ -122,7 +122,7 @@ class ContributionBelief:
 
     @property
     def risk(self) -> float:
-        """One over the entropy, without an end where the contribution is known."""
+        """One over the entropy; infinite where the contribution is known."""
         return float("inf") if self.bits <= 0 else 1 / self.bits
 
     def within(self, share: float) -> float:
@@ -137,10 +137,10 @@ class ContributionBelief:
 def contribution_belief(
     published: int, low: Fraction, high: Fraction, direction: Direction | None = None
 ) -> ContributionBelief:
-    """What a reader believes who sees one protected contribution and assumed nothing beforehand.
+    """The belief of a reader who sees one protected contribution and had no prior information.
 
-    Every whole number is equally likely beforehand, both directions are, and so is every share from ``low`` to
-    ``high``. Many candidates are stood for by some thousand of them.
+    All whole numbers, both directions and all shares from ``low`` to ``high`` are equally likely a priori.
+    If there are many candidates, a few thousand represent them.
 
     >>> belief = contribution_belief(1200, Fraction(1, 20), Fraction(1, 5))
     >>> round(belief.bits, 2), round(belief.within(0.05), 2)
@@ -161,10 +161,10 @@ def contribution_belief(
         weights.append(np.maximum(upper - lower, 0.0) * step)
         steps.append(np.full(x.size, step))
     if not values:
-        raise InputError("No contribution can have been published so.")
+        raise InputError("No contribution can lead to this published value.")
     weight = np.concatenate(weights)
     probability = weight / weight.sum()
-    # The two sides are drawn at different steps; the entropy of each value counts those it stands for.
+    # The two sides have different steps; the entropy of a value counts the numbers that it represents.
     step = float(2 ** (probability * np.log2(np.concatenate(steps))).sum())
     return ContributionBelief(np.concatenate(values), probability, step)
 

@@ -1,8 +1,7 @@
-"""Protection intervals: how far from a true value a reader must stay, for agencies that audit their own tables.
+"""Protection intervals: how uncertain readers must stay about a true value, for an agency's own audits.
 
-A suppressed value a with protection levels l and u is safe where what can be worked out about it reaches
-down to ``a - l`` and up to ``a + u`` (Fischetti and Salazar 2000). True values go in, and only a verdict
-comes out.
+A suppressed value a with protection levels l and u is safe if its feasible range reaches down to ``a - l``
+and up to ``a + u`` (Fischetti and Salazar 2000). The input holds true values; the output is a verdict only.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["Protection", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """Whether what can be worked out about a cell leaves its protection interval open."""
+    """Whether the feasible range of a cell holds its protection interval."""
 
     NOT_ASKED = ""
     ENOUGH = "enough"
@@ -30,9 +29,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Protection:
-    """What the range of each cell of a table must hold, from ``low`` to ``high``, where one is needed.
+    """The interval from ``low`` to ``high`` that the feasible range of each protected cell must hold.
 
-    It is made from true values, so nothing of it is printed.
+    It is made from true values, so its representation shows none of them.
 
     >>> wanted = Protection.of([40, 7], lower=[4, 1], upper=[4, 1], needed=[True, False])
     >>> wanted.verdict((0,), 36.0, 44.0, sharp=True), wanted.verdict((0,), 37.0, 50.0, sharp=True)
@@ -71,9 +70,9 @@ class Protection:
     def within(
         cls, true: npt.ArrayLike, percent: float, needed: npt.ArrayLike | None = None
     ) -> Protection:
-        """From true values that nobody may come nearer to than this many percent, up or down."""
+        """From true values that nobody may estimate more closely than this many percent, up or down."""
         if not 0 <= percent < np.inf:
-            raise InputError(f"Protection by {percent} percent makes no sense; give 0 or more.")
+            raise InputError(f"Protection cannot be {percent} percent; give 0 or more.")
         value = np.asarray(true, dtype=np.int64)
         level = np.ceil(np.abs(value) * (percent / 100.0) - 1e-9).astype(np.int64)
         return cls.of(value, level, level, needed)

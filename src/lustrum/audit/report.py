@@ -1,4 +1,4 @@
-"""An audit in a form to read: which cells are disclosed, which nearly, and from what it follows."""
+"""A readable audit: which cells are disclosed or nearly disclosed, and from which published cells."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["AuditReport", "AuditedCell", "audit_tables", "known_and_places"]
 
 @dataclass(frozen=True)
 class AuditedCell:
-    """A cell that was not published as it is, and what a reader can work out about it.
+    """A cell that was not published exactly, and what a reader can work out about it.
 
-    All in units of the report's last decimal. ``risk`` is ``1 / log2 m`` for the m values left
+    All values are in units of the report's last decimal. ``risk`` is ``1 / log2 m`` for m feasible values
     (Domingo-Ferrer, Oganian and Torra, equation 3), infinite for one.
     """
 
@@ -38,17 +38,17 @@ class AuditedCell:
 
     @property
     def disclosed(self) -> bool:
-        """Whether one value is left."""
+        """Whether only one value is feasible."""
         return self.low == self.high
 
     @property
     def count(self) -> float:
-        """How many values are left."""
+        """How many values are feasible."""
         return self.high - self.low + 1
 
     @property
     def risk(self) -> float:
-        """The reciprocal of the entropy over the values left, in bits."""
+        """The reciprocal of the entropy over the feasible values, in bits."""
         if self.disclosed:
             return float("inf")
         return 1.0 / float(np.log2(self.count)) if np.isfinite(self.count) else 0.0
@@ -56,7 +56,7 @@ class AuditedCell:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """All cells of some tables that were not published as they are."""
+    """All cells of some tables that were not published exactly."""
 
     cells: tuple[AuditedCell, ...]
     published: int
@@ -65,7 +65,7 @@ class AuditReport:
 
     @property
     def disclosed(self) -> tuple[AuditedCell, ...]:
-        """The cells of which one value is left."""
+        """The cells with only one feasible value."""
         return tuple(cell for cell in self.cells if cell.disclosed)
 
     @property
@@ -74,7 +74,7 @@ class AuditReport:
         return tuple(c for c in self.cells if c.protection is Verdict.TOO_NARROW)
 
     def narrow(self, values: int) -> tuple[AuditedCell, ...]:
-        """The cells of which few values are left, but more than one."""
+        """The cells with few feasible values, but more than one."""
         return tuple(c for c in self.cells if not c.disclosed and c.count <= values)
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class AuditReport:
         return f"{said}{self._closest()}{more}{self._protected()}"
 
     def _closest(self) -> str:
-        """The smallest range of the cells that are not disclosed, which a count of disclosed ones hides."""
+        """A sentence on the narrowest range of a cell that is not disclosed."""
         left = [c for c in self.cells if not c.disclosed and np.isfinite(c.count)]
         if not left:
             return ""
@@ -121,13 +121,14 @@ def audit_tables(
     explain: int = 20,
     equations_only: bool = False,
 ) -> AuditReport:
-    """What a reader of all these tables can work out about the cells that none of them shows.
+    """What a reader of all these tables can work out about the cells that none of them publishes.
 
-    For up to ``explain`` disclosed cells it says from which published cells that follows. Tables of
-    several responses come with the name of each, and the ``relations`` between them. ``protection``, one
-    for each table, has every cell judged by its protection interval. With ``equations_only`` the report holds
-    only cells that follow from published values by equations, whatever the bounds: much less work for very
-    large tables, but it misses what follows from bounds, such as that no cell is below 0.
+    For up to ``explain`` disclosed cells the report names the published cells from which they follow. For
+    tables of several responses, give the name of the response of each table and the ``relations`` between
+    responses. With ``protection``, one for each table, every cell is judged by its protection interval.
+    With ``equations_only`` the report holds only cells that follow from published values by equations,
+    whatever the bounds: much less work for very large tables, but it misses what follows from bounds, such
+    as that no cell is below 0.
 
     >>> from lustrum.model import Category, TableAxis
     >>> cats = (Category("a", "a", (0,)), Category("b", "b", (1,)), Category("_T", "all", (0, 1)))
@@ -178,10 +179,10 @@ def known_and_places(
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
 ) -> tuple[Knowledge, list[slice]]:
-    """What tables tell together, of one response or of several, and where the cells of each stand."""
+    """What tables of one or several responses reveal together, and the places of each table's cells."""
     if responses is None:
         if relations:
-            raise InputError("Relations are between responses; say of which each table is.")
+            raise InputError("Relations are between responses; name the response of each table.")
         known = from_tables(tables)
         return known, [known.table(i) for i in range(len(tables))]
     if len(responses) != len(tables):
@@ -205,7 +206,7 @@ def _verdict(
 
 
 def _follows(known: Knowledge, cell: int, most: int = 12) -> tuple[str, ...]:
-    """The published cells in the facts that prove a disclosed cell, from both ends of its proof."""
+    """The published cells in the facts that prove both bounds of a disclosed cell."""
     from lustrum.audit.certificate import certify
     from lustrum.audit.certificate.exact import Leaf
 

@@ -14,8 +14,8 @@ from lustrum.model import InputError
 __all__ = ["Belief"]
 
 
-_CHUNK = 1 << 20  # values looked at together
-_MOST = 10**8  # values one expectation may run through
+_CHUNK = 1 << 20  # values handled at once
+_MOST = 10**8  # the most values that one expectation may sum over
 
 
 def _empty_ints() -> Ints:
@@ -30,9 +30,9 @@ def _empty_floats() -> Floats:
 class Belief:
     """One discrete distribution for each cell, in units of ``10**-decimals``.
 
-    Cell ``i`` has the values and probabilities from ``indptr[i]`` to ``indptr[i + 1]``; where that is
-    empty it is uniform over the ``count[i]`` whole numbers from ``low[i]`` on, which are never written
-    out. A count may be infinite.
+    Cell ``i`` has the values and probabilities from ``indptr[i]`` to ``indptr[i + 1]``; where that range is
+    empty, the cell is uniform over ``count[i]`` whole numbers starting at ``low[i]``, which are never
+    stored one by one. A count may be infinite.
 
     >>> belief = Belief.uniform([0, 1131], [406, 1537])
     >>> belief, belief.count.tolist()
@@ -74,7 +74,9 @@ class Belief:
                 "A uniform belief runs over whole numbers; give fractions as decimals."
             )
         if bool((lows > highs).any()):
-            raise InputError("A cell has no value left: its lowest is above its highest.")
+            raise InputError(
+                "A cell has no feasible value: its lower bound is above its upper bound."
+            )
         pointer = np.zeros(lows.size + 1, dtype=np.int64)
         return cls(lows, highs - lows + 1.0, pointer, decimals=decimals)
 
@@ -88,9 +90,9 @@ class Belief:
             if values.ndim != 1 or values.shape != share.shape:
                 raise InputError("A belief needs one probability for each value of a cell.")
             if values.size == 0:
-                raise InputError("A belief has no value at all; it needs one at least.")
+                raise InputError("A belief lists no value; it needs at least one.")
             if np.unique(values).size != values.size:
-                raise InputError("A belief lists a value twice; once is right.")
+                raise InputError("A belief lists a value twice; list each value once.")
             if not bool((share >= 0).all()):
                 raise InputError("A probability is negative or not a number; it must be 0 or more.")
             if abs(float(share.sum()) - 1.0) > 1e-9:
@@ -122,7 +124,7 @@ class Belief:
         pointer = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         filled = sizes > 0
         if rest is None and not bool(filled.all()):
-            raise InputError("A belief has no value at all; it needs one at least.")
+            raise InputError("A belief lists no value; it needs at least one.")
         low = np.zeros(sizes.size) if rest is None else rest.low.copy()
         count = sizes.astype(np.float64) if rest is None else rest.count.copy()
         low[filled] = values[pointer[:-1][filled]]
@@ -130,7 +132,7 @@ class Belief:
         return cls(low, count, pointer, values, probabilities, decimals)
 
     def distribution(self, cell: int) -> tuple[Ints, Floats]:
-        """The values of one cell and their probabilities, written out."""
+        """The values of one cell and their probabilities."""
         begin, end = self.indptr[cell : cell + 2]
         if end > begin:
             return self.values[begin:end], self.probabilities[begin:end]
@@ -141,7 +143,7 @@ class Belief:
         return values, np.full(values.size, 1.0 / count)
 
     def entropy(self, base: float = 2.0) -> Floats:
-        """Shannon's entropy of each cell, ``-sum p log p``; log m where m values are alike."""
+        """Shannon's entropy of each cell, ``-sum p log p``: log m for m equally probable values."""
         if not 1 < base < np.inf:
             raise InputError(f"The base of a logarithm must be above 1, not {base!r}.")
         nats = np.log(self.count)
@@ -153,11 +155,11 @@ class Belief:
         return np.asarray(np.maximum(nats, 0.0) / np.log(base) + 0.0)
 
     def expectation(self, function: Callable[[Ints], npt.ArrayLike]) -> Floats:
-        """``sum_k f(k) p(k)`` for each cell; the function takes and gives an array."""
+        """``sum_k f(k) p(k)`` for each cell; the function maps an array to an array."""
         open_rows = np.flatnonzero(np.diff(self.indptr) == 0)
         if not float(self.count[open_rows].sum()) <= _MOST:
             raise InputError(
-                "There are too many possible values to run through; bound the cells more narrowly."
+                "There are too many possible values to sum over; bound the cells more narrowly."
             )
         out = np.zeros(len(self))
         filled = np.flatnonzero(np.diff(self.indptr) > 0)

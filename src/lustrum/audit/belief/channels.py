@@ -17,14 +17,15 @@ __all__ = ["MarkovSquare"]
 class MarkovSquare:
     """One cell of a 2 x 2 square after Markov perturbation, which keeps all margins of the square.
 
-    Of a true value w, everybody above the least value c that the margins allow leaves the cell with
-    probability theta; everybody of the same column who could still come enters with probability
+    Let w be the true value and c the least value that the margins allow. Each of the w - c people above c
+    leaves the cell with probability theta. Each person of the same column who could still enter does so
+    with probability
     ``q = theta r / (1 - r)``, ``r = w / column``. Hence
 
         ``M = c + Binom(w - c, 1 - theta) + Binom(most - w, q)``
 
-    (Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4). A theta above ``(1 - r) / r`` is not
-    open to the agency, so such a w is impossible once theta is known.
+    (Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4). The agency cannot choose a theta above
+    ``(1 - r) / r``, so a reader who knows theta can rule out such a w.
 
     >>> square = MarkovSquare(row=15, column=18, total=115, theta=0.05)
     >>> found = square.transitions(np.array([3]))
@@ -47,18 +48,18 @@ class MarkovSquare:
 
     @property
     def least(self) -> int:
-        """The smallest value that the margins leave."""
+        """The smallest value that the margins allow."""
         return max(0, self.row + self.column - self.total)
 
     @property
     def most(self) -> int:
-        """The largest value that the margins leave."""
+        """The largest value that the margins allow."""
         return min(self.row, self.column)
 
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``; a row of zeros where theta rules w out."""
-        from scipy import stats  # takes a second to import, and few need it
+        from scipy import stats  # imported here because it takes a second, and few callers need it
 
         size = self.most - self.least + 1
         out = np.zeros((size, size))
@@ -72,7 +73,7 @@ class MarkovSquare:
         return out
 
     def _enter(self, true: int, movers: int) -> float | None:
-        """The probability to come in, or None where theta is too large for it."""
+        """The probability to enter the cell, or None where theta is too large."""
         if movers == 0:
             return 0.0
         enter = self.theta * true / (self.column - true)
@@ -89,12 +90,12 @@ class MarkovSquare:
         )
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """All values that the margins leave."""
+        """All values that the margins allow."""
         shape = np.shape(published)
         return np.full(shape, self.least, np.int64), np.full(shape, self.most, np.int64)
 
     def stay(self, lowest: int, highest: int | None) -> float:
-        """The mean of the diagonal over that range."""
+        """The mean probability over the range that a value stays as it is."""
         end = None if highest is None else highest + 1 - self.least
         part = np.diagonal(self.matrix)[max(lowest - self.least, 0) : end]
         if part.size == 0:

@@ -1,8 +1,8 @@
 """Bayes: from a published value, a channel and a prior to the belief about the true value.
 
 ``p(k | published) = P(published | k) prior(k) / sum_j P(published | j) prior(j)``, cell by cell (Duncan,
-Fienberg, Krishnan, Padman and Roehrig 2001, section 4). What the cells tell about each other comes in
-through the feasible range of each.
+Fienberg, Krishnan, Padman and Roehrig 2001, section 4). What cells reveal about each other enters through
+their feasible ranges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lustrum.model import Channel, InputError
 __all__ = ["likelihood", "posterior", "weighted"]
 
 
-_MOST = 2 * 10**7  # values that are written out at once
+_MOST = 2 * 10**7  # values handled at once
 
 
 def posterior(
@@ -31,7 +31,7 @@ def posterior(
 ) -> Belief:
     """The belief about the true value of each published cell.
 
-    ``support`` is the feasible range of each cell, by default what the channel alone leaves.
+    ``support`` is the feasible range of each cell; the default is the range that the channel alone allows.
 
     >>> from lustrum.model import MatrixChannel
     >>> coarse = MatrixChannel(np.array([[1.0, 0.0], [0.5, 0.5]]))
@@ -46,7 +46,7 @@ def posterior(
 
 
 def likelihood(published: int, channel: Channel, values: npt.ArrayLike) -> Floats:
-    """``P(published | value)`` for each value: what the published number says by itself.
+    """``P(published | value)`` for each value.
 
     >>> from lustrum.audit.belief.channels import MarkovSquare
     >>> square = MarkovSquare(row=15, column=18, total=115, theta=0.1)
@@ -66,11 +66,11 @@ def weighted(
     *,
     decimals: int = 0,
 ) -> Belief:
-    """The prior over each range, times what the channel says of the published value if there is one."""
+    """The prior over each range, times the channel's probability of the published value, if given."""
     if low.size == 0:
         raise InputError("There is no cell to believe anything about.")
     if bool((low > high).any()):
-        raise InputError("A cell has no value left: its lowest is above its highest.")
+        raise InputError("A cell has no feasible value: its lower bound is above its upper bound.")
     sizes = high - low + 1
     if not float(sizes.astype(np.float64).sum()) <= _MOST:
         raise InputError(

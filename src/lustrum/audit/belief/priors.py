@@ -1,4 +1,4 @@
-"""What an attacker thought of a cell before seeing anything."""
+"""Priors: what an attacker believes about a cell before the release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every value from low to high is as probable as any other; without ends, every feasible one.
+    """Every value from low to high is equally probable; without ends, every feasible value.
 
     >>> Uniform(1, 3).weights(np.arange(5), np.zeros(5, int), np.full(5, 4)).tolist()
     [0.0, 1.0, 1.0, 1.0, 0.0]
@@ -44,7 +44,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class TablePrior:
-    """Values and their probabilities one by one; any other value is held impossible."""
+    """A list of values with their probabilities; all other values are impossible."""
 
     values: tuple[int, ...]
     probabilities: tuple[float, ...] = field(repr=False)
@@ -53,7 +53,7 @@ class TablePrior:
         object.__setattr__(self, "values", tuple(int(v) for v in self.values))
         object.__setattr__(self, "probabilities", tuple(float(p) for p in self.probabilities))
         if not self.values:
-            raise InputError("A prior has no value at all; it needs one at least.")
+            raise InputError("A prior lists no value; it needs at least one.")
         if len(self.values) != len(self.probabilities) or len(set(self.values)) < len(self.values):
             raise InputError("A prior needs distinct values and one probability for each.")
         if not all(p >= 0 for p in self.probabilities):
@@ -104,7 +104,7 @@ class BetaBinomial:
 class ReferenceFrequencies:
     """How often each value occurs among the cells of a reference population.
 
-    ``smoothing`` is added to every value, so that one the reference lacks is not held impossible.
+    ``smoothing`` is added to every frequency, so that values missing from the reference stay possible.
 
     >>> ReferenceFrequencies.of([0, 0, 0, 1]).weights(np.arange(3), np.zeros(3), np.zeros(3)).tolist()
     [3.0, 1.0, 0.0]

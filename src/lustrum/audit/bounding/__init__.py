@@ -1,1 +1,1 @@
-"""The least and the most that each cell can be: by network flow, program, elimination and search."""
+"""Bounds of each cell, by network flow, linear and integer programming, elimination and search."""

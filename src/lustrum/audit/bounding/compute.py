@@ -1,10 +1,10 @@
-"""The least and the most that each cell can be, given all that is known.
+"""Bounds of cells: the least and the greatest value that each can have, given the knowledge.
 
-Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation
-by linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan,
-Padman and Roehrig 2001, section 4). What is a network, as a two-way table is, takes flows instead; see
-:mod:`lustrum.audit.bounding.network`. A table of whole numbers that a solver meets on its way settles
-every cell that reaches its bound there, so most questions need not be asked; see
+Narrowing along the facts comes first; then, for each open cell, one minimisation and one maximisation by
+linear programming (Domingo-Ferrer, Oganian and Torra 2002, section 4.1; Duncan, Fienberg, Krishnan, Padman
+and Roehrig 2001, section 4). Where the facts form a network, as in a two-way table, flows replace the
+programs; see :mod:`lustrum.audit.bounding.network`. Every table of whole numbers that a solver finds along
+the way settles all cells that reach a bound in it, so most programs need not be solved; see
 :mod:`lustrum.audit.bounding.sweep`.
 """
 
@@ -35,11 +35,12 @@ Part: TypeAlias = tuple[Sweep, npt.NDArray[np.intp]]
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The least and the most that each cell can be, in units of ``10**-decimals``.
+    """The least and the greatest value of each cell, in units of ``10**-decimals``.
 
-    They always hold. Where ``sharp`` is set both are reached, for whole numbers by tables that were
-    checked in whole numbers; elsewhere the true range may be narrower. Infinite where nothing bounds.
-    ``programs`` linear programs, ``searches`` among whole tables and ``flows`` were needed.
+    The bounds always hold. Where ``sharp`` is set, some table reaches each of the two; for whole numbers,
+    such tables were checked in whole numbers. Elsewhere the true range may be narrower. A cell without a
+    bound has an infinite one. ``programs``, ``searches`` and ``flows`` count the linear programs, the
+    searches for whole tables and the flows that were computed.
     """
 
     cells: npt.NDArray[np.intp]
@@ -65,7 +66,7 @@ class Bounds:
         return int(self.low.size)
 
     def of(self, known: Knowledge, cells: Iterable[CellRef] | slice | None = None) -> Bounds:
-        """The bounds of some cells, out of those of all."""
+        """The bounds of the given cells."""
         picks = _picked(known, cells)
         return replace(
             self, cells=picks, low=self.low[picks], high=self.high[picks], sharp=self.sharp[picks]
@@ -73,14 +74,14 @@ class Bounds:
 
     @property
     def exact(self) -> Mask:
-        """Which cells are disclosed: only one value is left."""
+        """Which cells are exactly disclosed: only one value is feasible."""
         return np.asarray(self.low == self.high)
 
     @property
     def count(self) -> Floats:
         """How many values of the domain lie between the bounds: the m of equation 3."""
         if not self.whole:
-            raise InputError("Real numbers cannot be counted; ask for the bounds of whole ones.")
+            raise InputError("Real values cannot be counted; ask for bounds of whole numbers.")
         return self.high - self.low + 1.0
 
 
@@ -97,12 +98,12 @@ def bounds(
 ) -> Bounds:
     """Bound the given cells, or all.
 
-    Linear bounds of whole cells are drawn in to whole numbers; where these are not known to be reached,
-    ``integer`` lets a walk among whole tables, and then integer programming, find those that are. After
-    this many ``seconds``, or once ``stop`` says so, the cells not yet done keep wider bounds that still
-    hold, and are not ``sharp``. ``progress`` is called after each program, and may raise to end the audit. The
-    result is the same for any number of ``workers``, of which there are as many as processors unless
-    told otherwise. A ``solver`` that the caller names solves networks too.
+    Linear bounds of whole cells are tightened to whole numbers. Where no table is known to reach them and
+    ``integer`` is set, a walk among whole tables looks for one, and after it integer programming. After
+    this many ``seconds``, or once ``stop`` returns True, the remaining cells keep wider bounds that still
+    hold and are not ``sharp``. ``progress`` is called after each program and may raise to end the audit.
+    The result is the same for any number of ``workers``; the default is one for each processor. If the
+    caller names a ``solver``, it is used for networks too.
 
     >>> known = Knowledge.of(["x1", "x2", "x3", "x4"])
     >>> for row, total in ((("x1", "x2"), 1537), (("x3", "x4"), 1251), (("x1", "x3"), 406)):
@@ -142,7 +143,7 @@ def bounds(
 
 
 def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
-    """All questions about all pieces: sums, then single cells, then whole tables met or searched for."""
+    """Answer all questions about all pieces: sums, then single cells, then whole tables."""
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for _ in pool.map(Sweep.random_sums, sweeps):
@@ -151,10 +152,10 @@ def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> 
             if integer:
                 for _ in pool.map(Sweep.meet_walker, sweeps):
                     pass
-                _ask(pool, [s for s in sweeps if s.wanderer is not None], _sought, hard=True)
+                _ask(pool, [s for s in sweeps if s.walker is not None], _sought, hard=True)
                 _ask(pool, sweeps, partial(_answer, hard=True), hard=True)
         except BaseException:
-            # Anything that ends the audit, an interrupt too, ends the work that still runs.
+            # Whatever ends the audit, including an interrupt, also ends the work in progress.
             watch.halt()
             raise
 
@@ -162,7 +163,7 @@ def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> 
 def _ask(
     pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], how: Callable[[Part], Sweep], *, hard: bool
 ) -> None:
-    """Put all open questions, block by block, and add up what is found."""
+    """Ask all open questions, block by block, and add up what is found."""
     parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
     for (sweep, _), answer in zip(parts, pool.map(how, parts), strict=True):
         sweep.take(answer)
@@ -179,7 +180,7 @@ def _answer(part: Part, *, hard: bool) -> Sweep:
 
 
 def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> ContradictionError:
-    """A few facts that contradict each other, or at least what was noticed first."""
+    """A few facts that contradict each other, or the contradiction that was noticed first."""
     found = conflict(known)
     if found is not None:
         return ConflictError(found)

@@ -1,13 +1,13 @@
-"""Which cells the equations alone give away: elimination instead of optimisation.
+"""Which cells follow from the equations alone, by elimination instead of optimisation.
 
-A cell is determined by equations if and only if it is 0 in every solution of the homogeneous ones. So
-one random solution modulo a large prime tells all cells at once. It is built in the order in which
-one would solve by hand: equations with one unknown first, then cells that occur in one equation only,
-which can be put off until all the rest is known; both take time in proportion to the size of the table.
-Only what is left needs true elimination.
+A cell is determined by equations if and only if it is 0 in every solution of the homogeneous ones. So one
+random solution modulo a large prime answers for all cells at once. It is built in the order in which one
+would solve by hand: equations with one unknown first, then cells that occur in one equation only, which can
+wait until all others are known. Both steps take time in proportion to the size of the table. Only the rest
+needs elimination.
 
-Bounds can give away more: of two cells that add up to 0 and are not negative both are 0, which no
-equation says. See :func:`lustrum.audit.bounding.compute`.
+Bounds can reveal more: two cells that add up to 0 and are not negative are both 0, which no equation
+states. See :func:`lustrum.audit.bounding.compute`.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from lustrum.structure.rank import EXCESSES, reduced
 __all__ = ["exactly_disclosed"]
 
 
-_MOST_WORK = 10**10  # of elimination written out in full
-_MOST_STEPS = 3 * 10**9  # of elimination that keeps to entries that are not 0
+_MOST_WORK = 10**10  # the most multiplications of a dense elimination
+_MOST_STEPS = 3 * 10**9  # the most entries that a sparse elimination may touch
 _TRIES = 2  # random solutions modulo each prime
 
 
 def exactly_disclosed(known: Knowledge) -> Mask:
     """Which cells follow from published values and equations, whatever the bounds are.
 
-    A cell that is published itself counts too. The answer is not symmetric. Modulo a prime p near
-    ``2**31`` a cell that is not determined modulo p passes for it with probability ``1/p`` in each of two
-    random solutions, so once in ``4e18``. What is determined modulo p is determined truly, and the other
-    way round, unless p divides certain minors of the equations; then a cell may be named wrongly, or
-    missed if both primes do. A cell that is named can be checked exactly: its bounds are equal, and
+    A published cell counts as disclosed too. The two errors are not alike. Let p be a prime near ``2**31``.
+    A cell that is not determined modulo p looks determined with probability ``1/p`` in each of two random
+    solutions, so once in ``4e18``. A cell is determined modulo p exactly where it is determined over the
+    integers, unless p divides certain minors of the equations; then a cell may be reported wrongly, or
+    missed if both primes do. A reported cell can be checked exactly: its bounds are equal, and
     :func:`~lustrum.audit.certificate.certify` proves them in whole numbers.
 
     >>> known = Knowledge.of(["x", "y", "z"]).fact({"x": 1, "y": 1}, 5, 5)
@@ -60,10 +60,11 @@ def exactly_disclosed(known: Knowledge) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The equations among open cells, and the order in which they are peeled.
+    """The equations among open cells, and the order in which they are solved.
 
-    ``state`` of a row is the cell that it gives, or -1; ``order`` holds the rows in the order in which
-    they went. A row that went with ``late`` set gives its cell after all that remained is known.
+    ``state`` of a row is the cell that it determines, or -1; ``order`` lists the rows in the order in which
+    they were removed. A row removed with ``late`` set determines its cell after all remaining cells are
+    known.
     """
 
     cells: npt.NDArray[np.intp]
@@ -118,7 +119,7 @@ class _System:
 
 
 def _parts(core: Sparse) -> list[tuple[Ints, Ints]]:
-    """The rows and columns of each part that no equation ties to another; lone cells are left out."""
+    """The rows and columns of each connected part; cells in no equation are left out."""
     height, width = core.shape
     if height == 0:
         return []
@@ -135,10 +136,9 @@ def _parts(core: Sparse) -> list[tuple[Ints, Ints]]:
 
 
 def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
-    """Random values in the columns without a pivot, and what follows from them for the others.
+    """Random values in the columns without a pivot, and the values of the others that follow.
 
-    The equations are combined as they are, few entries each; only where that fills them in too much
-    they are written out in full.
+    The equations are eliminated in sparse form, and in dense form only where they fill in too much.
     """
     height, width = part.shape
     prime = 2**31 - excess
@@ -159,7 +159,7 @@ def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
         return out
     if height * width * min(height, width) > _MOST_WORK:
         raise InputError(
-            f"{width} cells hang together by {height} equations with no loose end, too many for "
+            f"{width} cells are tied by {height} equations that cannot be solved one by one, too many for "
             "elimination; ask for their bounds instead."
         )
     written, pivots = reduced(part.toarray(), excess, full=True)
@@ -176,7 +176,7 @@ def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
 
 @compiled
 def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # pragma: no cover
-    """Rows in the order in which they go, the cell that each gives, and whether it gives it late."""
+    """Rows in the order of removal, the cell that each determines, and whether it does so late."""
     height, width = indptr.size - 1, col_ptr.size - 1
     in_row = np.diff(indptr)
     in_column = np.diff(col_ptr)
@@ -250,7 +250,7 @@ def _back(  # pragma: no cover
 def _solve(
     indptr: Any, indices: Any, data: Any, order: Any, gives: Any, out: Any, prime: int
 ) -> None:  # pragma: no cover
-    """Fill in the cells that were put off, each from its row."""
+    """Compute the postponed cells, each from its row."""
     for step in range(order.size):
         r, cell = order[step], gives[step]
         for attempt in range(out.shape[1]):

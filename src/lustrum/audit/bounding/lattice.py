@@ -16,8 +16,8 @@ __all__ = ["integer_kernel", "integer_solution", "reduced", "short_moves"]
 
 Column = dict[int, int]
 
-_WORK = 2 * 10**8  # entries added up in search of short moves: about a second
-_SAFE = 2**25  # entries up to here keep products of two vectors within 64 bits
+_WORK = 2 * 10**8  # the most entries added up to find short moves: about a second
+_SAFE = 2**25  # products of vectors with entries up to this fit into 64 bits
 
 
 def integer_kernel(matrix: Sparse) -> Ints:
@@ -45,7 +45,7 @@ def integer_kernel(matrix: Sparse) -> Ints:
 
 
 def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
-    """Some whole x with ``matrix @ x == totals``, which may be large; None where there is none.
+    """Some whole x with ``matrix @ x == totals``, perhaps with large entries; None if there is none.
 
     >>> from scipy import sparse
     >>> x = integer_solution(sparse.csr_array([[2, 3], [1, 0]]), np.array([7, 2]))
@@ -68,7 +68,7 @@ def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
 
 
 def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[int, int]]]:
-    """Combinations of columns, what each adds up to, and the row and number of those that are not 0."""
+    """Combinations of columns, the sum of each, and the pivot rows and columns of sums other than 0."""
     rows, size = matrix.shape
     by_row = matrix.tocsr()
     columns = matrix.tocsc()
@@ -107,7 +107,7 @@ def _nearest(number: int, divisor: int) -> int:
 
 
 def _subtract(vector: Column, other: Column, times: int) -> list[int]:
-    """Take a multiple off in place; the places that were zero before."""
+    """Subtract a multiple in place; returns the places that were zero before."""
     fresh = []
     if times:
         for place, value in other.items():
@@ -122,10 +122,10 @@ def _subtract(vector: Column, other: Column, times: int) -> list[int]:
 
 
 def reduced(basis: Ints, rounds: int = 30) -> Ints:
-    """The same lattice by shorter vectors: each is shortened by multiples of others while it can be.
+    """A basis of shorter vectors for the same lattice: vectors are shortened by multiples of others.
 
     This is Lagrange's reduction of two vectors, for all pairs. It stops short of the Lenstra-Lenstra-
-    Lovasz form, which entries of 0 and 1 hardly need; only unimodular steps are made.
+    Lovasz form, which vectors with entries of 0 and 1 hardly need. All steps are unimodular.
 
     >>> reduced(np.array([[1, -1, 0], [5, -4, -1]])).tolist()
     [[1, -1, 0], [1, 0, -1]]
@@ -158,10 +158,10 @@ def reduced(basis: Ints, rounds: int = 30) -> Ints:
 def short_moves(basis: Ints, most: int = 2000) -> Ints:
     """The basis, and sums of pairs of moves that are hardly longer than its longest vector.
 
-    Tables of counts are narrow: a long move is almost never possible, so many short ones mix better
-    than few. Moves no longer than the longest of the basis come first, then about twice as many that
-    are up to half as long again: those that get past corners where no shorter one is possible. The
-    basis is always there in full.
+    Tables of counts are narrow: a long move is almost never possible, so many short ones mix better than
+    few. Moves no longer than the longest vector of the basis come first, then about twice as many that are
+    up to half as long again, which lead out of corners where no shorter move is possible. The basis is
+    always included in full.
 
     >>> short_moves(np.array([[1, -1, 0], [0, 1, -1]])).tolist()[:3]
     [[1, -1, 0], [0, 1, -1], [1, 0, -1]]
@@ -176,7 +176,7 @@ def short_moves(basis: Ints, most: int = 2000) -> Ints:
 
 
 def _add_sums(found: dict[bytes, Ints], longest: int, most: int, rounds: int = 10) -> None:
-    """Add sums and differences of pairs up to a length, again while there are new ones."""
+    """Add sums and differences of pairs up to a length, repeatedly while there are new ones."""
     work = _WORK
     for _ in range(rounds):
         moves = np.array(list(found.values()), dtype=np.int64)

@@ -1,13 +1,12 @@
-"""Whole tables that reach bounds, found by a walk from table to table: witnesses without a search tree.
+"""Whole tables that reach bounds, found by a walk from table to table instead of a search tree.
 
-A bound is sharp as soon as one whole table reaches it. Where equations tie many cells, vertices of linear
-programs are fractions through and through, and integer programs find no table at all in any useful
-time. But whole tables are close together: the changes that keep all equations have a basis of short
-vectors (:mod:`lustrum.audit.bounding.lattice`). So a table in the middle is rounded to a whole one
-(Babai 1986), and from there each bound is approached by steps along those vectors. For each bound they
-are combined anew, so that few of them change the cells of the equation that gives the bound, and all
-others leave these as they are. Every table on the way counts for all cells. What is not reached stays
-open; nothing is ever claimed without a table.
+A bound is sharp as soon as one whole table reaches it. Where equations tie many cells, most cells are
+fractions at the vertices of linear programs, and integer programs find no table in useful time. But whole
+tables are close together: the changes that keep all equations have a basis of short vectors
+(:mod:`lustrum.audit.bounding.lattice`). So a central table is rounded to a whole one (Babai 1986), and from
+there steps along those vectors approach each bound. For each bound the vectors are recombined, so that few
+of them change the cells of the equation that gives the bound. Every table on the way counts for all cells.
+A bound that no table reaches stays open; no bound is called sharp without a table.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ _INCREMENT = 0x9E3779B97F4A7C15
 
 
 class LatticeWalker:
-    """A whole table of a piece, the steps that lead to others, and what was reached so far.
+    """A whole table of a piece, the steps that lead to other tables, and the values reached so far.
 
-    ``low`` and ``high`` are bounds that hold; ``least`` and ``most`` are reached.
+    ``low`` and ``high`` are proven bounds; ``least`` and ``most`` are values that some table reached.
     """
 
     def __init__(self, piece: Piece, basis: Ints, table: Ints, low: Ints, high: Ints) -> None:
@@ -45,7 +44,7 @@ class LatticeWalker:
 
     @classmethod
     def of(cls, piece: Piece, low: Floats, high: Floats) -> LatticeWalker | None:
-        """One for a piece of equations with bounds, or None where no basis or no table is found."""
+        """A walker for a piece, or None where no basis or no table is found."""
         if not LEAST <= piece.cells.size <= MOST or not np.isfinite(high - low).all():
             return None
         if bool((piece.fact_low != piece.fact_high).any()):
@@ -59,13 +58,13 @@ class LatticeWalker:
         return None if table is None or not basis.size else cls(piece, basis, table, *ends)
 
     def copy(self) -> LatticeWalker:
-        """Another one at the same table."""
+        """Another walker at the same table."""
         twin = LatticeWalker(self.piece, self.basis, self.table.copy(), self.low, self.high)
         twin.least, twin.most = self.least.copy(), self.most.copy()
         return twin
 
     def seek(self, question: int, state: npt.NDArray[np.uint64], tries: int) -> bool:
-        """Go for a bound: twice the cell, and one more for its upper one; whether it is reached."""
+        """Walk towards a bound (``2 * cell``, plus 1 for its upper bound); returns whether it was reached."""
         from lustrum.audit.bounding.lattice_walk_kernels import apart, approach
 
         cell, upper = divmod(int(question), 2)
@@ -76,7 +75,7 @@ class LatticeWalker:
         return bool(approach(cell, way, vectors, few, self.table, *ends, state, tries))
 
     def _tied(self, cell: int, way: int) -> Ints:
-        """The cells of the shortest equation that gives the bound, which all must be at their ends; then it.
+        """The cells of the shortest equation that gives the bound, all of which must be at their ends.
 
         Where no single equation gives it, the cell alone.
         """
@@ -98,12 +97,12 @@ class LatticeWalker:
 
 
 def stream(seed: int) -> npt.NDArray[np.uint64]:
-    """A stream of random words of its own."""
+    """An independent stream of random words."""
     return np.array([seed * 0xD1342543DE82EF95 % 2**64, _INCREMENT], dtype=np.uint64)
 
 
 def central_table(piece: Piece, basis: Ints) -> Ints | None:
-    """A whole table near one that stays as far from all bounds as it can, if rounding finds one."""
+    """A whole table near the real table that is furthest from all bounds, if rounding finds one."""
     middle = _middle(piece)
     if middle is None:
         return None
@@ -114,7 +113,7 @@ def central_table(piece: Piece, basis: Ints) -> Ints | None:
     table = near + np.array(missing, dtype=np.int64)
     # The nearest plane after Babai: the last vector is chosen first, then the one before it.
     frame, upper = np.linalg.qr(basis.T.astype(np.float64))
-    for _ in range(3):  # again, where numbers were too large to be exact
+    for _ in range(3):  # repeat where numbers were too large to be exact
         aim = frame.T @ (middle - table)
         times = np.zeros(len(basis))
         for i in range(times.size - 1, -1, -1):
@@ -126,10 +125,10 @@ def central_table(piece: Piece, basis: Ints) -> Ints | None:
 
 
 def _middle(piece: Piece) -> Floats | None:
-    """The real table whose least distance from a bound is largest, after each cell's own width."""
+    """The real table whose smallest distance from a bound, relative to the cell's width, is largest."""
     rows, cells = piece.matrix.shape
     one = sparse.eye_array(cells, format="csr")
-    # A narrow cell can only keep half its width; a wide one need not keep more than some units.
+    # A narrow cell can keep a distance of half its width at most; a wide one needs only a few units.
     share = sparse.csr_array(np.minimum((piece.high - piece.low) / 2.0, 50.0)[:, None])
     found = linprog(
         np.append(np.zeros(cells), -1.0),

@@ -1,4 +1,4 @@
-"""Steps from one whole table to the next, compiled when they are first taken."""
+"""Steps from one whole table to the next, compiled at first use."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _reach(  # pragma: no cover
 
 @compiled
 def apart(vectors: Any, tied: Any) -> int:  # pragma: no cover
-    """Combine vectors until few of them, which come first, change the tied cells; gives how many.
+    """Recombine vectors until few of them change the tied cells; these come first. Returns how many.
 
-    Each step takes a multiple of one vector off another, so they span what they did.
+    Each step subtracts a multiple of one vector from another, so the span stays the same.
     """
     count, size = vectors.shape
     first = 0
@@ -66,7 +66,7 @@ def apart(vectors: Any, tied: Any) -> int:  # pragma: no cover
             if others == 0:
                 break
             for i in range(count):
-                # Those that were set apart before keep their own cells: only this one is cleared.
+                # Vectors that were set apart before keep their cells; only this cell is cleared.
                 if i != best and vectors[i, cell] != 0 and (i >= first or others == 1):
                     times = np.int64(np.rint(vectors[i, cell] / vectors[best, cell]))
                     for k in range(size):
@@ -93,7 +93,7 @@ def approach(  # pragma: no cover
     state: Any,
     tries: int,
 ) -> bool:
-    """Take a table towards a bound: one step in four moves the tied cells, the others shake the rest."""
+    """Move a table towards a bound: one step in four moves the tied cells, the others change the rest."""
     count, size = vectors.shape
     entries = 0
     for i in range(count):

@@ -1,11 +1,11 @@
-"""Cells that are flows: two-way tables, where a sharp bound is a maximal flow.
+"""Sharp bounds of cells by maximum flow, for two-way tables and other networks.
 
-Where every open cell occurs in at most two equations, with opposite signs once some equations are turned
-round, the equations are the nodes of a network and the cells its arcs: all tables that fit are the flows
-that fit. From any one of them a cell can rise by as much as can be pushed back from its head to its tail
-through the rest of the network, and fall by as much as the other way round (Gusfield 1988; Cox 1995). All
-of it is whole numbers, so bounds of whole and of real cells are the same, and sharp. A two-way table is
-such a network, also where one of its variables has a hierarchy.
+Where every open cell occurs in at most two equations, with opposite signs once some equations are
+multiplied by -1, the equations are the nodes of a network and the cells its arcs: feasible tables are
+feasible flows. From any flow, a cell can rise by as much as the rest of the network can carry from its head
+to its tail, and fall by as much as it can carry the other way (Gusfield 1988; Cox 1995). All numbers are
+whole, so the bounds of whole and of real cells are the same, and sharp. A two-way table is such a network,
+also where one of its variables has a hierarchy.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from lustrum.structure.ragged import pointers
 __all__ = ["Flows", "Network"]
 
 
-_LARGEST = 2**60  # sums of all ends stay below, so that no flow can overflow
-_DROPS = 4096  # equations that may be left out to make a network
+_LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
+_DROPS = 4096  # the most equations that may be left out to make a network
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A piece as a network: arcs from ``tail`` to ``head`` with ends, nodes that ``need`` some inflow.
+    """A piece as a network: arcs from ``tail`` to ``head`` with bounds, nodes that ``need`` some inflow.
 
     The first arcs are the cells of the piece; further ones take up the slack of facts that are ranges.
-    Node i is the equation ``facts[i]``, turned round where ``turned[i]`` is -1; the last node is the
+    Node i is the equation ``facts[i]``, times ``turned[i]``; the last node is the
     outside, for cells that occur in one equation only.
     """
 
@@ -49,9 +49,9 @@ class Network:
 
     @classmethod
     def of(cls, piece: Piece) -> Network | None:
-        """The network of a piece, or None where it is none or its numbers are too large or without end.
+        """The network of a piece, or None where it is no network or its bounds are too large or infinite.
 
-        Along a cycle of arcs without an end a flow can grow for ever, and would take all other numbers with it.
+        Along a cycle of arcs without bounds a flow can grow without limit, and all other numbers with it.
         """
         matrix = sparse.csr_array(piece.matrix)
         matrix.eliminate_zeros()
@@ -95,7 +95,7 @@ class Network:
         )
 
     def multipliers(self, cut: Mask) -> dict[int, int]:
-        """The multipliers of facts with which weak duality shows the bound of a cut, lower or upper."""
+        """The multipliers of facts with which weak duality proves the bound of a cut."""
         side, sign = (~cut, 1) if cut[-1] else (cut, -1)
         nodes = np.flatnonzero(side[:-1])
         return {int(self.facts[i]): sign * int(self.turned[i]) for i in nodes}
@@ -112,14 +112,14 @@ class Network:
 
 
 class Flows:
-    """A flow that fits, and the bounds that are found by changing it.
+    """A feasible flow, and the bounds that are found by changing it.
 
-    Of the first ``cells`` arcs, ``low`` and ``high`` are proven, and ``least`` and ``most`` reached.
+    For the first ``cells`` arcs, ``low`` and ``high`` are proven, and ``least`` and ``most`` were reached.
     """
 
     def __init__(self, network: Network, cells: int) -> None:
         nodes, arcs = network.need.size, network.tail.size
-        # One more arc a node brings in or takes out what is missing at first, and is closed for good then.
+        # One extra arc for each node balances it at first; it is closed for good afterwards.
         every = np.arange(nodes, dtype=np.int64)
         start = np.minimum(np.maximum(network.low, 0), network.high)
         missing = network.need.copy()
@@ -145,7 +145,7 @@ class Flows:
         self.most = self.flow[:cells].copy()
 
     def copy(self) -> Flows:
-        """The same flow and bounds, to go on apart."""
+        """An independent copy of the flow and its bounds."""
         twin = Flows.__new__(Flows)
         twin.__dict__.update(self.__dict__)
         for name in ("low", "high", "flow", "room", "least", "most", "_work"):
@@ -154,11 +154,11 @@ class Flows:
 
     @property
     def table(self) -> Ints:
-        """The flow as it is now, in the cells."""
+        """The present flow, as values of the cells."""
         return self.flow[: self.low.size]
 
     def ask(self, questions: npt.NDArray[np.integer]) -> int:
-        """Settle bounds: twice the cell, and one more for its upper one; gives how many flows it took."""
+        """Settle bounds (``2 * cell``, plus 1 for an upper bound); returns the number of flows."""
         from lustrum.audit.bounding.network_kernels import settle
 
         graph = (self.tail, self.head, self.slot, self.indptr, self.to, self.mate, self.arc)
@@ -167,9 +167,9 @@ class Flows:
         return int(settle(asked, *graph, self.room, self.flow, *ends, self._work))
 
     def cut(self, cell: int, *, upper: bool) -> Mask:
-        """The nodes that prove a bound at which the flow stands, the outside last.
+        """The nodes whose equations prove the bound that the flow has reached, the outside last.
 
-        Added up, their equations leave the cell itself and arcs that are all at their ends.
+        The sum of their equations holds the cell itself and arcs that are all at their bounds.
         """
         from lustrum.audit.bounding.network_kernels import reachable
 
@@ -186,7 +186,7 @@ class Flows:
 
 
 def _small(piece: Piece) -> bool:
-    """Whether no sum of ends can leave whole numbers of 64 bits."""
+    """Whether every sum of bounds fits into a whole number of 64 bits."""
     total = 0.0
     for ends in (piece.low, piece.high, piece.fact_low, piece.fact_high):
         finite = ends[np.abs(ends) < UNBOUNDED]
@@ -195,7 +195,7 @@ def _small(piece: Piece) -> bool:
 
 
 def _kept(matrix: Sparse, equation: Mask) -> Indices | None:
-    """The facts without some equations that overfill cells, or None where too many would have to go."""
+    """The facts without equations that give a cell a third entry, or None if there are too many of them."""
     kept = np.ones(matrix.shape[0], dtype=np.bool_)
     length = np.diff(matrix.indptr)
     uses = np.bincount(matrix.indices, minlength=matrix.shape[1])
@@ -207,7 +207,7 @@ def _kept(matrix: Sparse, equation: Mask) -> Indices | None:
         crowded = np.bincount(row, weights=over[matrix.indices], minlength=kept.size)
         score = np.where(kept & equation, crowded / np.maximum(length, 1) + 1e-6 * crowded, -1.0)
         worst = int(np.argmax(score))
-        if score[worst] <= 0.5:  # an equation that a network can do without has few other cells
+        if score[worst] <= 0.5:  # most of its cells have no third entry: a network needs it
             return None
         kept[worst] = False
         uses[matrix.indices[matrix.indptr[worst] : matrix.indptr[worst + 1]]] -= 1
@@ -230,7 +230,7 @@ def _turned(matrix: Sparse) -> Ints | None:
 
 
 def _slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The ends of arcs, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
+    """The arc ends, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
     arcs = np.arange(tail.size, dtype=np.int64)
     near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
     order = np.argsort(near, kind="stable")
@@ -243,7 +243,7 @@ def _slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, 
 
 
 def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Nodes in the order of a search: each, the one before it, the arc between, and whether it is its head."""
+    """Nodes in search order: node, parent, the arc between, and whether the node is the arc's head."""
     from lustrum.audit.bounding.network_kernels import spanning
 
     indptr, to, mate, arc, _ = _slots(tail, head, nodes)

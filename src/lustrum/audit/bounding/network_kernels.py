@@ -1,8 +1,8 @@
-"""Maximal flows, compiled: the shortest ways first, all of one length at once (Dinic 1970).
+"""Maximum flows, compiled: the shortest paths first, all of one length at once (Dinic 1970).
 
-The ends of arcs at a node stand side by side: slot k of a node leads to node ``to[k]`` and has ``room[k]``
-for more, and ``mate[k]`` is the slot at the other end of its arc, for the way back. ``slot[a]`` is the slot
-at the tail of arc a.
+The arc ends at a node are stored side by side: slot k of a node leads to node ``to[k]``, can carry
+``room[k]`` more, and ``mate[k]`` is the slot at the other end of its arc. ``slot[a]`` is the slot at the
+tail of arc a.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENDLESS = 2**62
 def _layers(  # pragma: no cover
     source: int, sink: int, indptr: Any, to: Any, room: Any, layer: Any, queue: Any
 ) -> bool:
-    """How far every node is from the source, as far as the sink; whether that can be reached."""
+    """The distance of every node from the source, up to the sink; returns whether the sink can be reached."""
     layer[:] = -1
     layer[source] = 0
     queue[0] = source
@@ -44,7 +44,7 @@ def _layers(  # pragma: no cover
 
 @compiled
 def _send(k: int, amount: Any, mate: Any, room: Any) -> None:  # pragma: no cover
-    """Use room in one direction, which makes some in the other."""
+    """Use room in one direction, which adds room in the other."""
     if room[k] < _ENDLESS:
         room[k] -= amount
     if room[mate[k]] < _ENDLESS:
@@ -64,7 +64,7 @@ def push(  # pragma: no cover
     flow: Any,
     work: Any,
 ) -> Any:
-    """Send as much as possible, up to a limit; endless if there is no end to it.
+    """Send as much as possible, up to a limit; infinite if nothing limits the flow.
 
     ``arc[k]`` is the arc of a slot, and its complement at the arc's head.
     """
@@ -141,7 +141,7 @@ def settle(  # pragma: no cover
     most: Any,
     work: Any,
 ) -> int:
-    """Push every cell that is asked for to its end; each flow on the way is a witness for all cells.
+    """Move every cell that is asked for to its bound; each flow on the way counts for all cells.
 
     Afterwards ``low`` or ``high`` is that end, and ``least`` or ``most`` has reached it.
     """
@@ -150,7 +150,7 @@ def settle(  # pragma: no cover
         cell, upper = question >> 1, question & 1
         if (upper and most[cell] >= high[cell]) or (not upper and least[cell] <= low[cell]):
             continue
-        # The cell's own arc is taken out while the rest of the network sends back what it carries.
+        # The cell's own arc is closed while the rest of the network carries its flow back.
         forth = slot[cell]
         back = mate[forth]
         up, down = room[forth], room[back]
@@ -181,7 +181,7 @@ def settle(  # pragma: no cover
 
 @compiled
 def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: no cover
-    """The nodes to which anything can be sent from the source."""
+    """The nodes that flow from the source can reach."""
     seen = np.zeros(indptr.size - 1, np.bool_)
     queue = np.empty(indptr.size - 1, np.int64)
     seen[source] = True
@@ -200,7 +200,7 @@ def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: n
 
 @compiled
 def spanning(indptr: Any, to: Any) -> Any:  # pragma: no cover
-    """Nodes in the order of a search through every part, and the slot that led to each; -1 for the first."""
+    """Nodes in search order, part by part, and the slot that led to each; -1 for the first of a part."""
     nodes = indptr.size - 1
     order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     seen = np.zeros(nodes, np.bool_)

@@ -1,11 +1,10 @@
-"""The questions put to a solver about one piece of tied cells, and what is known after each answer.
+"""The questions that a solver answers about one piece of tied cells, and what each answer proves.
 
-Every table that a solver meets on its way is a witness for all cells: a cell that reaches its bound in
-one is done. So a few questions about random sums come first, each of which reaches many bounds at
-once; what is still open is asked cell by cell. The questions are cut into blocks by their number
-alone, each with a solver of its own, so the answers are the same however many blocks run at a time.
-
-A piece that is a network is asked by flows instead; see :mod:`lustrum.audit.bounding.network`.
+Every table that a solver finds counts for all cells: a cell that reaches its bound in one is settled. So a
+few questions about random sums come first, each of which reaches many bounds at once; what is still open is
+asked cell by cell. The questions are cut into blocks by their number alone, each with a solver of its own,
+so the answers do not depend on how many blocks run at a time. Flows answer for a piece that is a network;
+see :mod:`lustrum.audit.bounding.network`.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from lustrum.solve import Highs, Loaded, Optimum, Outcome, Solver
 __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
 
-_NEAR = 1e-6  # as far from a whole number as a solver may leave one
-_CLOSE = 5e-7  # as far from its bound as a real cell may stay and still count as there
-_START = 15  # asking a question costs as much as this many steps of the solver
-_SINGLE = 20  # and a question about one cell, steps and all, as much as this many
-_FEW = 6  # for fewer open questions than this, sums are not worth while
-_WHILE = 0.02  # seconds of flows between two looks at the clock
+_NEAR = 1e-6  # how far a solver's value may be from a whole number
+_CLOSE = 5e-7  # how far a real cell may be from a bound that it counts as reaching
+_START = 15  # the fixed cost of a question, in steps of the solver
+_SINGLE = 20  # the whole cost of a question about one cell, in steps
+_FEW = 6  # with fewer open questions than this, random sums do not pay
+_WHILE = 0.02  # seconds of flow computation between two looks at the clock
 _TRIES = (50_000, 300_000, 300_000, 300_000)  # steps towards a bound, round by round
 _BLOCK, _HARD_BLOCK, _MOST_BLOCKS = 128, 16, 4
 
 
 class Impossible(Exception):  # noqa: N818 - caught inside the package, never shown
-    """No table fits; of whole numbers, or at all."""
+    """No table fits, or no table of whole numbers."""
 
     def __init__(self, cell: int, whole: bool) -> None:
         super().__init__(cell, whole)
@@ -48,7 +47,7 @@ class Impossible(Exception):  # noqa: N818 - caught inside the package, never sh
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an audit has come: bounds settled of those asked for, and programs solved so far."""
+    """The progress of an audit: bounds settled and asked for, and programs solved."""
 
     settled: int
     asked: int
@@ -56,7 +55,7 @@ class Progress:
 
 
 class Watch:
-    """When to stop, how much is done, and where to report it; shared by all workers."""
+    """When to stop, how much is done, and the function that reports it; shared by all workers."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Watch:
 
     @property
     def left(self) -> float | None:
-        """The seconds left; None where there is no end."""
+        """The seconds left; None without a limit."""
         return None if self._end is None else self._end - time.monotonic()
 
     @property
@@ -87,11 +86,11 @@ class Watch:
         return self._halted
 
     def halt(self) -> None:
-        """Let everybody stop at the next question."""
+        """Make all workers stop at the next question."""
         self._halted = True
 
     def tell(self, settled: int, programs: int = 0, searches: int = 0, flows: int = 0) -> None:
-        """Add to what is done and pass it on, one at a time."""
+        """Add to what is done and report it, one worker at a time."""
         with self._lock:
             self._settled += settled
             self.programs += programs
@@ -103,7 +102,7 @@ class Watch:
 
 
 class Sweep:
-    """The bounds of one piece: what is proven, and what some table is known to reach."""
+    """The bounds of one piece: proven ones, and those that some table reaches."""
 
     def __init__(
         self, piece: Piece, known: Knowledge, asked: Indices, solver: Solver | None, watch: Watch
@@ -112,10 +111,10 @@ class Sweep:
         # A solver that the caller names is used; otherwise flows come first.
         self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
         self.flows: Flows | None = None
-        self.wanderer: LatticeWalker | None = None
+        self.walker: LatticeWalker | None = None
         self.low, self.high = as_floats(piece.low), as_floats(piece.high)
-        # The least and the most in any table seen on the way, and in any that counts: no bound that
-        # some table reaches in fractions can be drawn in by another linear program.
+        # The least and the greatest value in any table found so far, and in any that counts. A bound that
+        # a table with fractions reaches cannot be tightened by another linear program.
         self.seen_least = np.full(self.low.size, np.inf)
         self.seen_most = np.full(self.low.size, -np.inf)
         self.least = self.seen_least.copy() if self.whole else self.seen_least
@@ -132,14 +131,14 @@ class Sweep:
         return np.asarray((self.least <= self.low) & (self.most >= self.high))
 
     def open(self) -> Indices:
-        """The bounds not known to be reached: twice the cell, and one more for its upper one."""
+        """The bounds not known to be reached: ``2 * cell``, plus 1 for an upper bound."""
         every = np.sort(np.concatenate([2 * self.asked, 2 * self.asked + 1]))
         return every[~self._reached(every)]
 
     def random_sums(self) -> None:
-        """Random sums of open cells, as long as each reaches more bounds than it costs.
+        """Optimise random sums of open cells, as long as each reaches more bounds than it costs.
 
-        A piece that is a network needs none: a flow for each bound that is open costs less.
+        A network needs none: a flow for each open bound costs less.
         """
         if self.flowing and not self.watch.over and self._flow():
             return
@@ -172,7 +171,7 @@ class Sweep:
         cell, upper = questions // 2, questions % 2
         weight = np.where(upper == 1, -1.0, 1.0) * luck.integers(1, 8, cell.size)
         cost = np.zeros(self.low.size)
-        # Of a cell that is open both ways, one way is drawn.
+        # A cell with two open bounds takes part with one of them, drawn at random.
         order = luck.permutation(cell.size)
         cost[cell[order]] = weight[order]
         return cost
@@ -186,64 +185,64 @@ class Sweep:
         return np.array_split(left, min(max(left.size // size, 1), _MOST_BLOCKS))
 
     def answer(self, block: Indices, *, hard: bool) -> Sweep:
-        """Ask the questions of a block, from what is known now; whole ones where they are hard."""
+        """Answer the questions of a block; by integer programming where ``hard`` is set."""
         own = self._copy()
         own.block, own.done = block, 0
         if self.flows is not None and not hard:
             own._push(block, self.flows.copy())
             return own
         if hard:
-            own.loaded = None  # linear programs have narrowed the problem since
+            own.loaded = None  # linear programs have narrowed the problem in the meantime
             own._in_turn(block, whole=True)
             return own
         if own.loaded is not None:
             own.loaded = own.loaded.again()
         rest = own._nearest_first(block)
-        # Bounds that are as narrow as linear programs make them may still lack a whole table; one
-        # more program finds it if vertices tend to be whole, and is in vain if they do not.
+        # No whole table may be known yet for bounds that linear programs cannot narrow further. One more
+        # program finds such a table if vertices tend to be whole, and is wasted if they do not.
         own._in_turn(rest, whole=False)
         return own
 
     def meet_walker(self) -> None:
         """Where many bounds of whole cells are open, find a table from which to walk towards them."""
         if self.whole and self.open().size >= _FEW and not self.watch.over:
-            self.wanderer = LatticeWalker.of(self.piece, self.low, self.high)
-            if self.wanderer is not None:
-                self._take_reached(self.wanderer)
+            self.walker = LatticeWalker.of(self.piece, self.low, self.high)
+            if self.walker is not None:
+                self._take_reached(self.walker)
 
     def seek(self, block: Indices) -> Sweep:
         """Walk towards the bounds of a block, in rounds, while enough of them are reached."""
         own = self._copy()
         own.block, own.done = block, int(self._reached(block).sum())
-        if self.wanderer is None:
+        if self.walker is None:
             return own
-        wanderer, luck = self.wanderer.copy(), stream(int(block[0]) + 1)
+        walker, luck = self.walker.copy(), stream(int(block[0]) + 1)
         for tries in _TRIES:
             left = block[~own._reached(block)]
             for question in left.tolist():
                 if self.watch.over:
                     return own
                 if not own._reached(np.array([question]))[0]:
-                    wanderer.seek(question, luck, tries)
-                    own._take_reached(wanderer)
+                    walker.seek(question, luck, tries)
+                    own._take_reached(walker)
                     own._tell_done()
             if (~own._reached(left)).sum() > 0.9 * left.size:
                 break
         return own
 
-    def _take_reached(self, wanderer: LatticeWalker) -> None:
-        np.minimum(self.least, wanderer.least, out=self.least)
-        np.maximum(self.most, wanderer.most, out=self.most)
+    def _take_reached(self, walker: LatticeWalker) -> None:
+        np.minimum(self.least, walker.least, out=self.least)
+        np.maximum(self.most, walker.most, out=self.most)
 
     def take(self, other: Sweep) -> None:
-        """Add what another found out about the same piece."""
+        """Add what another sweep proved about the same piece."""
         np.maximum(self.low, other.low, out=self.low)
         np.minimum(self.high, other.high, out=self.high)
         np.minimum(self.least, other.least, out=self.least)
         np.maximum(self.most, other.most, out=self.most)
 
     def _push(self, block: Indices, flows: Flows) -> None:
-        """Every question by a flow, so many at a time that the clock is looked at often enough."""
+        """Answer every question by a flow, in batches small enough to check the clock often."""
         place, size = 0, 1
         while place < block.size and not self.watch.over:
             start = time.monotonic()
@@ -275,7 +274,7 @@ class Sweep:
         return twin
 
     def _nearest_first(self, block: Indices) -> Indices:
-        """Linear programs while they can narrow; always the bound nearest to the last vertex."""
+        """Solve linear programs while they can narrow, always for the bound nearest to the last vertex."""
         asked: list[int] = []
         left = block[~self._exhausted(block)]
         while left.size and not self.watch.over:
@@ -302,7 +301,7 @@ class Sweep:
         return np.where(upper == 1, at_high, at_low)
 
     def _exhausted(self, questions: Indices) -> Mask:
-        """Which bounds no linear program can draw in any more."""
+        """Which bounds no linear program can tighten further."""
         cell, upper = questions // 2, questions % 2
         at_low = self.seen_least[cell] <= self.low[cell]
         at_high = self.seen_most[cell] >= self.high[cell]
@@ -321,7 +320,7 @@ class Sweep:
                 reached[cell] = -sign * np.inf
         self._narrow(cell, sign, found.bound)
         if found.outcome is Outcome.OPTIMAL and not self.whole:
-            # Real cells have no exact check: the optimum is reached as far as floats can tell.
+            # Real cells cannot be checked exactly: the optimum is reached up to floating-point error.
             if upper:
                 self.most[cell] = max(self.most[cell], self.high[cell])
             else:
@@ -329,7 +328,7 @@ class Sweep:
         self._tell_done()
 
     def _load(self, whole: bool) -> Loaded:
-        """The piece in a solver; in the narrower bounds that are known by now where that helps."""
+        """The piece in a solver, with the narrower bounds known by now where that helps."""
         if self.loaded is None:
             self.asked_piece = self.asked_piece or without_repeats(self.piece)
             problem = self.asked_piece.problem
@@ -358,7 +357,7 @@ class Sweep:
         return found
 
     def _fits(self, point: Floats) -> bool:
-        """Whether a solver's table nearly satisfies all facts, also those that it was not told."""
+        """Whether a solver's table nearly satisfies all facts, including those left out of its model."""
         if self.asked_piece is self.piece:
             return True
         sums, size = self.piece.matrix @ point, np.abs(self.piece.matrix) @ np.abs(point)
@@ -377,7 +376,7 @@ class Sweep:
             self.high[cell] = min(self.high[cell], -proven)
 
     def _meet(self, point: Floats) -> None:
-        """Remember what a table found on the way reaches."""
+        """Record the bounds that a table reaches."""
         self.last = point
         self.tables += 1
         if not self.whole:

@@ -10,14 +10,14 @@ from lustrum.audit.certificate.linear import Found
 
 __all__ = ["basic_multipliers", "basic_point", "solve"]
 
-MOST_UNKNOWNS = 600  # beyond it the fractions take longer than branching
+MOST_UNKNOWNS = 600  # beyond this, fractions take longer than branching
 Row = dict[int, Fraction]
 
 
 def solve(
     rows: Sequence[Mapping[int, int]], right: Sequence[Fraction | int], most: int = 10**7
 ) -> dict[int, Fraction] | None:
-    """The only solution of as many equations as unknowns, or None; after this many steps None too.
+    """The only solution of a square system; None if there is not exactly one, or after ``most`` steps.
 
     The shortest equation goes first: those of tables have few terms and weights of 1, so that hardly
     any new terms come up and the fractions stay small.
@@ -82,7 +82,7 @@ def basic_multipliers(
 
 
 def basic_point(system: System, found: Found, boxes: Boxes) -> list[Fraction] | None:
-    """The table in which every other cell sits at its bound and every other fact at its end."""
+    """The table in which every nonbasic cell is at its bound and every nonbasic fact at its end."""
     basic, upper, tight = set(found.basic_cells), found.upper_cells, found.tight_facts
     if len(tight) != len(basic) or len(basic) > MOST_UNKNOWNS:
         return None

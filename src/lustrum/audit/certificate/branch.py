@@ -1,4 +1,4 @@
-"""Sharp ends of whole cells: branch until every leaf shows that no table goes beyond the best one."""
+"""Sharp bounds of whole cells: branch until every leaf proves that no table goes beyond the best one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DEEPEST = 500
 
 @dataclass(frozen=True)
 class Budget:
-    """How many branches one end may have, and when all must be done."""
+    """How many branches one bound may have, and when all work must end."""
 
     nodes: int
     deadline: float | None = None
 
     @classmethod
     def of(cls, nodes: int, seconds: float | None) -> Budget:
-        """A budget that begins to run now."""
+        """A budget that starts now."""
         return cls(nodes, None if seconds is None else time.monotonic() + seconds)
 
     @property
@@ -48,7 +48,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Grown:
-    """A branch tree, node after node, and what all its leaves show; None if every leaf is empty."""
+    """A branch tree, node after node, and the bound that all its leaves prove; None if all are empty."""
 
     proof: tuple[Leaf | Split, ...]
     shown: Fraction | None
@@ -74,10 +74,10 @@ def grow(
     best: Fraction | int | None,
     budget: Budget,
 ) -> Grown:
-    """Branch on the side that shows least, until it shows what the best table reaches.
+    """Branch on the side with the weakest bound, until it proves what the best table reaches.
 
-    ``meet`` looks at a point the solver found; it returns ``sign`` times the cell in the best table
-    known by then. When the budget is spent the tree shows what it shows.
+    ``meet`` looks at a point that the solver found and returns ``sign`` times the cell in the best table
+    known by then. When the budget is spent, the tree proves a weaker bound.
     """
     system = linear.system
     leaf, shown, found = root
@@ -91,7 +91,7 @@ def grow(
             break
         node.split = _where(system, node)
         if node.split is None:
-            break  # the least of all leaves cannot be raised any more
+            break  # the weakest leaf cannot be improved further
         for box in _halves(system, node, node.split):
             boxes = {**node.boxes, node.split.cell: box}
             side, found = _side(linear, cell, sign, node, boxes, best, budget)
@@ -114,7 +114,7 @@ def _side(
     best: Fraction | int | None,
     budget: Budget,
 ) -> tuple[_Node, Found]:
-    """One side of a split with what can be shown of it; at worst, what its parent shows."""
+    """One side of a split with the bound proven for it, which is at least as strong as its parent's."""
     system = linear.system
     found = linear.minimise(cell, sign, boxes, budget.left)
     if found.ended == "infeasible":

@@ -1,7 +1,7 @@
-"""A certificate as a document: what is known, what is claimed, and why; whole numbers throughout.
+"""A certificate as a document: knowledge, claims and proofs, all in whole numbers.
 
-Only public facts go in: the maker is handed :class:`~lustrum.audit.Knowledge`, which holds no true value
-of a cell that is not published. The tables in it are worked out from those facts, like anybody could.
+It holds only public facts: a certificate is made from :class:`~lustrum.audit.Knowledge`, which holds no
+true value of an unpublished cell. The tables in it follow from those facts, so anybody could compute them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from lustrum.audit.knowledge.facts import Knowledge
 __all__ = ["Certificate", "Claim", "End", "knowledge_digest"]
 
 FORMAT, VERSION = "lustrum-certificate", 1
-_EXACT = 2**53  # many readers of JSON round whole numbers beyond it
+_EXACT = 2**53  # many readers of JSON round larger whole numbers
 
 
 @dataclass(frozen=True)
 class End:
     """One end of a cell's range and its proof.
 
-    ``value`` is None where no bound is claimed. A sharp end is reached by the table with number
-    ``table``; a sharp end without a value is one that ``ray`` leads beyond any number. ``proof`` is a
-    branch tree, node after node, each split followed by its lower and then its upper side.
+    ``value`` is None where no bound is claimed. The table with number ``table`` reaches a sharp end. A
+    sharp end without a value is infinite: ``ray`` leads beyond any number. ``proof`` is a branch tree, node
+    after node, each split followed by its lower and then its upper side.
     """
 
     value: Fraction | None
@@ -42,7 +42,7 @@ class End:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a cell can be, in units of ``10**-decimals``."""
+    """The range that is claimed for a cell, in units of ``10**-decimals``."""
 
     cell: int
     low: End
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Claims about cells with all that is needed to check them."""
+    """Claims about cells, with everything that is needed to check them."""
 
     system: System
     claims: tuple[Claim, ...]
@@ -77,17 +77,17 @@ class Certificate:
         return next(c for c in self.claims if self.system.names[c.cell] == name)
 
     def allows(self, values: Sequence[int]) -> bool:
-        """Whether a table satisfies all facts, such as the true one: only then do the bounds hold it.
+        """Whether a table, such as the true one, satisfies all facts; only then do the bounds apply to it.
 
-        The values are looked at and forgotten; nothing of them goes into the document.
+        The values are not stored: nothing of them enters the document.
         """
         return len(values) == len(self.system.names) and self.system.fits(
             Table(1, tuple(int(v) for v in values))
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The document as JSON knows it."""
-        # What is given need not be said again in every table.
+        """The document as a mapping for JSON."""
+        # Fixed cells are left out of the tables.
         shown = self.system.open
         tables = [
             {"over": _number(t.over), "values": _numbers(t.values[c] for c in shown)}
@@ -117,8 +117,8 @@ class Certificate:
 def knowledge_digest(known: Knowledge) -> str:
     """The digest that a certificate about this knowledge must have.
 
-    A reader who builds the knowledge from the published tables can be sure in this way that a certificate
-    speaks of these tables and no others.
+    A reader who builds the knowledge from the published tables can check in this way that a certificate is
+    about exactly these tables.
 
     >>> knowledge_digest(Knowledge.of(["x"]))[:14]
     'sha256:14dcc17'

@@ -1,4 +1,4 @@
-"""Knowledge in plain whole numbers, and the two questions that need no solver: does it fit, is it so?"""
+"""Knowledge in Python's whole numbers, and two checks without a solver: of a table, and of a proof."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Multipliers of facts over a common denominator; without an objective they show emptiness."""
+    """Multipliers of facts over a common denominator; with ``empty`` they prove that a branch is empty."""
 
     over: int
     facts: Pairs
@@ -47,7 +47,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """A whole cell is at most ``at`` or at least one more; what proves each side follows in turn."""
+    """A whole cell is at most ``at``, or at least ``at + 1``; the proofs of the two sides follow in turn."""
 
     cell: int
     at: int
@@ -75,7 +75,7 @@ def as_leaf(multipliers: Mapping[int, Fraction], *, empty: bool = False) -> Leaf
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The facts of a :class:`Knowledge` in Python's own numbers; None where there is no end."""
+    """The facts of a :class:`Knowledge` in Python's own numbers; None for no bound."""
 
     names: tuple[str, ...]
     boxes: tuple[Ends, ...]
@@ -86,7 +86,7 @@ class System:
 
     @classmethod
     def of(cls, known: Knowledge) -> System:
-        """Nothing but the facts is taken over.
+        """The facts of some knowledge, and nothing else.
 
         >>> System.of(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 2}, high=7)).facts
         (((0, 1), (1, 2)),)
@@ -124,7 +124,7 @@ class System:
 
     @cached_property
     def lean(self) -> tuple[tuple[Ends, Pairs], ...]:
-        """The facts about open cells alone, their ends less what is given."""
+        """The facts about open cells alone; fixed cells are subtracted from their ends."""
         wanted = set(self.open)
         found = []
         for fact, (low, high) in zip(self.facts, self.ends, strict=True):
@@ -147,7 +147,7 @@ class System:
         )
 
     def expanded(self, values: Sequence[float]) -> npt.NDArray[np.float64]:
-        """Values of the open cells with those that are given in between."""
+        """Values of all cells: the open ones given here, and the fixed ones."""
         out = self._lows.copy()
         out[self._open_index] = values
         return out
@@ -162,7 +162,7 @@ class System:
 
     @cached_property
     def cone(self) -> System:
-        """The directions that tables can follow for ever, cut off at 1 either way."""
+        """The directions in which tables are unbounded, cut off at 1 and -1."""
 
         def cut(ends: Ends) -> Ends:
             return (-1 if ends[0] is None else 0), (1 if ends[1] is None else 0)
@@ -184,9 +184,9 @@ class System:
         )
 
     def shown(self, leaf: Leaf, cell: int, sign: int, boxes: Boxes) -> Fraction | None:
-        """What weak duality shows: a number that ``sign`` times the cell is never below.
+        """The bound that weak duality proves: ``sign`` times the cell is never below it.
 
-        None where the multipliers lean on an end that is not there. Rounded up for whole cells.
+        None where the multipliers use a bound that does not exist. Rounded up for whole cells.
         """
         total = 0
         reduced = {} if leaf.empty else {cell: sign * leaf.over}

@@ -1,4 +1,4 @@
-"""The solver behind the proofs: it only proposes; what it says is checked in exact numbers elsewhere."""
+"""The solver that proposes proofs; other modules check its proposals in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lustrum.solve.highs_model import highs_model
 __all__ = ["Found", "Linear", "elastic", "whole_table"]
 
 _STATUS = highspy.HighsModelStatus
-_DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the ways of the simplex method
-_EXACT = 2.0**53  # beyond it floats skip whole numbers
+_DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method
+_EXACT = 2.0**53  # floats cannot hold every whole number beyond this
 _BASIC = highspy.HighsBasisStatus.kBasic
 _UPPER = highspy.HighsBasisStatus.kUpper
 _LOWER = highspy.HighsBasisStatus.kLower
@@ -25,7 +25,7 @@ _LOWER = highspy.HighsBasisStatus.kLower
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """An optimum as floats, with the basis it stands on; ``ended`` says how the search ended."""
+    """An optimum as floats, with its basis; ``ended`` says how the solver ended."""
 
     ended: str  # optimal, infeasible, unbounded or unknown
     value: float = 0.0
@@ -37,24 +37,24 @@ class Found:
 
     @property
     def basic_cells(self) -> list[int]:
-        """The cells that sit at no bound of theirs."""
+        """The cells that are at none of their bounds."""
         return [c for c, s in zip(self.cells, self.cell_status, strict=True) if s == _BASIC]
 
     @property
     def upper_cells(self) -> frozenset[int]:
-        """The cells that sit at their upper bound."""
+        """The cells that are at their upper bound."""
         pairs = zip(self.cells, self.cell_status, strict=True)
         return frozenset(c for c, s in pairs if s == _UPPER)
 
     @property
     def tight_facts(self) -> list[tuple[int, int]]:
-        """The facts that sit at an end, and at which: 0 or 1."""
+        """The facts that are at an end, and at which one: 0 or 1."""
         at_end = (_LOWER, _UPPER)
         return [(i, int(s == _UPPER)) for i, s in enumerate(self.fact_status) if s in at_end]
 
 
 class Linear:
-    """One model of the open cells, asked again and again: each question starts from the last answer."""
+    """One model of the open cells for all questions; each starts from the previous answer."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -64,7 +64,7 @@ class Linear:
         self._boxes: Boxes = {}
 
     def minimise(self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None) -> Found:
-        """The least of ``sign`` times one cell, within the boxes that branching has drawn."""
+        """The minimum of ``sign`` times one cell, within the boxes of a branch."""
         if not self._column:
             return self._given(cell, sign)
         if self._cost is not None:
@@ -76,7 +76,7 @@ class Linear:
             self._bound(place, self.system.boxes[place])
         for place, box in boxes.items():
             self._bound(place, box)
-        # A new objective leaves the last point feasible, new bounds leave its prices so.
+        # After a new objective the last point is still feasible; after new bounds its prices still are.
         self._model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
         self._boxes = dict(boxes)
         return self._run(cell, sign, seconds)
@@ -85,7 +85,7 @@ class Linear:
         self._model.changeColBounds(self._column[cell], *_floats(box))
 
     def _given(self, cell: int, sign: int) -> Found:
-        """Where every cell is given there is one table, or none."""
+        """If every cell is fixed, there is one table or none."""
         for low, high in self.system.reduced.ends:
             if (low is not None and low > 0) or (high is not None and high < 0):
                 return Found("infeasible")
@@ -94,7 +94,7 @@ class Linear:
 
     def _run(self, cell: int, sign: int, seconds: float | None) -> Found:
         if seconds is not None:
-            # The limit counts from the first run of a model on.
+            # HiGHS counts its time limit from the first run of a model.
             limit = self._model.getRunTime() + max(seconds, 0.001)
             self._model.setOptionValue("time_limit", limit)
         self._model.run()
@@ -120,10 +120,10 @@ class Linear:
 
 
 def elastic(system: System, boxes: Boxes) -> Floats | None:
-    """Multipliers that show that nothing fits: the prices of bending the facts as little as possible.
+    """Multipliers that prove that no table fits: the prices of violating the facts as little as possible.
 
-    Every fact may be bent either way at a price of 1. Where the cheapest bending costs anything, its
-    prices are those that Farkas' lemma asks for, and none is beyond 1.
+    Every fact may be violated in either direction at a cost of 1 a unit. If the cheapest violation costs
+    anything, its dual prices are the multipliers of Farkas' lemma, and none exceeds 1.
     """
     place = {cell: number for number, cell in enumerate(system.open)}
     model = _model(system.reduced, {place[cell]: box for cell, box in boxes.items()})
@@ -141,10 +141,10 @@ def elastic(system: System, boxes: Boxes) -> Floats | None:
 def whole_table(
     system: System, cell: int, sign: int, nodes: int, seconds: float | None = None
 ) -> tuple[int, ...] | None:
-    """A table of whole numbers with the least of ``sign`` times one cell, as far as floats can tell.
+    """A table of whole numbers that minimises ``sign`` times one cell, up to floating-point error.
 
-    The search stops after this many nodes, and after as many milliseconds: without bounds on the cells
-    it might go on for ever, and some searches never reach their second node.
+    The search stops after this many nodes, and after as many milliseconds: without bounds on the cells it
+    might never end, and some searches never reach their second node.
     """
     count = len(system.open)
     if count == 0:
@@ -177,7 +177,7 @@ def _floats(ends: Ends) -> tuple[float, float]:
 
 
 def _model(system: System, boxes: Boxes | None = None) -> Any:
-    """The system for HiGHS. Without presolve, so that multipliers are those of the facts given."""
+    """The system for HiGHS. Without presolve, so that the multipliers belong to the given facts."""
     changed = boxes or {}
     cells, facts = len(system.names), len(system.facts)
     starts = np.concatenate([[0], np.cumsum([len(f) for f in system.facts])]).astype(np.int64)

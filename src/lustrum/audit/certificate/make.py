@@ -1,4 +1,4 @@
-"""Make a certificate: for every end of every cell a table that reaches it and a proof of no better."""
+"""Make a certificate: for every bound, a table that reaches it and a proof that no table goes beyond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 __all__ = ["certify"]
 
 _NEAR = 1e-6
-_NOTHING = Leaf(1, ())  # no multipliers at all: the cell's own bound
+_NOTHING = Leaf(1, ())  # no multipliers: the cell's own bound
 
 
 def certify(
@@ -30,9 +30,10 @@ def certify(
 ) -> Certificate:
     """Prove the range of the given cells, or of all.
 
-    The proofs of whole cells are sharp in whole numbers. A proof may have this many ``nodes`` of
-    branching, and all together this many ``seconds``; beyond, a claim says only what has been proven, and
-    that it is not sharp. ``progress`` receives how many cells are done, and of how many.
+    The proofs of whole cells are sharp in whole numbers. A proof may have this many ``nodes`` of branching,
+    and all proofs together may take this many ``seconds``; after that, a claim states the bound that has
+    been proven, and that it is not sharp. ``progress`` receives the number of cells done and the number of
+    all.
 
     >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)
     >>> made = certify(known, ["x"])
@@ -40,7 +41,7 @@ def certify(
     (Fraction(2, 1), (Leaf(over=1, facts=((0, 1),), empty=False),))
     """
     if not isinstance(known, Knowledge):
-        raise TypeError("A certificate is made from Knowledge and from nothing else.")
+        raise TypeError("A certificate needs Knowledge; other input is not accepted.")
     picks = _picked(known, cells)
     maker = _Maker(System.of(known), picks, Budget.of(nodes, seconds))
     claims = []
@@ -58,13 +59,13 @@ def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> list[i
 
 
 class _Maker:
-    """The solver, and the tables and rays met on the way."""
+    """The solver, and the tables and rays found so far."""
 
     def __init__(self, system: System, cells: list[int], budget: Budget) -> None:
         self.system, self.cells, self.budget = system, cells, budget
         self.linear = Linear(system)
         self.cone: Linear | None = None
-        self._nodes = 5 * budget.nodes  # the solver's nodes are cheaper than proven ones
+        self._nodes = 5 * budget.nodes  # nodes of the solver are cheaper than nodes of a proof
         self._tried = False
         self.tables: list[Table] = []
         self.rays: list[tuple[int, ...]] = []
@@ -91,7 +92,7 @@ class _Maker:
         return self._made(cell, sign, shown, proof)
 
     def _settled(self, cell: int, sign: int, found: Found) -> bool:
-        """Whether a table met before reaches the solver's optimum, so that no other is needed."""
+        """Whether a table found before reaches the solver's optimum, so that no other is needed."""
         best = self._best.get((cell, sign))
         return self.system.whole and best is not None and best <= ceil(found.value - _NEAR)
 
@@ -118,7 +119,7 @@ class _Maker:
         return (leaf,), shown
 
     def _endless(self, cell: int, sign: int) -> End:
-        """An end that is not there: a table, and a direction in which it can go on for ever."""
+        """An infinite end: a table, and a direction in which it can be changed without limit."""
         self.cone = self.cone or Linear(self.system.cone)
         cone = self.system.cone
         found = self.cone.minimise(cell, sign, {}, self.budget.left)
@@ -134,7 +135,7 @@ class _Maker:
         return End(None, False)
 
     def _any_table(self, cell: int, sign: int) -> None:
-        """The other end of the cell may have a best table; otherwise the solver takes any it finds."""
+        """Some table: the one that reaches the other end of the cell, or any that the solver finds."""
         self._meet(self.linear.minimise(cell, -sign, {}, self.budget.left))
         if not self.tables and self.system.whole and not self._tried:
             self._tried = True
@@ -144,7 +145,7 @@ class _Maker:
                 self._add(Table(1, values))
 
     def _meet(self, found: Found) -> None:
-        """Keep a table that the solver found, if it is one."""
+        """Keep the solver's point if it is a feasible table."""
         for table in tables_near(self.system, found, {}):
             if self._add(table):
                 return
@@ -181,7 +182,7 @@ class _Maker:
 
 
 def _near_zero(system: System, reach: int = 10**6) -> tuple[tuple[int | None, int | None], ...]:
-    """Boxes that keep a solver from running away."""
+    """Boxes that keep an unbounded search near zero."""
     return tuple(
         (-reach if low is None else low, max(reach, low or 0) if high is None else high)
         for low, high in system.boxes
@@ -191,7 +192,7 @@ def _near_zero(system: System, reach: int = 10**6) -> tuple[tuple[int | None, in
 def _tidy(
     system: System, claims: list[Claim], tables: list[Table], rays: list[tuple[int, ...]]
 ) -> Certificate:
-    """Keep the tables that a claim needs, and one at least, which shows that there is any."""
+    """Keep the tables that a claim needs, and at least one, which proves that a table exists."""
     ends = [end for claim in claims for end in (claim.low, claim.high)]
     used = sorted({end.table for end in ends if end.table is not None}) or [0][: len(tables)]
     number = {old: new for new, old in enumerate(used)}

@@ -1,4 +1,4 @@
-"""From a solver's floats to exact proofs: multipliers and tables rationalised, then checked."""
+"""Exact proofs from a solver's floats: multipliers and tables become fractions, which are then checked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lustrum.audit.certificate.linear import Found, elastic
 
 __all__ = ["bound_leaf", "empty_leaf", "tables_near"]
 
-# Multipliers of tables are small fractions; each rung also takes in those of the rungs before.
+# Multipliers of tables are small fractions; each larger denominator includes the smaller ones.
 _LADDER = (1, 12, 1000, 10**6)
-_NEAR = 1e-6  # as far from the truth as a solver may be
-_EXACT = 2.0**53  # beyond it floats skip whole numbers
-_NOISE = 1e-9  # what a solver leaves of a zero
+_NEAR = 1e-6  # the largest error that a solver may make
+_EXACT = 2.0**53  # floats cannot hold every whole number beyond this
+_NOISE = 1e-9  # a solver's values below this are zeros
 
 
 def bound_leaf(
@@ -31,9 +31,9 @@ def bound_leaf(
     target: Fraction | int | None,
     given: Leaf,
 ) -> tuple[Leaf, Fraction | None]:
-    """The first multipliers that show the target, or those that show most; ``given`` is at hand.
+    """The first multipliers that prove the target, or the best ones; ``given`` is one candidate.
 
-    Without a target it is the solver's own value, as far as a whole number can be read from it.
+    Without a target, the target is the solver's own value, rounded to a whole number.
     """
     best, shown = given, system.shown(given, cell, sign, boxes)
     if target is None and system.whole:
@@ -48,7 +48,7 @@ def bound_leaf(
 
 
 def empty_leaf(system: System, boxes: Boxes) -> Leaf | None:
-    """Multipliers that show, by Farkas' lemma, that nothing fits within the boxes."""
+    """Multipliers that prove, by Farkas' lemma, that no table fits within the boxes."""
     prices = elastic(system, boxes)
     if prices is None:
         return None
@@ -61,7 +61,7 @@ def empty_leaf(system: System, boxes: Boxes) -> Leaf | None:
 
 
 def tables_near(system: System, found: Found, boxes: Boxes) -> Iterator[Table]:
-    """Tables that may be what the solver meant, the likely ones first; they are not checked here."""
+    """Exact tables near the solver's point, the likely ones first; they are not checked here."""
     if found.point is None:
         return
     near = np.round(found.point)
@@ -87,7 +87,7 @@ def _leaves(system: System, found: Found, cell: int, sign: int) -> Iterator[Leaf
 
 
 def _rational(values: Floats, most: int) -> dict[int, Fraction]:
-    """The nearest fractions with denominators up to ``most``, but for zeros."""
+    """The nearest fractions with denominators up to ``most``, without zeros."""
     used = np.flatnonzero(np.abs(values) > _NOISE)
     if most == 1:
         return {int(i): Fraction(int(np.round(values[i]))) for i in used}
@@ -95,7 +95,7 @@ def _rational(values: Floats, most: int) -> dict[int, Fraction]:
 
 
 def _leaf(system: System, multipliers: dict[int, Fraction], *, empty: bool = False) -> Leaf:
-    """A leaf without the multipliers that lean on an end which their fact does not have."""
+    """A leaf without the multipliers that use an end which their fact does not have."""
     sound = {
         i: y for i, y in multipliers.items() if y and system.ends[i][0 if y > 0 else 1] is not None
     }

@@ -28,10 +28,10 @@ __all__ = ["Proven", "Report", "verify", "verify_file"]
 
 FORMAT, VERSION = "lustrum-certificate", 1
 MAX_BYTES = 256 * 2**20
-MAX_DIGITS = 1000  # of one number
+MAX_DIGITS = 1000  # of one number in a file
 MAX_NAME = 2000
 MAX_DEPTH = 1000  # of a branch tree
-MAX_STEPS = 300_000_000  # multiplications: some minutes, where a hostile file would take days
+MAX_STEPS = 300_000_000  # multiplications: some minutes; a hostile file could otherwise take days
 
 Pairs = tuple[tuple[int, int], ...]
 Ends = tuple[int | None, int | None]
@@ -76,7 +76,7 @@ class Report:
 
 
 def verify(document: str | bytes, digest: str | None = None) -> Report:
-    """Check every table, proof and claim of a certificate; whatever is handed in, a report comes out.
+    """Check every table, proof and claim of a certificate; any input gives a report.
 
     With ``digest`` the certificate must be about the knowledge that has it.
 
@@ -129,7 +129,7 @@ class _Knowledge:
             what = f"fact number {number}"
             fact = _object(item, what, "low", "high", "weights")
             self.given.append((_ends(fact, what), _pairs(fact["weights"], what, len(self.names))))
-        # A cell with one value is a number like any other: each fact is kept less those in it.
+        # A cell with a single value is a constant: it is subtracted from the facts that it is in.
         fixed = {
             c: low for c, (low, high) in enumerate(self.boxes) if low is not None and low == high
         }
@@ -141,7 +141,7 @@ class _Knowledge:
             self.facts.append((ends, tuple((c, w) for c, w in weights if c not in fixed)))
 
     def table(self, number: int) -> tuple[int, list[int]]:
-        """A table, looked at when the first claim needs it, so that a flaw is laid to that claim."""
+        """A table, checked when the first claim uses it, so that the claim is named if the table is wrong."""
         if number not in self.tables:
             what = f"table {number}"
             item = _object(self.raw_tables[number], what, "over", "values")
@@ -150,7 +150,7 @@ class _Knowledge:
         return self.tables[number]
 
     def ray(self, number: int) -> list[int]:
-        """A direction that tables can follow for ever fits like a table whose ends are all zero."""
+        """A direction in which tables are unbounded; it must fit the facts with all ends set to zero."""
         if number not in self.rays:
             self.rays[number] = _fitting(self, self.raw_rays[number], 0, f"ray {number}")
         return self.rays[number]
@@ -174,7 +174,7 @@ class _Knowledge:
         return low_part + text + ("" if high is None else f" <= {high}")
 
 
-# ---- reading: every value is looked at before it is used
+# ---- reading: every value is checked before it is used
 
 
 def _parsed(document: str | bytes) -> Any:
@@ -198,7 +198,7 @@ def _int(text: str) -> int:
 
 
 def _no(text: str) -> None:
-    raise _FlawError(f"{text[:20]!r} is no exact number; write whole numbers or fractions")
+    raise _FlawError(f"{text[:20]!r} is not an exact number; write whole numbers or fractions")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that cannot steer a terminal."""
+    """Text without control characters for a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -288,9 +288,9 @@ def _checked(document: Any, wanted: str | None) -> Report:
     digests = _object(top["digests"], "the digests", "knowledge", "proofs")
     digest = _digest(top["knowledge"])
     if digests["knowledge"] != digest:
-        raise _FlawError("the knowledge is not the one that its digest was taken of")
+        raise _FlawError("the knowledge does not match its digest")
     if wanted is not None and wanted.strip().lower() != digest:
-        raise _FlawError("the certificate is about other knowledge than the digest asked for")
+        raise _FlawError("the certificate is about other knowledge than the given digest")
     known = _Knowledge(top["knowledge"], top["tables"], top["rays"])
     proven: dict[int, Proven] = {}
     for item in _list(top["claims"], "the claims"):
@@ -310,9 +310,9 @@ def _checked(document: Any, wanted: str | None) -> Report:
         known.table(number)
     for number in range(len(known.raw_rays)):
         known.ray(number)
-    # Last, so that a proof that breaks is named first.
+    # Last, so that a broken proof is reported first.
     if digests["proofs"] != _digest([top["tables"], top["rays"], top["claims"]]):
-        raise _FlawError("the proofs are not those that their digest was taken of")
+        raise _FlawError("the proofs do not match their digest")
     sizes = (len(known.names), len(known.facts), len(known.tables), known.decimals)
     return Report(True, "", digest, *sizes, tuple(proven.values()))
 
@@ -323,7 +323,7 @@ def _digest(value: Any) -> str:
 
 
 def _fitting(known: _Knowledge, value: Any, over: int, what: str) -> list[int]:
-    """Values over a common denominator that satisfy all that is known; one for each cell not fixed."""
+    """Values over a common denominator that satisfy all facts; one for each open cell."""
     listed, count = _list(value, what), known.fixed.count(None)
     if len(listed) != count:
         raise _FlawError(f"{what} has {_many(len(listed), 'value')} for {_many(count, 'cell')}")
@@ -346,7 +346,7 @@ def _outside(x: int, ends: Ends, over: int) -> bool:
 
 
 def _claimed(known: _Knowledge, cell: int, sign: int, item: Any) -> tuple[Fraction | None, bool]:
-    """The end that is claimed and whether it is sharp, after its proof (sign -1 for the upper end)."""
+    """Check the proof of an end (sign -1 for the upper one); returns the end and whether it is sharp."""
     claim = _object(item, "the claim", "value", "sharp", "table", "ray", "proof")
     sharp = _truth(claim["sharp"], "'sharp'")
     proof = _list(claim["proof"], "the proof")
@@ -362,7 +362,7 @@ def _claimed(known: _Knowledge, cell: int, sign: int, item: Any) -> tuple[Fracti
         if sign * ray[cell] >= 0:
             raise _FlawError("its ray does not lead beyond every bound")
     elif claim["ray"] is not None:
-        raise _FlawError("it names a ray but claims no endless range")
+        raise _FlawError("it names a ray but does not claim an infinite range")
     if value is None:
         if proof:
             raise _FlawError("it has a proof but claims no bound")
@@ -374,10 +374,10 @@ def _claimed(known: _Knowledge, cell: int, sign: int, item: Any) -> tuple[Fracti
 
 
 def _least(known: _Knowledge, cell: int, sign: int, proof: Sequence[Any]) -> Fraction:
-    """What ``sign`` times the cell is never below: the least of all leaves of the tree.
+    """The bound that ``sign`` times the cell is never below: the least over all leaves of the tree.
 
-    A tree is a list of nodes. After a split comes all that proves its lower side (the split cell is at
-    most ``at``), then its upper side (at least ``at + 1``): together every whole number.
+    A tree is a list of nodes. After a split comes the proof of its lower side (the split cell is at most
+    ``at``), then that of its upper side (at least ``at + 1``); together they hold every whole number.
     """
     waiting: list[tuple[int, dict[int, Ends]]] = [(0, {})]
     least: Fraction | None = None
@@ -412,7 +412,7 @@ def _least(known: _Knowledge, cell: int, sign: int, proof: Sequence[Any]) -> Fra
     if waiting:
         raise _FlawError("the proof leaves a branch open")
     if least is None:
-        raise _FlawError("the proof shows that no table at all can be")
+        raise _FlawError("the proof shows that no table fits")
     return least
 
 
@@ -425,7 +425,7 @@ def _weighed(
         ends, weights = known.facts[index]
         end = ends[0] if times > 0 else ends[1]
         if end is None:
-            raise _FlawError(f"the proof leans on an end that '{known.words(index)}' does not have")
+            raise _FlawError(f"the proof uses an end that '{known.words(index)}' does not have")
         total += times * end
         known.count(len(weights))
         for place, weight in weights:
@@ -434,7 +434,7 @@ def _weighed(
         low, high = boxes.get(place, known.boxes[place])
         end = 0 if factor == 0 else low if factor > 0 else high
         if end is None:
-            raise _FlawError(f"the proof leans on a bound that {known.names[place]} does not have")
+            raise _FlawError(f"the proof uses a bound that {known.names[place]} does not have")
         total += factor * end
     return total
 

@@ -17,19 +17,19 @@ __all__ = ["bonferroni", "bonferroni_arrays"]
 
 
 def bonferroni(margins: Margins) -> Bounds:
-    """Bounds of every cell from the one- and two-way margins that the released ones tell.
+    """Bounds of every cell from the one-way and two-way margins that follow from the released ones.
 
-    A cell holds the people who miss none of its k categories. With ``S1`` the sum over categories of how
-    many miss it, and ``S2`` the sum over pairs of how many miss both::
+    A cell holds the people who are in all of its k categories. Let ``S1`` be the sum over categories of the
+    number of people outside it, and ``S2`` the sum over pairs of the number outside both. Then::
 
         n  <=  N - S1 + S2                                      (Bonferroni 1936)
         n  <=  N - (2 / (h + 1)) S1 + (2 / (h (h + 1))) S2      (Dawson and Sankoff 1967)
         n  >=  N - S1 + sum of pairs along a spanning tree      (Hunter 1976, Worsley 1982)
 
-    with ``h = 1 + floor(2 S2 / S1)``, and for every cell the tree that is best for it. For three
-    variables the first is Fienberg's (1999) ``N - n_i - n_j - n_k + n_ij + n_ik + n_jk``. The upper
-    bounds need all two-way margins; the lower one makes do with those there are. Fréchet's bounds
-    are drawn in too. Sharp where those are.
+    with ``h = 1 + floor(2 S2 / S1)``, and for every cell the tree that is best for it. For three variables
+    the first is Fienberg's (1999) ``N - n_i - n_j - n_k + n_ij + n_ik + n_jk``. The upper bounds need all
+    two-way margins; the lower one uses those that are known. The result is never wider than Fréchet's
+    bounds, and sharp where they are.
 
     >>> corner = Margins.of_table([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 1], [0, 2], [1, 2]])
     >>> bonferroni(corner).high.tolist()
@@ -41,7 +41,7 @@ def bonferroni(margins: Margins) -> Bounds:
 
 
 def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
-    """The same over the covered variables, before they are spread over the cube."""
+    """The same over the covered variables, before the bounds are extended to the cube."""
     low, high = frechet_arrays(margins)
     axes = sorted(margins.covered)
     if len(axes) < 2:
@@ -52,7 +52,7 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
     all_known = True
     for a, b in combinations(axes, 2):
         both = frozenset({a, b})
-        # How many miss both categories; where the pair is not known, at least this many do.
+        # The number outside both categories; where the pair is not known, a lower bound of it.
         outside = missing[a] + missing[b] - N
         if margins.knows(both):
             pairs[a, b] = outside + margins.margin(both)
@@ -67,7 +67,7 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
     if all_known:
         S2 = np.broadcast_to(_total(pairs.values()), shape)
         h = 1 + 2 * S2 // np.maximum(S1, 1)
-        missed = -((2 * S2 - 2 * h * S1) // (h * (h + 1)))  # drawn up to a whole number
+        missed = -((2 * S2 - 2 * h * S1) // (h * (h + 1)))  # raised to a whole number
         high = np.minimum(high, np.minimum(N - S1 + S2, N - missed))
     return low, high
 
@@ -80,7 +80,7 @@ def _total(arrays: Iterable[Ints]) -> Ints:
 
 
 def _best_tree(axes: list[int], pairs: dict[tuple[int, int], Ints], shape: tuple[int, ...]) -> Ints:
-    """The largest sum of pairs along a spanning tree, for each cell its own (Prim 1957)."""
+    """The largest sum of pairs along a spanning tree, for each cell separately (Prim 1957)."""
     place = {a: i for i, a in enumerate(axes)}
     k = len(axes)
     weight = np.zeros((k, k, *shape), dtype=np.int64)

@@ -35,7 +35,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """What can be said in closed form: the formula, and the parts that have none."""
+    """The formula that applies, and the parts that have none."""
 
     form: Form
     parts: tuple[Part, ...]
@@ -48,12 +48,12 @@ class Choice:
 
 
 def applicable(margins: Margins | Knowledge) -> Choice:
-    """Which closed form is sharp.
+    """Which closed form is sharp for these margins.
 
-    Fréchet for one-way margins, Dobra and Fienberg's for decomposable ones, the dichotomous one for
-    two categories a variable and all margins of one variable less, and their combination over the parts
-    of a reducible graph. NONE otherwise; then ``unsolved`` are the parts to search, and the others
-    need no search. Knowledge that holds more than margins of a cube has no closed form here.
+    Fréchet for one-way margins, Dobra and Fienberg's for decomposable ones, the dichotomous one for two
+    categories a variable and all margins of one variable less, and their combination over the parts of a
+    reducible graph. Otherwise NONE; then ``unsolved`` lists the parts that need a search. Knowledge that
+    holds more than margins of a cube has no closed form here.
 
     >>> pairs = [[0, 1], [0, 2], [1, 2]]
     >>> [applicable(Margins.of_table(np.ones(s), pairs)).form.value for s in ((2, 2, 2), (3, 2, 2))]
@@ -81,7 +81,7 @@ def applicable(margins: Margins | Knowledge) -> Choice:
 
 
 def closed_bounds(margins: Margins) -> Bounds:
-    """Bounds by the best formula there is: sharp where :func:`applicable` says so.
+    """Bounds by the best available formula; sharp where :func:`applicable` says so.
 
     Elsewhere the parts without a formula get Fréchet and Bonferroni bounds, which hold but may be
     wide, and no cell is called sharp.
@@ -99,7 +99,7 @@ def margins_of(known: Knowledge) -> Margins | None:
     """The margins that knowledge consists of, or None if it holds anything else.
 
     The cube must be one of its tables and wholly hidden, without bounds of its own; every other table
-    is shown exactly or hidden wholly, and there are no facts but that tables add up.
+    is published exactly or hidden completely, and the only facts are that tables add up.
 
     >>> from lustrum.audit import from_margins
     >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
@@ -127,18 +127,18 @@ def margins_of(known: Knowledge) -> Margins | None:
             held = held or set(mine) == set(names)
         elif np.array_equal(low, high) and bool((low >= 0).all()):
             if mine in released and not np.array_equal(released[mine], low.reshape(layout.shape)):
-                return None  # a contradiction, which narrowing puts into words
+                return None  # a contradiction; narrowing raises a clear error for it
             released[mine] = low.reshape(layout.shape)
         else:
             return None
     if not held or not released or not _only_sums(known):
         return None
-    # Two tables over the same variables are one margin; if they differ, the check there says so.
+    # Two tables over the same variables are one margin; Margins reports an error if they differ.
     return Margins.of(cube, released, decimals=known.decimals, whole=known.whole)
 
 
 def knowledge_bounds(known: Knowledge) -> Bounds | None:
-    """Bounds of all cells of knowledge by formula, hidden margins too; None if no formula fits.
+    """Bounds of all cells, including hidden margins, by formula; None if no formula applies.
 
     >>> from lustrum.audit import from_margins
     >>> shown = {"IJ": [[3, 1], [2, 4]], "JK": [[5, 0], [2, 3]]}
@@ -163,7 +163,7 @@ def knowledge_bounds(known: Knowledge) -> Bounds | None:
                 found = project(margins, mine)
             except InputError:
                 return None
-        # Formulas answer in the order of the cube; a table may show its variables in another.
+        # Formulas use the variable order of the cube; a table may use another.
         order = sorted(range(len(mine)), key=lambda i: margins.names.index(mine[i]))
         back = np.argsort(order)
         shape = [layout.shape[i] for i in order]
@@ -183,7 +183,7 @@ def _in_order(items: object, indptr: object, count: int) -> bool:
 
 
 def _only_sums(known: Knowledge) -> bool:
-    """Whether the facts are those of the structure and no more."""
+    """Whether the facts are exactly those of the structure."""
     assert known.structure is not None
     if bool(known.fact_low.any()) or bool(known.fact_high.any()):
         return False

@@ -21,11 +21,11 @@ def is_decomposable(margins: Margins) -> bool:
 def decomposable(margins: Margins) -> Bounds:
     """Sharp bounds of every cell from decomposable margins (Dobra and Fienberg 2000).
 
-    With cliques C and separators S of the graph, each separator as often as it separates::
+    With cliques C and separators S of the graph, each separator counted as often as it occurs::
 
         max(0, sum of n_C - sum of n_S)  <=  n  <=  min of n_C
 
-    Both ends are reached by tables of whole numbers. A variable that no margin shows is free.
+    Tables of whole numbers reach both ends. A variable in no margin is unrestricted.
 
     >>> seen = Margins.of(
     ...     {"I": 2, "J": 2, "K": 2}, {"IJ": [[3, 1], [2, 4]], "JK": [[5, 0], [2, 3]]}
@@ -39,7 +39,7 @@ def decomposable(margins: Margins) -> Bounds:
 
 
 def decomposable_arrays(margins: Margins, steps: tuple[Step, ...]) -> tuple[Ints, Ints]:
-    """The same over the covered variables, before they are spread over the cube."""
+    """The same over the covered variables, before the bounds are extended to the cube."""
     low = high = margins.margin(steps[0].clique)
     for step in steps[1:]:
         clique = margins.margin(step.clique)
@@ -49,12 +49,12 @@ def decomposable_arrays(margins: Margins, steps: tuple[Step, ...]) -> tuple[Ints
 
 
 def sequence(margins: Margins) -> tuple[Step, ...]:
-    """The cliques in a perfect order, or an error that says what to do instead."""
+    """The cliques in a perfect order; raises an error that names an alternative if there is none."""
     steps = perfect_sequence(margins.generators)
     if steps is None:
         shown = ", ".join(margins.label(g) for g in margins.generators)
         raise InputError(
-            f"The margins {shown} are not decomposable, so they have no closed form of this kind; "
+            f"The margins {shown} are not decomposable, so this closed form does not apply; "
             "ask for reducible bounds or for the shuttle."
         )
     return steps

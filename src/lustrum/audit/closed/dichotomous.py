@@ -1,4 +1,4 @@
-"""Sharp bounds in closed form for k variables of two categories and all margins of k - 1 of them."""
+"""Sharp bounds in closed form for k variables with two categories each and all (k - 1)-way margins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["dichotomous", "is_dichotomous"]
 def is_dichotomous(margins: Margins) -> bool:
     """Whether every variable has two categories and all margins without one variable are released.
 
-    Variables of one category change nothing and are looked through.
+    Variables with one category are ignored.
     """
     wide = frozenset(a for a, size in enumerate(margins.shape) if size > 1)
     if not wide or any(margins.shape[a] != 2 for a in wide):
@@ -26,10 +26,10 @@ def is_dichotomous(margins: Margins) -> bool:
 
 
 def dichotomous(margins: Margins) -> Bounds:
-    """Sharp bounds of every cell of a 2 x 2 x ... x 2 table from all margins of one variable less.
+    """Sharp bounds of every cell of a 2 x 2 x ... x 2 table from all margins over one variable.
 
-    Such margins leave one number open: if the first cell is x, then with ``s`` the number of
-    categories in which a cell differs from the first ::
+    Such margins leave a single unknown. Let x be the first cell and ``s`` the number of categories in which
+    a cell differs from it::
 
         n = c + (-1)**s x,    so  max over even s of (-c)  <=  x  <=  min over odd s of c
 

@@ -1,4 +1,4 @@
-"""Fréchet bounds: no cell exceeds a margin over it, and margins that overlap must find room."""
+"""Fréchet bounds: a cell is at most each margin over it, and large margins must overlap in it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def frechet(margins: Margins) -> Bounds:
 
         max(0, n_1 + ... + n_k - (k - 1) N)  <=  n  <=  min(n_1, ..., n_k)
 
-    In general the upper bound is the least margin over the cell. For the lower bound, margins are
-    added one by one, each less what it shares with one of those before it; any margins that form a
-    tree will do, and the trees with the largest overlaps are tried. Sharp for decomposable margins,
-    one-way margins among them; elsewhere the bounds hold but may be wide.
+    In general the upper bound is the least margin over the cell. For the lower bound, margins are added one
+    by one, each minus its overlap with one of the margins before it. Any tree of margins gives a bound; the
+    trees with the largest overlaps are tried. Sharp for decomposable margins, one-way margins among them;
+    elsewhere the bounds hold but may be wide.
 
     >>> found = frechet(Margins.of({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]}))
     >>> found.low.tolist(), found.high.tolist()
@@ -34,7 +34,7 @@ def frechet(margins: Margins) -> Bounds:
 
 
 def frechet_arrays(margins: Margins) -> tuple[Ints, Ints]:
-    """The same over the covered variables, before they are spread over the cube."""
+    """The same over the covered variables, before the bounds are extended to the cube."""
     generators = margins.generators
     high = margins.margin(generators[0])
     for generator in generators[1:]:
@@ -46,14 +46,14 @@ def frechet_arrays(margins: Margins) -> tuple[Ints, Ints]:
 
 
 def _tree_sum(margins: Margins, generators: tuple[Axes, ...], start: Axes) -> Ints:
-    """The margins of a tree added up, less their overlaps; Prim's rule takes the largest first."""
+    """The sum of the margins of a tree minus their overlaps; Prim's rule takes the largest first."""
     taken, covered = [start], start
     value = margins.margin(start)
     while covered != margins.covered:
         pairs = [(g, t) for g in generators if not g <= covered for t in taken]
         new, old = max(pairs, key=lambda p: (len(p[0] & p[1]), len(p[0] - covered)))
         shared = new & old
-        # Variables met elsewhere in the tree are summed out, otherwise the overlap would not be known.
+        # Other variables of the tree are summed out, because their overlap would not be known.
         kept = (new - covered) | shared
         value = value + margins.margin(kept) - margins.margin(shared)
         taken.append(kept)

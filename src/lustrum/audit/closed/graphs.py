@@ -1,7 +1,7 @@
-"""Released margins as a graph: variables are joined where a margin shows them together.
+"""Released margins as a graph: two variables are joined if a margin holds both.
 
-Where the margins are the cliques of a chordal graph, or a clique separates the graph, bounds of
-the whole follow from bounds of its parts (Dobra and Fienberg 2000, 2001).
+If the margins are the cliques of a chordal graph, or a clique separates the graph, bounds of the whole
+follow from bounds of its parts (Dobra and Fienberg 2000, 2001).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Part:
-    """An irreducible part, the margins that tell about it, and what it shares with those before it.
+    """An irreducible part, the margins inside it, and what it shares with the parts before it.
 
-    The first part shares nothing: its ``separator`` is None. An empty separator is the grand total.
+    The first part shares nothing: its ``separator`` is None. An empty separator means the grand total.
     """
 
     axes: Axes
@@ -35,7 +35,7 @@ class Part:
 
     @property
     def closed(self) -> bool:
-        """Whether one margin shows the part entirely."""
+        """Whether one margin holds the whole part."""
         return self.axes in self.generators
 
 
@@ -123,11 +123,11 @@ def components(vertices: Iterable[int], graph: Mapping[int, Axes]) -> list[Axes]
 def parts(generators: Iterable[Axes]) -> tuple[Part, ...]:
     """The irreducible parts, split wherever variables inside one margin separate the others.
 
-    What separates must lie in one margin: then its own margin is known, and tables of the two sides
-    that share it can always be joined. It is enough to look, for each margin g, at the pieces that are
-    left without g and at their neighbours in g: a separator inside g leaves the rest of g on one side,
-    so the other side holds such a piece. Margins need not be all cliques of the graph, which goes a
-    little further than the reducible graphs of Dobra and Fienberg (2000).
+    A separator must lie in one margin: then its own margin is known, and tables of the two sides that share
+    it can always be joined. For each margin g, it suffices to look at the components that remain without g
+    and at their neighbours in g: a separator inside g leaves the rest of g on one side, so the other side
+    holds such a component. The margins need not be all cliques of the graph, which is slightly more general
+    than the reducible graphs of Dobra and Fienberg (2000).
 
     >>> chain = [frozenset({0, 1}), frozenset({1, 2}), frozenset({2, 3}), frozenset({1, 3})]
     >>> [(sorted(p.axes), sorted(p.separator or ())) for p in parts(chain)]
@@ -147,7 +147,7 @@ def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[Part, 
                 found.append((shared, piece))
     if not found:
         return (Part(everything, generators, separator),)
-    # The smallest first: a larger one can hold more than what separates, and leave an idle part.
+    # The smallest first: a larger set may hold more than the separator and create a redundant part.
     shared, piece = min(found, key=lambda pair: (len(pair[0]), sorted(pair[0]), sorted(pair[1])))
     near = _largest(g for g in generators if not g & piece)
     far = _largest([shared, *(g for g in generators if g <= piece | shared)])
@@ -155,6 +155,6 @@ def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[Part, 
 
 
 def _largest(generators: Iterable[Axes]) -> tuple[Axes, ...]:
-    """Sets that no other set holds."""
+    """The sets that are no subset of another."""
     distinct = set(generators)
     return tuple(sorted((g for g in distinct if not any(g < h for h in distinct)), key=sorted))

@@ -1,4 +1,4 @@
-"""Released margins of a hidden cube, checked once so that the formulas need not be."""
+"""Released margins of a hidden cube, checked once for all formulas."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Axes: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The margins of a cube that everybody can see, in units of ``10**-decimals``.
+    """The published margins of a cube, in units of ``10**-decimals``.
 
-    Every array has all axes of the cube, of length 1 where it was summed over, so that formulas over
-    cells are broadcasts. Make one by :meth:`of`, which checks that no number is negative and that
-    any two margins agree on the variables they share.
+    Every array has all axes of the cube, with length 1 where it was summed over, so that formulas can
+    broadcast. Create one with :meth:`of`, which checks that no number is negative and that any two margins
+    agree on the variables they share.
 
     >>> seen = Margins.of({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]})
     >>> seen
@@ -58,16 +58,14 @@ class Margins:
         if any(size < 1 for size in shape):
             raise InputError("Every variable of a cube needs at least one category.")
         if not released:
-            raise InputError(
-                "No margin is released, so nothing bounds the cells; give at least one."
-            )
+            raise InputError("No margin is given, so nothing bounds the cells; give at least one.")
         tables: dict[Axes, Ints] = {}
         for margin, values in released.items():
             axes = _places(names, margin)
             array = _laid_out(names, shape, margin, axes, values)
             if bool((array < 0).any()):
                 raise InputError(
-                    f"The margin {_label(margin)} holds a negative value; counts have none."
+                    f"The margin {_label(margin)} holds a negative value; counts are 0 or more."
                 )
             key = frozenset(axes)
             if key in tables and not np.array_equal(tables[key], array):
@@ -79,7 +77,7 @@ class Margins:
 
     @classmethod
     def of_table(cls, table: npt.ArrayLike, margins: Iterable[Iterable[int]]) -> Margins:
-        """What a table tells when it is released in these margins only; its axes are A, B, C ...
+        """The margins of a table, of which nothing else is released; its axes are A, B, C ...
 
         >>> Margins.of_table([[1, 2], [3, 4]], [[0], [1]]).margin("A").ravel().tolist()
         [3, 7]
@@ -102,18 +100,18 @@ class Margins:
 
     @property
     def total(self) -> int:
-        """The grand total, which every margin tells."""
+        """The grand total."""
         return int(next(iter(self.tables.values())).sum())
 
     @property
     def generators(self) -> tuple[Axes, ...]:
-        """The margins that are no margin of another one, in a fixed order."""
+        """The maximal margins, in a fixed order."""
         top = [a for a in self.tables if not any(a < b for b in self.tables)]
         return tuple(sorted(top, key=sorted))
 
     @property
     def covered(self) -> Axes:
-        """The variables that some margin shows."""
+        """The variables of all margins."""
         return frozenset().union(*self.tables)
 
     def label(self, axes: Axes) -> str:
@@ -170,8 +168,8 @@ class Margins:
     def spread(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """Bounds over the covered variables as bounds of cells.
 
-        A variable that no margin shows can move everybody into another of its categories, so that
-        nothing is left in a cell.
+        All people may be in another category of a variable that no margin shows, so the lower bounds are 0
+        then.
         """
         free = [a for a in range(len(self.names)) if a not in self.covered and self.shape[a] > 1]
         return (np.zeros_like(low) if free else low), high
@@ -194,7 +192,7 @@ def _places(names: tuple[str, ...], margin: Iterable[str]) -> tuple[int, ...]:
         places.append(names.index(name))
     if len(set(places)) < len(places):
         raise InputError(
-            f"A variable stands twice in the margin {_label(tuple(margin))}; once is right."
+            f"The margin {_label(tuple(margin))} names a variable twice; name each once."
         )
     return tuple(places)
 
@@ -210,7 +208,7 @@ def _laid_out(
     wanted = tuple(shape[a] for a in axes)
     if given.shape != wanted:
         raise InputError(
-            f"The margin {_label(margin)} has shape {given.shape}; its variables say {wanted}."
+            f"The margin {_label(margin)} has shape {given.shape}; its variables need {wanted}."
         )
     array = given.astype(np.int64)
     if given.dtype.kind not in "iu" and not np.array_equal(array, given):

@@ -1,4 +1,4 @@
-"""Bounds of a whole from bounds of its parts, where margins let the parts be told apart."""
+"""Bounds of a whole cube from bounds of its parts, where margins separate the parts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
 
         max(0, sum of L - sum of S)  <=  n  <=  min of U
 
-    Sharp wherever the bounds of all parts are: tables of the parts that share S can be joined, and
-    the parts are free of each other otherwise. Parts that one margin shows, and dichotomous ones, are
-    done by formula; ``solve`` does the others.
+    Sharp where the bounds of all parts are: tables of the parts that share S can be joined, and the parts
+    are otherwise independent. Parts that one margin holds, and dichotomous parts, have a formula; ``solve``
+    bounds the others.
 
     >>> table = np.arange(16).reshape(2, 2, 2, 2)
     >>> found = reducible(Margins.of_table(table, [[0, 1], [1, 2], [1, 3], [2, 3]]))

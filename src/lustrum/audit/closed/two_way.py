@@ -21,12 +21,12 @@ def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
     """Sharp bounds of the hidden table I+K from IJ+ and +JK, as two matrices, low and high.
 
     A matrix product with other operations in place of the product (Chowdhury, Duncan, Krishnan and
-    Roehrig 1999, as told by Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4)::
+    Roehrig 1999, as described by Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4)::
 
         sum over j of max(0, a_ij + b_jk - n_j)  <=  n_ik  <=  sum over j of min(a_ij, b_jk)
 
-    Given j, the two margins are the rows and columns of a two-way table of its own, so that all j
-    can reach their ends at once.
+    Given j, the two margins are the row and column sums of a two-way table, so all j can reach their bounds
+    at the same time.
 
     >>> low, high = operator([[3, 1], [2, 4]], [[5, 0], [2, 3]])
     >>> low.tolist(), high.tolist()
@@ -46,14 +46,14 @@ def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
 
 
 def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
-    """Bounds of a margin that stays hidden, from decomposable released margins of any dimension.
+    """Bounds of a hidden margin, from decomposable released margins of any dimension.
 
-    Variables that are neither asked for nor shared are summed out, and margins that say nothing more
-    about the rest are dropped, neither of which loses anything. If those variables that are left but
-    not asked for lie in every margin left, the table falls apart into one table for each combination of
-    their categories, and the bounds are the sums of the cells' bounds, sharp; one hidden margin
-    between two released ones is always of this kind. Otherwise the same sums hold without being sharp.
-    The cells come in the order of the variables in the cube, whatever the order they are asked in.
+    Variables that are neither in the hidden margin nor shared are summed out, and margins that add no
+    information are dropped; neither changes the bounds. If the remaining variables outside the hidden
+    margin lie in every remaining margin, the table splits into one table for each combination of their
+    categories. The bounds are then the sums of the cells' bounds, and sharp; one hidden margin between two
+    released ones is always of this kind. Otherwise the same sums hold but may not be sharp. The cells come
+    in the order of the variables in the cube.
 
     >>> seen = Margins.of(
     ...     {"I": 2, "J": 2, "K": 2}, {"IJ": [[3, 1], [2, 4]], "JK": [[5, 0], [2, 3]]}
@@ -65,7 +65,7 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
     hidden = wanted - margins.covered
     if hidden:
         raise InputError(f"No released margin shows {margins.label(hidden)}; leave it out.")
-    sequence(margins)  # says so where the margins are not decomposable
+    sequence(margins)  # raises an error if the margins are not decomposable
     kept = _relevant(margins.generators, wanted)
     left = Margins(
         margins.names,
@@ -88,7 +88,7 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
             left.decimals,
             left.whole,
         )
-        # What is asked for has margins of its own, which may say more than the sums do.
+        # Margins of the hidden margin may be known, and may give narrower bounds than the sums.
         high = np.minimum.reduce(
             [high, *(np.broadcast_to(t, high.shape) for t in shown.tables.values())]
         )
@@ -105,7 +105,7 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
 
 
 def _relevant(generators: Iterable[Axes], wanted: Axes) -> tuple[Axes, ...]:
-    """The margins that bear on some variables (the reduction of Graham and of Yu and Özsoyoğlu 1979)."""
+    """The relevant margins of some variables (the reduction of Graham and of Yu and Özsoyoğlu 1979)."""
     kept = set(generators)
     while True:
         count: dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""Short moves known by heart, for fibres too large to look for them.
+"""Short moves in closed form, for fibres that are too large to search for them.
 
-They need not connect the fibre, which a lattice basis beside them does; they make chains mix.
+They need not connect the fibre, because chains use a lattice basis as well; they improve mixing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["MovesList", "cycle_moves", "free_sets", "tensor_moves"]
 MovesList = tuple[Ints, Ints]
 """One move a row: the cells it touches, and by how much."""
 
-_SEED = 20010101  # which moves are picked where there are too many changes nothing but speed
+_SEED = 20010101  # the choice among too many moves affects speed only
 
 
 def free_sets(margins: Margins) -> list[Axes]:
-    """The smallest sets of axes that no margin holds together.
+    """The smallest sets of axes that are in no margin.
 
     >>> free_sets(Margins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
     [(0, 1, 2)]
@@ -40,11 +40,11 @@ def free_sets(margins: Margins) -> list[Axes]:
 
 
 def tensor_moves(margins: Margins, most: int = 100_000) -> list[MovesList]:
-    """Corners of boxes over axes that no margin holds together, up and down in turn.
+    """Moves at the corners of boxes over axes that are in no margin, up and down in turn.
 
-    Over two axes they are the squares, over three the basic moves of a cube of which all pairs of axes
-    are known (Diaconis and Sturmfels 1998). Each is zero in every margin, as summing over one
-    of its axes leaves nothing. At most this many are made, at random where there would be more.
+    Over two axes they are the squares, over three the basic moves of a cube of which all pairs of axes are
+    known (Diaconis and Sturmfels 1998). Each changes no margin, because it cancels when summed over one of
+    its axes. At most ``most`` moves are made, chosen at random if there are more.
 
     >>> [(cells, steps)] = tensor_moves(Margins.of(np.ones((2, 2), int), [(0,), (1,)]))
     >>> cells.tolist(), steps.tolist()
@@ -79,7 +79,7 @@ def cycle_moves(table: TwoWay, most: int = 50_000) -> list[MovesList]:
     """Closed walks of four and of six cells through a two-way table with holes.
 
     Up and down in turn, they keep all row and column sums (Aoki and Takemura 2005, on tables with
-    structural zeros). Of those with six cells about three times as many are taken as of the others.
+    structural zeros). About three times as many moves of six cells are taken as of four.
     """
     rows, columns = table.rows.size, table.columns.size
     number = np.full((rows, columns), -1, dtype=np.int64)
@@ -117,7 +117,7 @@ def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterat
     for _ in range(tries):
         if len(seen) >= wanted:
             return
-        # A walk from cell to cell finds closed ones far more often than six cells at random.
+        # A walk from cell to cell closes far more often than six random cells do.
         i = int(rng.integers(len(number)))
         k, m = _two(rng, there[i])
         if m < 0:

@@ -29,5 +29,5 @@ def inlined(function: F) -> F:
 
 @inlined
 def log_factorial(count: int, logs: Any) -> float:  # pragma: no cover
-    """``log n!``, from a list as far as that goes."""
+    """``log n!``, from a list if it is long enough."""
     return logs[count] if count < logs.size else math.lgamma(count + 1.0)

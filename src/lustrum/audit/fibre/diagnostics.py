@@ -1,4 +1,4 @@
-"""How far sampled chains can be trusted: split R-hat and effective sample size.
+"""Convergence diagnostics of sampled chains: split R-hat and effective sample size.
 
 Gelman, Carlin, Stern, Dunson, Vehtari and Rubin (2013), *Bayesian Data Analysis*.
 """
@@ -17,8 +17,8 @@ __all__ = ["effective_size", "split_rhat"]
 def split_rhat(chains: npt.ArrayLike) -> Floats:
     """R-hat of each quantity in an array of (chains, draws, quantities), each chain cut in halves.
 
-    Near 1 where all halves tell the same; infinite where each half stands still somewhere else; not a
-    number where nothing ever moved, which proves nothing.
+    Near 1 where all halves agree; infinite where each half is constant at a different value; not a number
+    where nothing ever moved, which proves nothing.
 
     >>> same = np.random.default_rng(1).normal(size=(4, 500, 1))
     >>> bool(abs(split_rhat(same)[0] - 1) < 0.01), split_rhat(np.zeros((2, 8, 1))).tolist()

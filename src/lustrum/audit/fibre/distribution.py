@@ -29,9 +29,9 @@ Pairs = tuple[Ints, Floats]
 
 METHODS = ("auto", "exact", "sample")
 
-_TRY = 3_000_000  # values tried before sampling is thought quicker
-_WIDE = 3000  # columns of a block beyond which enumeration is not even tried
-_GOOD = 1.05  # R-hat up to which chains count as agreeing
+_TRY = 3_000_000  # values tried before sampling is expected to be quicker
+_WIDE = 3000  # enumeration is not tried for blocks with more columns
+_GOOD = 1.05  # chains agree up to this R-hat
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class CellDistributions:
     """For each cell the values it can have and how probable each is.
 
     ``exact`` cells were computed, not sampled: their R-hat is 1 and their effective size infinite. A
-    sampled cell lists the values that were met; R-hat and size are not numbers where it never moved.
-    ``tables`` counts the fibre where that was done for all of it. Where ``stopped``, fewer draws were
-    made than asked for.
+    sampled cell lists the values that occurred; its R-hat and size are NaN where it never moved. ``tables``
+    is the number of tables in the fibre, where all of them were counted. Where ``stopped`` is set, fewer
+    draws were made than requested.
     """
 
     known: Knowledge
@@ -78,7 +78,7 @@ class CellDistributions:
 
     @property
     def agreed(self) -> bool:
-        """Whether the chains tell the same of every cell: no R-hat above 1.05."""
+        """Whether the chains agree on every cell: no R-hat above 1.05."""
         return not self.stopped and self.worst_rhat <= _GOOD
 
     def of(self, ref: CellRef) -> Pairs:
@@ -103,12 +103,12 @@ def distribution(
     progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> CellDistributions:
-    """How probable each value of each cell is, when all tables that fit weigh as the target says.
+    """How probable each value of each cell is, if tables of the fibre have the target distribution.
 
-    Uniform: every table alike. Hypergeometric: by one over the product of the factorials of its inner
-    cells; ``counted`` marks these cells where the knowledge does not come from tables. Two-way tables
-    and small blocks are computed exactly; the rest is sampled, unless ``method`` says otherwise. An exact
-    computation tries at most this many ``nodes``.
+    Uniform: every table is equally probable. Hypergeometric: the weight of a table is one over the product
+    of the factorials of its inner cells; ``counted`` marks these cells where the knowledge does not come
+    from tables. Two-way tables and small blocks are computed exactly; the rest is sampled, unless
+    ``method`` says otherwise. An exact computation tries at most this many ``nodes``.
 
     >>> found = distribution(Margins.two_way([3, 2], [2, 3]))
     >>> found, found.tables
@@ -171,7 +171,7 @@ class _Row:
 def _solved(
     system: System, plan: Plan, method: str, nodes: int | None, rows: list[_Row]
 ) -> tuple[list[Block], int | None]:
-    """Fill in the rows of all blocks that can be computed; those that cannot, and how many tables."""
+    """Fill in the rows of all blocks that can be computed; returns the others and the number of tables."""
     if method == "sample":
         return list(system.blocks), None
     left: list[Block] = []
@@ -180,7 +180,7 @@ def _solved(
         found = _exact(block, plan.hypergeometric, nodes or (_TRY if method == "auto" else NODES))
         if found is None and method == "exact":
             raise InputError(
-                "There are too many tables to weigh them all; allow more 'nodes', or sample them."
+                "There are too many tables to list them all; allow more 'nodes', or sample them."
             )
         if found is None:
             left.append(block)
@@ -197,7 +197,7 @@ def _solved(
 def _exact(
     block: Block, hypergeometric: bool, nodes: int
 ) -> tuple[Sequence[_Row], int | None] | None:
-    """By formula, by dynamic programming, by enumeration: the first that can; None if none can."""
+    """By formula, dynamic programming or enumeration, whichever works first; None if none does."""
     table = None if hypergeometric and not block.counted.all() else TwoWay.of(block)
     if table is not None:
         # A step of dynamic programming costs as much as ten values of an enumeration.

@@ -21,15 +21,15 @@ __all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""
 
-_TABLE = 1 << 20  # factorials written down; larger ones are computed when they are needed
+_TABLE = 1 << 20  # factorials in the list; larger ones are computed when needed
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """For each column of a block, the summed weight of all tables with each value from low on.
+    """For each column of a block, the total weight of the tables with each value, starting at ``low``.
 
-    ``count`` tables were met. Not ``complete`` where the search was given up; nothing then follows
-    from the sums.
+    ``count`` is the number of tables. If the search was given up, ``complete`` is False and the sums mean
+    nothing.
     """
 
     count: int
@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Fibre:
-    """Tables that fit the knowledge, one a row; all there are where ``complete``."""
+    """Tables that fit the knowledge, one a row; all of them if ``complete``."""
 
     tables: Ints
     complete: bool
@@ -55,13 +55,13 @@ class Fibre:
 def enumerate_fibre(
     given: Knowledge | Margins, *, most: int = 100_000, nodes: int = NODES
 ) -> Fibre:
-    """All tables that fit, up to this many; with a mark where there are more.
+    """All tables that fit, up to ``most``; ``complete`` says whether there are more.
 
     >>> enumerate_fibre(Margins.two_way([1, 2], [1, 2])).tables.tolist()
     [[0, 1, 1, 1], [1, 0, 0, 2]]
     """
     if most < 1 or nodes < 1:
-        raise InputError("An enumeration needs room for one table at least.")
+        raise InputError("An enumeration needs room for at least one table.")
     system = System.of(given)
     parts, complete = [], True
     for block in system.blocks:
@@ -80,9 +80,9 @@ def enumerate_fibre(
 
 
 def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> Tally:
-    """Weigh all tables of a block: each alike, or by one over the product of its factorials.
+    """The total weights of the tables of a block: 1 each, or one over the product of its factorials.
 
-    The largest weight is found first and the others are taken relative to it, so none overflows.
+    The largest weight is found first, and the others are relative to it, so none overflows.
     """
     ordered = _Ordered.of(block)
     if not hypergeometric:
@@ -94,7 +94,7 @@ def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> 
 
 
 def log_factorials(block: Block) -> Floats:
-    """``log n!`` for every count that a block can need, as far as they are worth writing down."""
+    """``log n!`` for every count that a block can need, up to a limit."""
     size = int(min(max(int(block.high.max(initial=0)), 1) + 2, _TABLE))
     logs: Floats = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size)))])
     return logs
@@ -114,7 +114,7 @@ class _Ordered:
 
     @classmethod
     def of(cls, block: Block) -> _Ordered:
-        """Next comes a column of the equation with the fewest columns left, so dead ends come early."""
+        """The next column is one of the equation with the fewest columns left, so dead ends come early."""
         columns = block.matrix.tocsc()
         by_row = block.matrix.tocsr()
         left = np.diff(by_row.indptr).astype(np.int64)
@@ -145,8 +145,8 @@ class _Ordered:
         reference: float = np.nan,
         tables: Ints | None = None,
     ) -> _Found:
-        """Walk through the block, and put its columns back in their own order."""
-        from lustrum.audit.fibre.walk import walk  # loads the compiler, so not before it is needed
+        """Search through the block, and restore the order of its columns."""
+        from lustrum.audit.fibre.walk import walk  # imported here because it loads the compiler
 
         block, order = self.block, self.order
         matrix = block.matrix.tocsc()[:, order]
@@ -183,7 +183,7 @@ class _Ordered:
 
 
 def _rests(matrix: object, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For each entry, the ends of the sum of the later entries of its row."""
+    """For each entry, the bounds of the sum of the later entries in its row."""
     indptr, rows, data = (getattr(matrix, n) for n in ("indptr", "indices", "data"))
     count = int(rows.max(initial=-1)) + 1
     least, most = np.zeros(count, np.int64), np.zeros(count, np.int64)

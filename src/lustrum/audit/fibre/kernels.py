@@ -1,4 +1,4 @@
-"""The loops that run millions of times a second, compiled when they are first run.
+"""The hot loops of sampling, compiled at first use.
 
 Tests compare each with plain Python that makes the same moves from the same stream.
 """
@@ -17,8 +17,8 @@ from lustrum.stream import mixed as word_at
 
 __all__ = ["FALLING", "FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
 
-FEW = 8  # points of a square whose weights are all written down
-SHORT = 16  # points of a line whose weights are all written down; longer ones are sliced
+FEW = 8  # squares with up to this many points have all weights computed
+SHORT = 16  # lines with up to this many points have all weights computed; longer ones are sliced
 LARGE = 1_000_000  # above this count a product of a few weights may overflow
 
 
@@ -43,7 +43,7 @@ def _advanced(state: Any) -> Any:  # pragma: no cover
 
 @inlined
 def _from_weights(weights: Any, count: int, left: float) -> int:  # pragma: no cover
-    """The place that ``left``, a number below the total of the weights, falls on."""
+    """The place in the cumulated weights at which ``left`` falls."""
     for k in range(count - 1):
         left -= weights[k]
         if left < 0.0:
@@ -61,13 +61,13 @@ def _scaled_factorials(count: int) -> npt.NDArray[np.float64]:
     return np.concatenate([[1.0], np.cumprod(steps)])
 
 
-FALLING = 400  # counts below this have their factorials written down
+FALLING = 400  # counts below this have their factorials in the list
 _FACTORIALS = _scaled_factorials(FALLING)
 
 
 @compiled
 def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
-    """How many times as likely a square is after a step, for counts of any size."""
+    """The ratio of the probabilities of a square after and before a step, for counts of any size."""
     gain = log_factorial(p, logs) - log_factorial(p + t, logs)
     gain += log_factorial(q, logs) - log_factorial(q + t, logs)
     gain += log_factorial(u, logs) - log_factorial(u - t, logs)
@@ -104,16 +104,16 @@ def _square_step(  # pragma: no cover
             weights[k] = weight
             total += weight
         return low + _from_weights(weights, count, first * total)
-    # The sums of the square, and so the spread of its conditional distribution, are the same all
-    # along the line: a step within twice the spread is as likely forth as back.
+    # The sums of the square, and so the spread of its conditional distribution, are the same along the
+    # line: a step within twice the spread is as likely in both directions.
     people = float(p + u + q + v)
     ways = (float(p + u) * float(q + v)) * (float(p + v) * float(q + u))
     spread = math.sqrt(ways / (people * people * (people - 1.0)))
     reach = int(2.0 * spread) + 1
     t = int(first * (2 * reach)) - reach
     t += t >= 0
-    # Whether a step is taken cannot be foreseen, so nothing here hangs on it: a processor that guesses
-    # wrong loses more time than a step beyond the end takes to weigh.
+    # No branch depends on whether a step is taken, because the processor would often predict it wrongly,
+    # which costs more than weighing a step beyond the end.
     inside = min(max(t, low), high)
     if max(max(p, q) + high, max(u, v) - low) < FALLING:
         here = (_FACTORIALS[p] * _FACTORIALS[q]) * (_FACTORIALS[u] * _FACTORIALS[v])
@@ -147,7 +147,8 @@ def run_squares(  # pragma: no cover
     weights = np.empty(SHORT, dtype=np.float64)
     mask = np.uint64(0xFFFFFFFF)
     changed = 0
-    # The stream is kept in two plain numbers, which unlike an array no write to the table can change.
+    # The stream is kept in two local numbers: the compiler knows that writes to the table cannot change
+    # them.
     position, ahead = state[0], state[1]
     for row in range(out.shape[0]):
         for _ in range(thin):
@@ -290,7 +291,8 @@ def run_lines(  # pragma: no cover
                 touched = 0
                 more = True
                 while more:
-                    # Each sign and each number of terms has a chance, so every sum of moves has one.
+                    # Every sign and every number of terms has a positive probability, so every sum of moves
+                    # has one.
                     sign = 1 if bits >> np.uint64(63) else -1
                     for k in range(indptr[move], indptr[move + 1]):
                         cell = cells[k]

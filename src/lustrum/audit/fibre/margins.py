@@ -1,4 +1,4 @@
-"""Margins of a hidden table, in plain arrays, and whether they hang together in a tree."""
+"""Margins of a hidden table as plain arrays, and the junction tree of decomposable ones."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Margins:
     def __post_init__(self) -> None:
         shape = tuple(int(s) for s in self.shape)
         if not shape or min(shape) < 1:
-            raise InputError("A hidden table needs axes, each with a category at least.")
+            raise InputError("A hidden table needs axes, each with at least one category.")
         sums = {tuple(int(a) for a in k): _counts(v) for k, v in self.sums.items()}
         if not sums:
-            raise InputError("A hidden table needs one margin at least.")
+            raise InputError("A hidden table needs at least one margin.")
         for axes, values in sums.items():
             if len(set(axes)) < len(axes) or not all(0 <= a < len(shape) for a in axes):
                 raise InputError(f"A margin keeps axes {axes}; the table has {len(shape)} axes.")
@@ -72,7 +72,7 @@ class Margins:
         kept: Sequence[Sequence[int]],
         possible: npt.ArrayLike | None = None,
     ) -> Margins:
-        """The margins of a table that is at hand."""
+        """The margins of a given table."""
         values = _counts(table)
         sums = {}
         for axes in kept:
@@ -101,13 +101,13 @@ class Margins:
 
     @property
     def cliques(self) -> tuple[Axes, ...]:
-        """The margins that no other margin holds already."""
+        """The maximal margins."""
         sets = sorted(self.sums, key=lambda a: (-len(a), a))
         return tuple(a for i, a in enumerate(sets) if not any(set(a) <= set(b) for b in sets[:i]))
 
     @property
     def decomposable(self) -> bool:
-        """Whether the margins cover all axes and hang together in a tree."""
+        """Whether the margins cover all axes and have a junction tree."""
         return junction_tree(self.cliques, len(self.shape)) is not None
 
     def knowledge(self) -> Knowledge:
@@ -137,7 +137,7 @@ class Margins:
 
     @classmethod
     def known(cls, known: Knowledge) -> Margins | None:
-        """The margins that knowledge made from tables consists of, if it is nothing else."""
+        """The margins that some knowledge consists of; None if it holds anything else."""
         structure = known.structure
         if structure is None or structure.columns is not None or not structure.shape:
             return None
@@ -159,12 +159,12 @@ class Margins:
             if np.array_equal(low, high) and int(low.min(initial=0)) >= 0:
                 sums[tuple(axes)] = low.reshape(layout.shape)
             elif bool((low != 0).any() or (high < UNBOUNDED).any()):
-                return None  # bounds that are more than those of counts
+                return None  # bounds beyond those of counts
             seen_cube |= len(axes) == len(structure.shape) and table == 0
         return cls(structure.shape, sums) if sums and seen_cube else None
 
     def _check_agreement(self) -> None:
-        """Two margins must show the same sums over the axes they share."""
+        """Two margins must have the same sums over the axes they share."""
         pairs = list(self.sums.items())
         for i, (a, u) in enumerate(pairs):
             for b, v in pairs[:i]:
@@ -179,7 +179,7 @@ class Margins:
 
 @dataclass(frozen=True)
 class Edge:
-    """Two cliques joined in a junction tree: clique ``child`` hangs on what stands before it."""
+    """An edge of a junction tree: clique ``child`` is attached to the cliques before it."""
 
     child: Axes
     separator: Axes
@@ -188,11 +188,11 @@ class Edge:
 
 
 def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None:
-    """The joints of a tree of cliques with running intersections, or None where there is none.
+    """The edges of a junction tree of cliques, or None where there is none.
 
-    A spanning tree of largest shared axes is such a tree exactly where the shared axes add up to what
-    the cliques count more than once (Lauritzen 1996). ``left`` and ``right`` are all axes
-    on the two sides of the joint, without the separator. The order of joints builds the tree up.
+    A spanning tree with the largest shared axes is a junction tree exactly where the shared axes account
+    for everything that the cliques count more than once (Lauritzen 1996). ``left`` and ``right`` are all
+    axes on the two sides of the edge, without the separator. The order of edges builds the tree up.
 
     >>> [edge.separator for edge in junction_tree([(0, 1), (1, 2), (2, 3)], 4)]
     [(1,), (2,)]
@@ -215,7 +215,11 @@ def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None
     edges = []
     for parent, child, _ in links:
         far = {child}
-        for p, c, _ in links:  # links come in the order of the tree, so one pass finds all below
+        for (
+            p,
+            c,
+            _,
+        ) in links:  # links come in the order of the tree, so one pass finds all descendants
             if p in far:
                 far.add(c)
         separator = set(cliques[parent]) & set(cliques[child])

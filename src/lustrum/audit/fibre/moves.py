@@ -1,4 +1,4 @@
-"""The changes a chain may make: squares where a Markov basis is known, otherwise lattice vectors."""
+"""The moves of a chain: squares where they are a Markov basis, otherwise lattice vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Cells = npt.NDArray[np.intp]
 MIXED = 0.15
 """The share of moves that are random sums of others; any share above 0 connects the fibre."""
 
-_SMALL = 64  # dimensions up to which short moves are looked for, which finds more kinds of them
+_SMALL = 64  # short moves are searched for up to this dimension, which finds more kinds
 
 
 class Moves(Protocol):
@@ -33,13 +33,13 @@ class Moves(Protocol):
 
     @property
     def empty(self) -> bool:
-        """Whether there is nowhere to go."""
+        """Whether there is no move."""
         ...
 
     def run(
         self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
     ) -> int:
-        """Move x in place and keep a table every ``thin`` moves; how many moves changed it."""
+        """Move x in place and keep a table every ``thin`` moves; returns how many moves changed it."""
         ...
 
 
@@ -47,10 +47,10 @@ class Moves(Protocol):
 class Squares:
     """The primitive moves of decomposable margins: two counts up, two down, at the corners of a square.
 
-    At each joint of the tree of margins, with one configuration of the separator held, two
-    configurations of one side and two of the other are the corners. Over all joints these moves are a
-    Markov basis (Dobra 2003, *Bernoulli* 9); for a two-way table they are the basic moves
-    of Diaconis and Sturmfels (1998). A step goes anywhere along a move's line.
+    At each edge of the junction tree, for a fixed configuration of the separator, two configurations of one
+    side and two of the other are the corners. Over all edges these moves are a Markov basis (Dobra 2003,
+    *Bernoulli* 9); for a two-way table they are the basic moves of Diaconis and Sturmfels (1998). A step
+    may use any multiple of a move.
 
     >>> Squares.of(Margins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
     [[1, -1, -1, 1]]
@@ -95,7 +95,7 @@ class Squares:
         self, x: Ints, state: Words, *, hypergeometric: bool, logs: Floats, thin: int, out: Ints
     ) -> int:
         """Move a table without upper bounds."""
-        # The compiler takes longer to load than all the rest; only those who sample wait for it.
+        # Imported here because the compiler takes long to load, and only sampling needs it.
         from lustrum.audit.fibre.kernels import run_squares
 
         if self.empty:
@@ -105,7 +105,7 @@ class Squares:
         return int(run_squares(x, *arrays, hypergeometric, logs, state, thin, self.keep, out))
 
     def vectors(self) -> Ints:
-        """Every move once, written out; for small tables."""
+        """Every move once, as a vector; for small tables."""
         return np.array(list(self._vectors()), dtype=np.int64).reshape(-1, self.size)
 
     def _vectors(self) -> Iterator[Ints]:
@@ -123,7 +123,7 @@ class Squares:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Directions of a lattice: a basis, short sums of it and, now and then, sums of any length.
+    """Directions of a lattice: a basis, short sums of its vectors and, sometimes, sums of any length.
 
     >>> from lustrum.audit.fibre.system import System
     >>> ring = Margins.two_way([1, 1, 1], [1, 1, 1], possible=1 - np.eye(3))
@@ -143,7 +143,7 @@ class Lines:
 
     @classmethod
     def of(cls, block: Block, margins: Margins | None = None, *, mixed: float = MIXED) -> Lines:
-        """The directions of a block, with its bounds; knowing its margins helps where it is large."""
+        """The directions of a block, with its bounds; its margins help where it is large."""
         try:
             basis = reduced(integer_kernel(block.matrix))
         except OverflowError as error:
@@ -167,7 +167,7 @@ class Lines:
 
     @property
     def empty(self) -> bool:
-        """Whether the equations settle everything."""
+        """Whether the equations determine every cell."""
         return self.indptr.size <= 1
 
     def run(
@@ -187,7 +187,7 @@ class Lines:
         )
 
     def vectors(self) -> Ints:
-        """Every listed move, written out."""
+        """Every listed move as a vector."""
         out = np.zeros((self.indptr.size - 1, self.low.size), dtype=np.int64)
         out[np.repeat(np.arange(len(out)), np.diff(self.indptr)), self.cells] = self.steps
         return out
@@ -212,7 +212,7 @@ def _known_moves(block: Block, margins: Margins | None) -> list[MovesList]:
 
 
 def _places(shape: tuple[int, ...], axes: Axes) -> Ints:
-    """Where the configurations of some axes stand in memory while all other axes are at 0."""
+    """The places in memory of the configurations of some axes, with all other axes at 0."""
     places = np.zeros(1, dtype=np.int64)
     for axis in axes:
         stride = int(np.prod(shape[axis + 1 :], dtype=np.int64))

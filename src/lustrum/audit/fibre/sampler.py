@@ -1,4 +1,4 @@
-"""Chains that lattice_walk through a fibre, and the tables they meet."""
+"""Markov chains on a fibre, and the tables that they visit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["TARGETS", "Chains", "Plan", "sample_blocks", "sample_fibre"]
 
 TARGETS = ("uniform", "hypergeometric")
 
-_ROOM = 2**31  # bytes that the tables kept may take
-_ROUNDS = 20  # times that progress is reported
+_ROOM = 2**31  # the most bytes of all kept tables
+_ROUNDS = 20  # how often progress is reported
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to lattice_walk. Burn-in counts draws thrown away; ``thin`` counts moves from draw to draw.
+    """How long the chains run: ``burn`` draws are thrown away, and ``thin`` moves lie between two draws.
 
     Without ``burn`` half as many draws are thrown away as are kept; without ``thin`` there are ten
     moves for each open cell between two draws. The result depends on the seed, never on ``workers``.
@@ -66,10 +66,10 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Tables met by several chains: ``tables[c, d]`` is draw ``d`` of chain ``c``, all cells.
+    """Tables visited by several chains: ``tables[c, d]`` is draw ``d`` of chain ``c``, all cells.
 
-    ``moved`` is the share of moves that changed a table. Where ``stopped``, the chains are shorter
-    than asked for.
+    ``moved`` is the share of moves that changed a table. Where ``stopped`` is set, the chains are shorter
+    than requested.
     """
 
     tables: Ints
@@ -125,12 +125,12 @@ def sample_blocks(
     rng: np.random.Generator,
     start: npt.ArrayLike | None = None,
 ) -> Chains:
-    """Sample some blocks of a system; all other cells keep the least value they can have."""
+    """Sample some blocks of a system; all other cells keep their lower bounds."""
     check_target(system, plan)
     cells = len(system.known)
     if plan.chains * plan.draws * cells * 8 > _ROOM:
         raise InputError(
-            "So many draws of so many cells take too much memory; ask for fewer draws."
+            "This many draws of this many cells take too much memory; ask for fewer draws."
         )
     first = None if start is None else _checked(start, system)
     jobs = _jobs(system, blocks, plan, rng, first)
@@ -169,7 +169,7 @@ def sample_blocks(
 
 
 def check_target(system: System, plan: Plan) -> None:
-    """Factorials need counts."""
+    """The hypergeometric target needs counts."""
     if plan.hypergeometric and any(bool((b.low[b.counted] < 0).any()) for b in system.blocks):
         raise InputError("The hypergeometric target needs counts; a cell here may be below 0.")
 
@@ -188,7 +188,7 @@ def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[I
 
 
 def _follow(system: System, blocks: Sequence[Block], out: Ints) -> None:
-    """Hidden margins of a cube that was sampled by squares follow from its cells."""
+    """Compute the hidden margins of a cube that was sampled by squares from its cells."""
     structure, margins = system.known.structure, system.margins
     if structure is None or margins is None or not blocks or not _by_squares(margins):
         return
@@ -240,7 +240,7 @@ def _with_streams(
     plan: Plan,
     rng: np.random.Generator,
 ) -> list[_Job]:
-    """Every chain of every job gets a stream of its own, drawn before any thread starts."""
+    """Every chain of every job gets its own random stream, drawn before any thread starts."""
     jobs = []
     for moves, starts, cells, logs, thin in made:
         states = tuple(

@@ -1,4 +1,4 @@
-"""A first table of a fibre, far from the middle, and another one for each chain."""
+"""The tables from which chains start, all far from the middle of the fibre."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _INFEASIBLE = 2  # scipy's status for a program without a solution
 
 
 def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
-    """A table with decomposable margins: they are joined one after the other along their tree.
+    """A table with the given decomposable margins, which are joined one after the other along their tree.
 
-    Each joint is a two-way table for every configuration of the separator, filled from a corner with
-    its lines in random order, so that it is an extreme one.
+    Each edge of the tree is a two-way table for every configuration of the separator. It is filled from a
+    corner with rows and columns in random order, so that it is extreme.
 
     >>> joined_table(Margins.two_way([3, 2], [1, 4]), np.random.default_rng(1)).sum(axis=1).tolist()
     [3, 2]
     """
     tree = junction_tree(margins.cliques, len(margins.shape))
     if tree is None:
-        raise InternalError("margins without a tree were joined along it")
+        raise InternalError("these margins have no junction tree")
     axes = list(margins.cliques[0])
     table = margins.sums[margins.cliques[0]]
     for edge in tree:
@@ -78,7 +78,7 @@ def any_table(block: Block, rng: np.random.Generator, seconds: float = 60.0) -> 
         constraints=[LinearConstraint(block.matrix.astype(np.float64), block.totals, block.totals)]
         if rows
         else [],
-        # Any table will do; a proof that none is more extreme is not wanted.
+        # Any table will do; no proof of optimality is needed.
         options={"time_limit": seconds, "mip_rel_gap": 0.5},
     )
     if found.status == _INFEASIBLE:

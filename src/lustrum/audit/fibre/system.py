@@ -1,6 +1,6 @@
-"""Knowledge as a fibre: blocks of open whole-number cells, tied by equations, apart from each other.
+"""Knowledge as a fibre: independent blocks of open whole-number cells, tied by equations.
 
-Blocks share no fact, so both targets are products over them and each can be treated alone.
+Blocks share no fact, so both target distributions are products over blocks.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ Cells = npt.NDArray[np.intp]
 class Block:
     """All whole x with ``matrix @ x == totals`` and ``low <= x <= high``.
 
-    The first columns are ``cells`` of the knowledge; those after them are the sums of facts with two
-    different ends, one column each. ``counted`` columns enter the hypergeometric target, the others
-    follow from them.
+    The first columns are ``cells`` of the knowledge; the others are slack columns, one for each fact with
+    two different ends. ``counted`` columns enter the hypergeometric target, the others follow from them.
     """
 
     cells: Cells
@@ -48,7 +47,7 @@ class Block:
         return int(self.low.size)
 
     def holds(self, point: Ints) -> bool:
-        """Whether a point is in the fibre, checked in whole numbers."""
+        """Whether a point is in the fibre, checked exactly."""
         inside = bool(((self.low <= point) & (point <= self.high)).all())
         return inside and bool((self.matrix @ point == self.totals).all())
 
@@ -58,7 +57,7 @@ class Block:
         if n == len(self):
             return values.astype(np.int64)
         out = np.concatenate([values, np.zeros(len(self) - n, dtype=np.int64)])
-        links = self.matrix[:, n:].tocoo()  # every extra column stands in one row, as 1 or -1
+        links = self.matrix[:, n:].tocoo()  # every slack column is in one row, as 1 or -1
         sums = self.matrix[:, :n] @ values
         out[n + links.col] = -sums[links.row] * links.data
         return out
@@ -85,7 +84,7 @@ class System:
 
     @classmethod
     def of(cls, given: Knowledge | Margins, counted: npt.ArrayLike | None = None) -> System:
-        """Narrow the bounds, settle what they settle, and split the rest."""
+        """Narrow the bounds, fix the cells that they determine, and split the rest into blocks."""
         if not isinstance(given, (Knowledge, Margins)):
             raise InputError("A fibre needs Knowledge or Margins to be given.")
         known = given.knowledge() if isinstance(given, Margins) else given
@@ -108,7 +107,7 @@ class System:
 
     @property
     def settled(self) -> Ints:
-        """The value of each cell that has only one; elsewhere the least it can be."""
+        """The value of each fixed cell; for other cells, the lower bound."""
         return self.low
 
 
@@ -139,7 +138,7 @@ def _bounded(known: Knowledge) -> tuple[Ints, Ints]:
     if not bool((np.isfinite(found.low) & np.isfinite(found.high)).all()):
         cell = endless[~(np.isfinite(found.low) & np.isfinite(found.high))][0]
         raise InputError(
-            f"Nothing bounds {known.names[int(cell)]}, so there are endlessly many tables; bound it."
+            f"Nothing bounds {known.names[int(cell)]}, so there are infinitely many tables; bound it."
         )
     low[endless], high[endless] = found.low.astype(np.int64), found.high.astype(np.int64)
     return low, high
@@ -150,7 +149,7 @@ def _block(piece: Piece, counted: Mask) -> Block:
     least, most = _reach(matrix, piece.low, piece.high)
     fact_low, fact_high = np.maximum(piece.fact_low, least), np.minimum(piece.fact_high, most)
     loose = piece.fact_low < piece.fact_high
-    # A fact that the bounds alone imply ties nothing.
+    # A fact that follows from the bounds alone is dropped.
     binding = ~loose | (piece.fact_low > least) | (piece.fact_high < most)
     rows = np.flatnonzero(binding)
     extra = np.flatnonzero(loose[rows])
@@ -172,13 +171,13 @@ def _block(piece: Piece, counted: Mask) -> Block:
 
 
 def _reach(matrix: Sparse, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """The least and the most that each sum can be, by the bounds alone."""
+    """The least and the greatest value of each sum, from the bounds alone."""
     up, down = matrix.maximum(0), (-matrix).maximum(0)
     return up @ low - down @ high, up @ high - down @ low
 
 
 def _distinct(matrix: Sparse, totals: Ints) -> tuple[Sparse, Ints]:
-    """Each equation once, its first coefficient positive, so that margins look like margins."""
+    """Each equation once, with a positive first coefficient, so that margins can be recognised."""
     matrix.sort_indices()
     kept: dict[tuple[bytes, bytes], int] = {}
     signs = np.ones(totals.size, dtype=np.int64)

@@ -24,9 +24,9 @@ STEPS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """The distribution of each cell: values from ``low`` on with their probabilities.
+    """The distribution of each cell: values starting at ``low``, with their probabilities.
 
-    ``total`` is how many tables there are, or None where no tables were counted.
+    ``total`` is the number of tables, or None where they were not counted.
     """
 
     low: Ints
@@ -52,7 +52,7 @@ class TwoWay:
 
     @classmethod
     def of(cls, block: Block) -> TwoWay | None:
-        """The block as a two-way table, if every cell stands in one row and one column."""
+        """The block as a two-way table, if every cell is in one row and one column."""
         matrix = block.matrix.tocsc()
         both = bool((np.diff(matrix.indptr) == 2).all()) and bool((matrix.data == 1).all())
         if not both or len(block) != block.cells.size:
@@ -75,7 +75,7 @@ class TwoWay:
 
     @property
     def free(self) -> bool:
-        """Whether no cell is missing and no bound is narrower than the margins make it."""
+        """Whether no cell is missing and no bound is narrower than the margins imply."""
         if len(self.place) < self.rows.size * self.columns.size:
             return False
         r, c = self.rows[self.place[:, 0]], self.columns[self.place[:, 1]]
@@ -83,7 +83,7 @@ class TwoWay:
         return bool(((self.low <= least) & (self.high >= np.minimum(r, c))).all())
 
     def hypergeometric(self) -> Marginals:
-        """The distribution of each cell when every way to pair the people is alike.
+        """The distribution of each cell if all ways to pair rows and columns of people are equally probable.
 
         ``P(x) = C(c, x) C(N - c, r - x) / C(N, r)``, the exact distribution behind Fisher's test; it holds
         for tables of any size, but only where no cell is missing or bounded.
@@ -104,8 +104,9 @@ class TwoWay:
     def exact(self, *, hypergeometric: bool = False, steps: int = STEPS) -> Marginals | None:
         """The distribution of each cell by counting, or None where that takes too many steps.
 
-        Cell after cell, the state is what each column and the present row still need. Weights are whole
-        numbers without rounding: 1 for a table, or the ways ``prod_i r_i! / prod_j x_ij!`` to fill it.
+        Dynamic programming, cell by cell: the state is what each column and the present row still need.
+        Weights are exact whole numbers: 1 for a table, or the number ``prod_i r_i! / prod_j x_ij!`` of ways
+        to fill it.
         """
         return _Columns.of(self).exact(hypergeometric, steps)
 
@@ -206,10 +207,10 @@ class _Columns:
         return sums
 
     def _values(self, i: int, j: int, state: State) -> range:
-        """The values that leave the row and the column something they can still hold."""
+        """The values that leave the row and the column feasible remainders."""
         needs, row = state
         least, most = self.low[i][j], min(self.high[i][j], needs[j], row)
-        # What the later cells of the row and of the column can take at most, they must not exceed.
+        # The remainders must not exceed what later cells of the row and the column can hold.
         later = range(j + 1, len(needs))
         least = max(least, row - sum(min(self.high[i][k], needs[k]) for k in later))
         below = range(i + 1, len(self.rows))
@@ -227,7 +228,7 @@ class _Columns:
 
 
 def _sides(ends: Ints, count: int) -> Ints | None:
-    """Two colours for lines such that every cell has one of each, or None."""
+    """A two-colouring of the equations such that every cell is in one of each colour, or None."""
     side = np.full(count, -1, dtype=np.int64)
     near: list[list[int]] = [[] for _ in range(count)]
     for a, b in ends.tolist():

@@ -1,4 +1,4 @@
-"""The cheap choice: one peak inside the feasible range of each cell, and no fibre at all."""
+"""A cheap prior: one peak inside the feasible range of each cell, without any fibre."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depth first through a fibre, compiled when it is first run.
+"""Depth-first search through a fibre, compiled at first use.
 
 Tests compare it with a recursion in plain Python.
 """
@@ -33,12 +33,13 @@ def walk(  # pragma: no cover
     tables: Any,
     most_nodes: int,
 ) -> Any:
-    """Depth first through all points of a block whose columns come in order.
+    """Depth-first search through all points of a block, column by column.
 
-    Column ``k`` stands in ``rows[indptr[k]:indptr[k + 1]]``; ``rest`` are the ends of what the later
-    columns of each such row can add up to. Adds to ``sums[begin[k] + value - low[k]]`` the weight
-    ``exp(log weight - reference)`` of every point with that value, or 1 where ``reference`` is NaN, and
-    fills ``tables`` with the first points. Gives the points, the nodes, the largest log weight.
+    Column ``k`` is in ``rows[indptr[k]:indptr[k + 1]]``; ``rest_low`` and ``rest_high`` bound the sum of
+    the later columns in each such row. Adds to ``sums[begin[k] + value - low[k]]`` the weight ``exp(log
+    weight - reference)`` of every point with that value, or 1 where ``reference`` is NaN, and fills
+    ``tables`` with the first points. Returns the number of points, the number of nodes, and the largest log
+    weight.
     """
     n = low.size
     flat = math.isnan(reference)

@@ -1,9 +1,9 @@
-"""Why no table fits: a few published facts that contradict each other, and none to spare.
+"""Why no table fits: a minimal set of published facts that contradict each other.
 
-Where the facts contradict each other over real numbers, the solver's multipliers (Farkas) name facts
-that do so among them; elsewhere only whole numbers do, and all facts are suspects. Then facts are left
-out, many at a time and at last one by one, as long as the rest still fits no table (Chinneck and
-Dravnieks 1991): of what remains, any one fact less and a table fits.
+If the facts contradict each other over real numbers, the solver's Farkas multipliers name facts that do. If
+they do so only over whole numbers, all facts are suspects. Then facts are left out, many at a time and
+finally one by one, as long as no table fits the rest (Chinneck and Dravnieks 1991). In the end, a table
+fits as soon as any one fact is left out.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from lustrum.solve import Highs, LinearProblem, Outcome
 __all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
 
 
-_MOST_CELLS = 200_000  # beyond this the search itself would take minutes
-_MOST_SUSPECTS = 5_000  # and where only whole numbers contradict each other, beyond this
-_PATIENCE = 1.0  # seconds for one question: whole cells without bounds may be searched for ever
+_MOST_CELLS = 200_000  # with more cells than this the search would take minutes
+_MOST_SUSPECTS = 5_000  # the same where only whole numbers contradict each other
+_PATIENCE = 1.0  # seconds for one question: a search among unbounded whole cells may never end
 _MOST_TERMS = 6
 _LISTED = 6
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that is known: the ends of a cell, or of a sum of cells.
+    """One fact: the bounds of a cell, or of a sum of cells.
 
-    ``words`` say it in full, with the published value; ``about`` only names the cells.
+    ``words`` states it in full, with the published value; ``about`` only names the cells.
     """
 
     words: str
@@ -49,7 +49,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Facts that no table satisfies together; of whole numbers only, where ``whole`` is set.
+    """Facts that no table satisfies together; if ``whole`` is set, no table of whole numbers.
 
     Where ``irreducible`` is set, a table fits as soon as any one of them is left out.
     """
@@ -84,10 +84,10 @@ class ConflictError(ContradictionError):
 
 
 def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
-    """A few facts that contradict each other; None where there are none or too many to look through.
+    """A few facts that contradict each other; None if there are none, or too many to search.
 
-    After this many ``seconds``, or where a search among whole numbers does not end, it gives what it
-    has, which may be more than needed.
+    After this many ``seconds``, or if a search among whole numbers does not end, the result may hold more
+    facts than needed.
 
     >>> known = Knowledge.of("xyz").fact({"x": 1, "y": 1}, 5, 5).bound("x", 3, 3).bound("y", 4, 4)
     >>> print(conflict(known))
@@ -119,7 +119,7 @@ def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
 def _shrunk(
     suspects: Indices, is_infeasible: Callable[[Indices], bool], end: float
 ) -> tuple[Indices, bool]:
-    """Leave out halves, quarters, and at last single ones; and whether the time was enough."""
+    """Leave out halves, quarters, and finally single facts; also returns whether the time was enough."""
     kept, size = suspects, max(suspects.size // 2, 1)
     while True:
         at = 0
@@ -159,7 +159,7 @@ class _Items:
         return int(self.owner.size)
 
     def problem(self, kept: Indices) -> tuple[LinearProblem, Indices]:
-        """Only what these items say, and whose ends its columns and rows are."""
+        """The problem that consists of these items, with the items of its columns and rows."""
         low = np.full(self.low.size, -np.inf)
         high = np.full(self.high.size, np.inf)
         below = kept[self.kind[kept] != 2]
@@ -182,7 +182,7 @@ class _Items:
         return problem, np.concatenate([columns, cells + rows])
 
     def is_infeasible(self, kept: Indices, whole: bool, end: float) -> bool:
-        """Whether no table satisfies all these."""
+        """Whether no table satisfies all of these."""
         if kept.size == 0:
             return False
         problem, _ = self.problem(kept)
@@ -193,7 +193,7 @@ class _Items:
         return found.outcome is Outcome.INFEASIBLE
 
     def blamed(self) -> Indices | None:
-        """The items that the solver's multipliers use, all of them if it has none to offer."""
+        """The items that the solver's multipliers use; all items if it has no multipliers."""
         every = np.arange(self.count)
         problem, places = self.problem(every)
         found = Highs().load(problem).minimise(np.zeros(problem.low.size))
@@ -269,7 +269,7 @@ def _added(terms: Sequence[tuple[int, str]]) -> str:
 
 
 def _listed(words: Sequence[str], most: int = _LISTED) -> str:
-    """A list as one says it."""
+    """A list in words."""
     shown = list(words)
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

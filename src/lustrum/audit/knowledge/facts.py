@@ -1,6 +1,6 @@
-"""What somebody knows about cells they cannot see: linear facts, bounds, and which values exist.
+"""What a reader knows about hidden cells: linear facts, bounds, and the domain of values.
 
-Facts are public, or belong to the attacker that is imagined; the true values are in none of them.
+Facts are public, or belong to an assumed attacker; they hold no true value of a hidden cell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sparse: TypeAlias = Any
 CellRef: TypeAlias = "int | str | Sequence[str] | Mapping[str, str]"
 """A cell by number, by name, or by its codes in the first table."""
 
-_EXACT = 2**53  # whole numbers up to here are exact in a solver's arithmetic
+_EXACT = 2**53  # whole numbers up to this are exact in a solver's arithmetic
 
 
 class ContradictionError(InputError):
@@ -96,7 +96,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, names: Iterable[str], *, low: int = 0, decimals: int = 0) -> Knowledge:
-        """Cells of which nothing is known but that they are not negative."""
+        """Cells of which only a lower bound is known; by default, that they are not negative."""
         named = tuple(names)
         return cls(
             names=named,
@@ -119,18 +119,20 @@ class Knowledge:
                 raise InputError(f"There is no cell {ref!r}; {choices(ref, self.names)}.")
             return self.names.index(ref)
         if self.structure is None:
-            raise InputError("These cells come from no table, so they have no codes; use names.")
+            raise InputError(
+                "These cells do not come from a table, so they have no codes; use names."
+            )
         return self.structure.cell(0, ref)
 
     def table(self, index: int) -> slice:
-        """Where the cells of a table stand among all cells."""
+        """The places of the cells of a table among all cells."""
         if self.structure is None or not 0 <= index < len(self.structure.tables):
             raise InputError(f"There is no table {index} behind these cells.")
         first, last = self.structure.offsets[index : index + 2]
         return slice(int(first), int(last))
 
     def bound(self, ref: CellRef, low: int | None = None, high: int | None = None) -> Knowledge:
-        """The same knowledge and a bound more for one cell."""
+        """The same knowledge with another bound for one cell."""
         cell = self.cell(ref)
         lows, highs = self.low.copy(), self.high.copy()
         if low is not None:
@@ -140,30 +142,28 @@ class Knowledge:
         return replace(self, low=lows, high=highs)
 
     def within(self, low: npt.ArrayLike, high: npt.ArrayLike) -> Knowledge:
-        """The same knowledge and bounds for all cells, as somebody may hold them beforehand."""
+        """The same knowledge with prior bounds for all cells."""
         lows = np.maximum(self.low, np.asarray(low, dtype=np.int64))
         return replace(self, low=lows, high=np.minimum(self.high, np.asarray(high, dtype=np.int64)))
 
     def estimated(
         self, values: npt.ArrayLike, percent: float, cells: Iterable[CellRef] | None = None
     ) -> Knowledge:
-        """The same knowledge of somebody who could estimate cells to within this many percent before.
+        """The same knowledge of a reader who could already estimate cells to within this many percent.
 
         This is the prior knowledge of the pq-rule (Domingo-Ferrer, Oganian and Torra 2002, section 2):
         value v is known to lie between ``v (1 - q/100)`` and ``v (1 + q/100)``. The values are those
         of all cells, or of the cells named.
         """
         if not 0 <= percent < np.inf:
-            raise InputError(
-                f"An estimate within {percent} percent makes no sense; give 0 or more."
-            )
+            raise InputError(f"An estimate cannot be within {percent} percent; give 0 or more.")
         picks = np.arange(len(self)) if cells is None else np.array([self.cell(c) for c in cells])
         about = np.asarray(values, dtype=np.int64)
         if about.shape != picks.shape:
             raise InputError(
                 f"{picks.size} cells are estimated, but {about.size} values were given."
             )
-        # Only whole values count, so the reach is cut down; the sliver keeps 20 percent of 5 at 1.
+        # Bounds are rounded towards the value; the small term keeps 20 percent of 5 at 1.
         reach = np.floor(np.abs(about) * (percent / 100.0) + 1e-9).astype(np.int64)
         lows, highs = self.low.copy(), self.high.copy()
         lows[picks] = np.maximum(lows[picks], about - reach)
@@ -171,7 +171,7 @@ class Knowledge:
         return replace(self, low=lows, high=highs)
 
     def zero(self, cells: Iterable[CellRef] | npt.NDArray[np.bool_]) -> Knowledge:
-        """The same knowledge and that these cells can hold nobody: structural zeros."""
+        """The same knowledge with structural zeros: these cells hold nobody."""
         if isinstance(cells, np.ndarray) and cells.dtype == np.bool_:
             if cells.size != len(self):
                 raise InputError(f"The mask has {cells.size} entries; there are {len(self)} cells.")
@@ -186,7 +186,7 @@ class Knowledge:
     def fact(
         self, weights: Mapping[str, int], low: int = -UNBOUNDED, high: int = UNBOUNDED
     ) -> Knowledge:
-        """The same knowledge and that a weighted sum of cells lies between two ends."""
+        """The same knowledge with another fact: a weighted sum of cells lies between two ends."""
         row = np.zeros((1, len(self)), dtype=np.int64)
         for name, weight in weights.items():
             if weight != int(weight):
@@ -200,5 +200,5 @@ class Knowledge:
         )
 
     def relaxed(self) -> Knowledge:
-        """The same facts about real numbers, which is what linear programming can see."""
+        """The same facts about real numbers, as linear programming treats them."""
         return replace(self, whole=False)

@@ -1,8 +1,7 @@
-"""Equations without those that follow from others: what makes linear programs slow is not what they say.
+"""Remove equations that follow from others, which make linear programs slow and add nothing.
 
-Tables that are published at many levels say most things several times over. A vertex where many equations
-meet that are sums of each other is one where the simplex method can stand still for a long time; without
-the repeats it goes on at once.
+Tables that are published at many levels repeat most of their information. At a vertex where many redundant
+equations meet, the simplex method can make no progress for a long time; without them it goes on at once.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ __all__ = ["echelon", "independent_rows", "inverse", "without_repeats"]
 
 
 _PRIME = 2**31 - 1
-# Entries of combined equations, for each entry at first, after which no more are looked at.
+# The search ends when combined equations have this many entries for each entry of the original ones.
 _FILL = 2000
 
 
 def without_repeats(piece: Piece) -> Piece:
-    """The same piece without equations that follow from others, as far as is quickly seen."""
+    """The same piece without equations that follow from others, as far as these are quickly found."""
     rows = independent_rows(piece)
     if rows.size == piece.matrix.shape[0]:
         return piece
@@ -40,9 +39,9 @@ def without_repeats(piece: Piece) -> Piece:
 def independent_rows(piece: Piece) -> Indices:
     """The facts that are needed: all ranges, and equations that do not follow from shorter ones.
 
-    Elimination is modulo a prime. An equation that follows modulo the prime but not truly would be left
-    out wrongly, which makes bounds wider but never wrong; it takes a minor of the equations that the prime
-    divides. Equations that contradict each other are kept.
+    Elimination is modulo a prime. An equation that follows modulo the prime, but not over the integers,
+    would be left out wrongly. That makes bounds wider but never wrong, and can happen only if the prime
+    divides a minor of the equations. Equations that contradict each other are kept.
     """
     matrix = piece.matrix.tocsr().astype(np.int64)
     equation = piece.fact_low == piece.fact_high
@@ -89,9 +88,9 @@ def echelon(  # pragma: no cover
 ) -> Any:
     """Which rows, in the given order, are not combinations of those before them, modulo a prime.
 
-    Then the cell that each kept row gives, where its combined form begins and ends, and that form: it
-    has a 1 in its own cell and holds no cell of a row kept before it. The last answer is whether
-    all rows were looked at, which may take no more than ``most`` steps.
+    Also returns the pivot cell of each kept row, where its combined form begins and ends, and that form,
+    which has a 1 in the pivot cell and no pivot cell of an earlier row. The last value says whether all
+    rows were handled within ``most`` steps.
     """
     width = uses.size
     kept = np.ones(order.size, np.bool_)
@@ -114,7 +113,7 @@ def echelon(  # pragma: no cover
             if pivot_of[cell] >= 0:
                 first = min(first, pivot_of[cell])
         total = totals[row]
-        # A row that was kept holds no cell of those kept before it: in their order once is enough.
+        # A kept row holds no pivot cell of an earlier one, so one pass in their order is enough.
         for pivot in range(first, pivots):
             times = work[cell_of[pivot]]
             if times == 0:

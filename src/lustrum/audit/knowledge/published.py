@@ -1,7 +1,7 @@
-"""Tables as their readers see them, and the knowledge that several of them make together.
+"""Published tables, and the knowledge that several of them give together.
 
 Every protection method leaves an interval for each cell: one value where it is published, a rounding
-interval, anything at all where it is suppressed or was never shown. Tables over one population are
+interval, no limit where it is suppressed or was never shown. Tables over one population are
 tied by the relations of their :class:`~lustrum.structure.Structure`; so suppression, rounding, merged
 categories, margins of a hidden cube and earlier releases are all the same kind of knowledge.
 """
@@ -25,7 +25,7 @@ __all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression",
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:
-    """A table as its readers see it: for each cell, the least and the most it can be.
+    """A published table: for each cell, the least and the greatest value that it can have.
 
     >>> axis = TableAxis.plain("sex", ["m", "f"])
     >>> PublishedTable.rounded([axis], [6, 0], base=3).high.tolist()
@@ -55,7 +55,7 @@ class PublishedTable:
     def hidden(
         cls, axes: Sequence[TableAxis] | TableLayout, *, low: int = 0, decimals: int = 0
     ) -> PublishedTable:
-        """A table that is not shown at all, but asked about; its cells are not below ``low``."""
+        """A table that is not published, but asked about; its cells are not below ``low``."""
         layout = TableLayout.of(axes)
         lows = np.full(layout.shape, low, dtype=np.int64)
         return cls(layout, lows, np.full(layout.shape, UNBOUNDED, dtype=np.int64), decimals)
@@ -70,7 +70,7 @@ class PublishedTable:
         low: int = 0,
         decimals: int = 0,
     ) -> PublishedTable:
-        """A table shown as it is, but for suppressed cells, which are not below ``low``."""
+        """A table published with exact values, except for suppressed cells, which are not below ``low``."""
         hidden = cls.hidden(axes, low=low, decimals=decimals)
         shown = np.asarray(values, dtype=np.int64)
         if shown.shape != hidden.low.shape:
@@ -100,18 +100,18 @@ class PublishedTable:
         low: int | None = 0,
         decimals: int = 0,
     ) -> PublishedTable:
-        """A table of which every cell, totals too, was rounded on its own to a multiple of a base.
+        """A table in which every cell, including totals, was rounded independently to a multiple of a base.
 
         To the ``nearest`` multiple: the value lies in ``[(n - 1/2) b, (n + 1/2) b)`` (Domingo-Ferrer,
-        Oganian and Torra 2002, section 4.2). To an ``adjacent`` one, as random and controlled rounding
-        do: less than b away. All numbers are in units of ``10**-decimals``, the base too. ``low`` is
-        what values are never below, or None.
+        Oganian and Torra 2002, section 4.2). To an ``adjacent`` one, as random and controlled rounding do:
+        less than b away. All numbers are in units of ``10**-decimals``, the base too. Values are never
+        below ``low``, unless it is None.
         """
         if isinstance(base, bool) or base != int(base) or base < 1:
             raise InputError(f"A rounding base must be a whole number of 1 or more, not {base!r}.")
         values = np.asarray(published, dtype=np.int64)
         if bool((values % base != 0).any()):
-            raise InputError(f"A rounded value is no multiple of the base {base}.")
+            raise InputError(f"A rounded value is not a multiple of the base {base}.")
         if how == "nearest":
             lows, highs = values - base // 2, values + (base + 1) // 2 - 1
         elif how == "adjacent":
@@ -126,7 +126,7 @@ class PublishedTable:
 
     @classmethod
     def of_release(cls, release: Release, *, low: int = 0) -> PublishedTable:
-        """What a release shows of each cell alone; a suppressed cell is not below ``low``.
+        """What a release states about each cell on its own; a suppressed cell is not below ``low``.
 
         Where a release states intervals, they hold for suppressed cells too: that is partial suppression.
         """
@@ -149,11 +149,11 @@ class PublishedTable:
 def from_tables(
     tables: Iterable[PublishedTable], *, variables: Iterable[Variable] = ()
 ) -> Knowledge:
-    """What tables over one population tell together; the cells come table after table.
+    """What tables over one population reveal together; the cells come table after table.
 
-    The inner cells of the hidden cube are cells too: nobody shows them, but none is negative. Where no
-    table holds all of them the cube joins as one table more, after the others. ``variables`` tell how many
-    codes there are, which matters where a filter leaves out people that another table counts.
+    The inner cells of the hidden cube are included: they are not published, but not negative. If no table
+    holds all of them, the cube is added as the last table. ``variables`` give the number of codes, which
+    matters where a filter leaves out people that another table counts.
 
     >>> act, size = TableAxis.plain("act", ["a", "b"]), TableAxis.plain("size", ["s", "l"])
     >>> known = from_tables([PublishedTable.hidden([act, size]), PublishedTable.exact([act], [3, 5])])
@@ -188,20 +188,20 @@ def from_tables(
 def hidden_cube(
     layouts: Sequence[TableLayout], variables: Iterable[Variable] = ()
 ) -> TableLayout | None:
-    """The layout of the cube behind some tables, or None where one of them shows all of it."""
+    """The layout of the cube behind some tables, or None if one of them holds all of its cells."""
     structure = Structure.of_tables(layouts, variables=variables)
     return None if _holds_all_inner(structure) else TableLayout.of(_cube(structure))
 
 
 def from_release(release: Release, *, low: int = 0) -> Knowledge:
-    """What a release tells: status letters, intervals and additive relations together."""
+    """What a release reveals: status letters, intervals and additive relations together."""
     return from_tables([PublishedTable.of_release(release, low=low)])
 
 
 def from_suppression(table: Table, suppressed: npt.ArrayLike, *, low: int = 0) -> Knowledge:
-    """What a table tells of which some cells are suppressed; structural zeros stay known.
+    """What a table with suppressed cells reveals; structural zeros stay known.
 
-    The true values behind the mask are not looked at.
+    The true values of suppressed cells are not used.
     """
     mask = np.asarray(suppressed, dtype=np.bool_)
     seen = PublishedTable.exact(table.axes, table.values, mask, low=low, decimals=table.decimals)
@@ -218,7 +218,7 @@ def from_margins(
     *,
     decimals: int = 0,
 ) -> Knowledge:
-    """What published margins tell of a hidden cube, and of further margins that stay hidden.
+    """What published margins reveal about a hidden cube and about further hidden margins.
 
     The cells of the cube come first, then those of the hidden margins, then of the published ones.
     This is the case of linked tables (Domingo-Ferrer, Oganian and Torra 2002, equations 5 to 7).
@@ -276,7 +276,7 @@ def _cube(structure: Structure) -> list[TableAxis]:
 
 @dataclass(frozen=True, eq=False)
 class _Names(Sequence[str]):
-    """The names of published cells, made when they are asked for: there may be millions."""
+    """The names of published cells, made on demand because there may be millions."""
 
     structure: Structure
 

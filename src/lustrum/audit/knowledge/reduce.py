@@ -1,4 +1,4 @@
-"""Knowledge cut down to what a solver must still look at: cells that are open, piece by piece."""
+"""Knowledge reduced to what a solver needs: open cells, piece by piece."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTRADICTION = "The published cells contradict each other: "
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Open cells that facts tie together, apart from all others: whole-number rows and bounds."""
+    """Open cells that facts tie together, independent of all others: whole-number rows and bounds."""
 
     cells: npt.NDArray[np.intp]
     matrix: Sparse
@@ -57,7 +57,7 @@ def as_floats(bounds: Ints) -> Floats:
 
 
 def narrowed(known: Knowledge) -> tuple[Ints, Ints]:
-    """The bounds of the cells after every fact has been passed on to its cells.
+    """The bounds of the cells after interval propagation along every fact.
 
     Narrowing rounds to whole numbers, which for real cells is right only where all weights are 1.
     """
@@ -65,7 +65,7 @@ def narrowed(known: Knowledge) -> tuple[Ints, Ints]:
     if not known.whole and bool((np.abs(matrix.data) != 1).any()):
         return known.low, known.high
     facts, cells = matrix.shape
-    # One column more for each fact stands for its sum: the sum's bounds are the fact's ends.
+    # One extra column for each fact is its sum, bounded by the fact's ends.
     sums = sparse.csr_array(-sparse.eye_array(facts, dtype=np.int64))
     wide = sparse.hstack([matrix, sums], format="csr")
     lists = Lists(
@@ -79,14 +79,14 @@ def narrowed(known: Knowledge) -> tuple[Ints, Ints]:
     )
     if tight.conflict is not None:
         if tight.conflict >= cells:
-            raise ContradictionError(CONTRADICTION + "a sum of them does not come out.")
+            raise ContradictionError(CONTRADICTION + "a sum of them does not match.")
         name = known.names[tight.conflict]
         raise ContradictionError(f"{CONTRADICTION}no value is left for {name}.")
     return tight.low[:cells], tight.high[:cells]
 
 
 def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Piece]:
-    """The pieces that hold an open cell that is asked for."""
+    """The pieces that hold an open cell of those asked for."""
     matrix = known.matrix.tocsr().astype(np.int64)
     open_cells = np.flatnonzero(low < high)
     fixed = np.where(low == high, low, 0)
@@ -104,7 +104,7 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
     for piece in wanted.tolist():
         own, facts = by_cell[piece], by_row[piece]
         if facts.size == 0:
-            continue  # nothing ties this cell; its own bounds are all there is
+            continue  # no fact ties this cell, so its own bounds are final
         cells, lines = open_cells[own], rows[facts]
         yield Piece(
             cells=cells,
@@ -133,9 +133,9 @@ def _grouped(label: npt.NDArray[np.intp], count: int) -> list[npt.NDArray[np.int
 
 
 def _check_settled(known: Knowledge, sums: Ints, closed: Mask) -> None:
-    """Facts whose cells are all fixed must come out."""
+    """Facts whose cells are all fixed must be satisfied."""
     if bool((closed & ((sums < known.fact_low) | (sums > known.fact_high))).any()):
-        raise ContradictionError(CONTRADICTION + "a sum of them does not come out.")
+        raise ContradictionError(CONTRADICTION + "a sum of them does not match.")
 
 
 def _less(ends: Ints, sums: Ints) -> Ints:

@@ -1,8 +1,8 @@
 """Tables of several responses that are tied to each other: turnover is domestic plus export turnover.
 
 Such a relation holds for every group of units, so it ties every cell of one response to the same cell of
-the others, also where one of them was never shown. Each response is known like the tables of one
-population (:func:`~lustrum.audit.knowledge.published.from_tables`); the relations stand on top.
+the others, also where one of them was never published. Each response is known like the tables of one
+population (:func:`~lustrum.audit.knowledge.published.from_tables`); the relations are additional facts.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Relation:
 
     @classmethod
     def of(cls, given: RelationLike) -> Relation:
-        """From words, from a total and its parts, or from weights and 0."""
+        """A relation from words, from a total and its parts, or from weights and 0."""
         if isinstance(given, Relation):
             return given
         if isinstance(given, str):
@@ -110,7 +110,7 @@ def _terms(text: str, words: str) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Related:
-    """What tables of several responses tell together, and where the cells of each table stand.
+    """What tables of several responses reveal together, and the places of each table's cells.
 
     Every response has the cells of all ``layouts``, one after the other; ``spans`` are those of its own tables.
     """
@@ -126,9 +126,9 @@ def from_responses(
     *,
     low: int | Mapping[str, int] = 0,
 ) -> Knowledge:
-    """What tables of several responses tell together; names of cells begin with their response.
+    """What tables of several responses reveal together; names of cells begin with their response.
 
-    The tables of a response may have other variables and other suppressed cells than those of the next.
+    The tables of different responses may have different variables and different suppressed cells.
     Cells that no table of a response shows are not below ``low``, for all responses or by response;
     give ``-UNBOUNDED`` for one that may be negative.
 
@@ -159,7 +159,7 @@ def related(
 ) -> Related:
     """The same as :func:`from_responses`, with the places of all tables.
 
-    ``variables`` tell how many codes there are, which matters where a filter leaves out people.
+    ``variables`` give the number of codes, which matters where a filter leaves out people.
     """
     seen = {
         name: [own] if isinstance(own, PublishedTable) else list(own)
@@ -191,7 +191,7 @@ def related(
 
 
 def layout_key(layout: TableLayout) -> tuple[object, ...]:
-    """What makes two layouts show the same groups in the same order."""
+    """A key that is equal for layouts with the same groups in the same order."""
     axes = (
         tuple((a.name, tuple(c.members for c in a.categories)) for a in part)
         for part in (layout.axes, layout.filters)
@@ -205,7 +205,7 @@ def _filled(
     low: int,
     decimals: int,
 ) -> list[PublishedTable]:
-    """A table for every layout: what is shown of it, or hidden."""
+    """A table for every layout: the published one, or a hidden one."""
     out = {
         key: PublishedTable.hidden(layout, low=low, decimals=decimals)
         for key, layout in layouts.items()
@@ -252,7 +252,7 @@ def _joined(parts: Mapping[str, Knowledge], relations: Sequence[Relation]) -> Kn
 
 @dataclass(frozen=True, eq=False)
 class _Prefixed(Sequence[str]):
-    """Names of cells after those of their responses, made when they are asked for."""
+    """Names of cells with the name of their response in front, made on demand."""
 
     responses: tuple[str, ...]
     names: tuple[Sequence[str], ...]

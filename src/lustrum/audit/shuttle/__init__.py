@@ -1,4 +1,4 @@
-"""Bounds of cells that shuttle between lower and upper ends along sums.
+"""Bounds by the shuttle algorithm, which alternates between lower and upper bounds along sums.
 
 =========================  ========================================================================
 :func:`shuttle`            along the released sums alone (Buzzigoli and Giusti 1999)

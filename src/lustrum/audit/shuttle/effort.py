@@ -13,11 +13,11 @@ __all__ = ["Clock", "Effort"]
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to search before bounds that hold are enough.
+    """How long to search for sharp bounds; bounds always hold, however short the search.
 
-    ``nodes`` is how many cells dives may fix in all, ``dive`` how many in one dive, ``seconds`` the
-    time. Without a ``solver`` the search is the shuttle's own, with longer and longer dives: quick
-    for three variables and all their pairs, slow where few margins tie many cells.
+    ``nodes`` is the number of cells that all dives together may fix, ``dive`` the number for one dive,
+    ``seconds`` the time. Without a ``solver``, only the shuttle's own search runs, with longer and longer
+    dives: it is quick for three variables with all pairs, and slow where few margins tie many cells.
 
     >>> Effort(seconds=2.0, solver=None).nodes
     1000000

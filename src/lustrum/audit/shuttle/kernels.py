@@ -1,4 +1,4 @@
-"""The loops of the shuttle: passing bounds along sums, and diving for a table, compiled when first run."""
+"""The loops of the shuttle: pass bounds along sums, and dive for a table; compiled at first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CUT", "FOUND", "NO_TABLE", "dive", "drain", "narrow", "refit"]
 
 FOUND, NO_TABLE, CUT = 1, 0, -1
 
-_REFITS = 4  # rounds of fitting at each cell that is fixed
+_REFITS = 4  # rounds of fitting after each cell that is fixed
 
 
 @compiled
@@ -31,9 +31,9 @@ def drain(  # pragma: no cover
 ) -> bool:
     """Narrow ``low`` and ``high`` in place along the first ``count`` queued sums and all that follow.
 
-    The first item of a sum is the total of the others. False at the first cell without a value left.
-    After this many ``visits`` the rest is left undone, which leaves bounds wider but never wrong: bounds
-    can creep by one unit a round for ever so long.
+    The first item of a sum is the total of the others. Returns False at the first cell without a feasible
+    value. After ``visits`` visits the rest is skipped, because bounds can move by one unit a round for very
+    long; the bounds are then wider but never wrong.
     """
     rows, head, fine = indptr.size - 1, 0, True
     while count > 0 and visits > 0 and fine:
@@ -92,7 +92,7 @@ def narrow(  # pragma: no cover
     least: int,
     most: int,
 ) -> bool:
-    """Narrow one cell, and all that follows from it."""
+    """Narrow one cell, and all cells that follow."""
     if least <= low[cell] and most >= high[cell]:
         return True
     low[cell], high[cell] = max(low[cell], least), min(high[cell], most)
@@ -133,7 +133,7 @@ def refit(  # pragma: no cover
     The guide stays near the middle of the tables that are left, where whole ones are most likely.
     """
     for k in range(inner.size):
-        # A cell once scaled to nothing would stay there.
+        # A cell that is scaled to 0 would stay 0.
         guide[k] = min(max(guide[k], low[inner[k]] + 1e-3), high[inner[k]])
     for _ in range(rounds):
         for row in range(values.size):
@@ -155,7 +155,7 @@ def refit(  # pragma: no cover
 def _settle(  # pragma: no cover
     indptr: Any, items: Any, user_ptr: Any, users: Any, low: Any, high: Any, queue: Any, queued: Any
 ) -> bool:
-    """Whether cells that are all fixed really add up: every sum is looked at until nothing moves."""
+    """Whether cells that are all fixed really add up: every sum is checked until nothing moves."""
     rows = indptr.size - 1
     for row in range(rows):
         queue[row] = row
@@ -184,10 +184,10 @@ def dive(  # pragma: no cover
     saved_high: Any,
     saved: Any,
 ) -> Any:
-    """Look for one table inside the bounds; the outcome, and how many cells were fixed on the way.
+    """Look for one table inside the bounds; returns the outcome and how many cells were fixed.
 
-    An open cell is set to the value that its guide says, fitted anew each time; if no table is met
-    there, to less, and then to more. When the outcome is FOUND the inner cells are fixed at a table.
+    An open cell is set to the value of its guide, which is fitted anew each time; if no table is found
+    there, to less, and then to more. If the outcome is FOUND, the inner cells are fixed at a table.
     """
     depth, used = 0, 0
     while True:

@@ -1,4 +1,4 @@
-"""Every table that collapsing makes of a cube, and the sums between their cells.
+"""Every collapsed table of a cube, and the sums between their cells.
 
 A cell of a collapsed table is a set of categories for each variable. Joining two sets of one
 variable adds up two cells; the generalised shuttle passes bounds along all these sums (Dobra 2002).
@@ -23,12 +23,12 @@ from lustrum.structure.ragged import Lists, pointers
 __all__ = ["Detail", "Lattice", "Sets", "collapses"]
 
 
-_SMALL = 5  # a variable of more categories is never collapsed in all ways
-_ROOM = 400_000  # cells in all sums together that are still quick to go through
+_SMALL = 5  # a variable with more categories is never collapsed in all possible ways
+_ROOM = 400_000  # the most cells in all sums together
 
 
 class Detail(IntEnum):
-    """Which sets of categories of a variable are looked at."""
+    """Which sets of categories of a variable are used."""
 
     SINGLES = 0  # each category, and all
     OTHERS = 1  # also all but one
@@ -37,10 +37,10 @@ class Detail(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Sets of categories of one variable, all together last, and which are the unions of which.
+    """Sets of categories of one variable, the full set last, and which are unions of others.
 
-    ``holds`` has a row for each set and a column for each category; ``single`` is where the sets of
-    one category stand; each sum names the union first.
+    ``holds`` has a row for each set and a column for each category; ``single`` holds the places of the sets
+    with one category; each sum names the union first.
     """
 
     holds: Ints
@@ -116,10 +116,9 @@ class Lattice:
         detail: Detail = Detail.ALL,
         visits: int = 2**60,
     ) -> Lattice:
-        """The lattice of a cube, with bounds already narrowed; ``within`` bounds its cells beforehand.
+        """The lattice of a cube, with narrowed bounds; ``within`` gives bounds of its cells in advance.
 
-        Where all sets would be too many, variables with the most categories are looked at in less
-        detail.
+        If there are too many sets, variables with the most categories are collapsed in less detail.
         """
         sets = _detailed(margins.shape, detail)
         grid = tuple(s.count for s in sets)

@@ -16,17 +16,17 @@ CONTRADICTION = "The margins contradict each other: no table of whole numbers ha
 
 
 def shuttle(margins: Margins, *, rounds: int = 1000) -> Bounds:
-    """Bounds of every cell by shuttling along the sums that the released margins are.
+    """Bounds of every cell by the shuttle algorithm along the released margins.
 
-    Buzzigoli and Giusti (1999) gave it for three variables and all two-way margins. A cell is at
-    least what the upper bounds of the others in its sum leave, and at most what their lower bounds
-    leave; that is repeated for all sums until nothing changes::
+    Buzzigoli and Giusti (1999) gave it for three variables and all two-way margins. A cell is at least its
+    sum minus the upper bounds of the others in the sum, and at most the sum minus their lower bounds. This
+    is repeated for all sums until nothing changes::
 
         L' = max(L, n_C - (sum of U along the sum - U))
         U' = min(U, n_C - (sum of L along the sum - L))
 
-    Any margins will do. The bounds hold, and are quick and often wide: nothing is called sharp but
-    cells of which one value is left. After this many ``rounds`` the bounds are those reached by then.
+    Any margins are allowed. The bounds hold, are quick and often wide: only cells with one feasible value
+    are called sharp. After this many ``rounds`` the bounds reached by then are returned.
 
     >>> table = [[[1, 2], [3, 0]], [[2, 2], [0, 4]]]
     >>> found = shuttle(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))

@@ -25,10 +25,10 @@ __all__ = ["generalised", "sharp_bounds"]
 
 Box = tuple[npt.ArrayLike, npt.ArrayLike]
 
-_SHAKES = 12  # vertices looked at where an end is reached
-_NEAR = 1e-6  # as far from a whole number as a solver may leave one
-_ROOM = 2**23  # bounds that may be kept on the way down
-_CREEP = 6  # how often, on average, a sum may be visited again in one narrowing
+_SHAKES = 12  # vertices tried at an open bound
+_NEAR = 1e-6  # how far a solver's value may be from a whole number
+_ROOM = 2**23  # the most bounds that one dive may save
+_CREEP = 6  # the average number of visits of a sum in one narrowing
 
 
 def generalised(
@@ -36,10 +36,10 @@ def generalised(
 ) -> Bounds:
     """Bounds by the generalised shuttle (Dobra 2002), without search.
 
-    Bounds of all collapsed cells are passed on along all sums of two of them until nothing changes.
-    They hold; they are known to be sharp for decomposable margins and for dichotomous tables with all
-    margins of one variable less, but are marked so only where one value is left. ``within`` bounds
-    cells beforehand, structural zeros for example.
+    Bounds of all collapsed cells are propagated along all sums of two of them until nothing changes. They
+    hold; they are known to be sharp for decomposable margins and for dichotomous tables with all margins of
+    one variable less, but are marked so only where one value is left. ``within`` gives bounds of cells in
+    advance, for example structural zeros.
 
     >>> table = [[[1, 2], [3, 0]], [[2, 2], [0, 4]]]
     >>> found = generalised(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))
@@ -56,14 +56,14 @@ def sharp_bounds(
 ) -> Bounds:
     """Sharp bounds of whole cells for any margins: shuttle, then search (Dobra 2002).
 
-    A bound is sharp once a table has been met that reaches it; that table settles every other cell
-    whose bound it reaches too. The shuttle's own search fixes the cell at its bound, passes that on, and
-    fixes cell after cell, going back where no value is left. If there is no such table the bound
-    moves, and what follows from that too. Before it dives, a solver draws the bounds in by linear
-    programs and looks at vertices with the cell fixed, many of which are whole tables; integer
-    programs come last, for the ends that nothing else settles. Parts that margins separate are
-    searched apart, and those with a closed form are not searched. When the effort is spent, the bounds
-    still hold but are not marked sharp.
+    A bound is sharp once a table is found that reaches it; that table settles every other cell whose bound
+    it reaches too. The shuttle's own search fixes the cell at its bound, propagates that, and fixes cell
+    after cell, going back where no value is feasible. If there is no such table, the bound moves, and so do
+    the bounds that follow from it. Before the search dives, a solver tightens the bounds by linear programs
+    and looks at vertices with the cell fixed, many of which are whole tables. Integer programs come last,
+    for the bounds that nothing else settles. Parts that margins separate are searched apart, and those with
+    a closed form are not searched. When the effort is spent, the bounds still hold but are not marked
+    sharp.
 
     >>> table = np.arange(12).reshape(2, 3, 2) % 5
     >>> found = sharp_bounds(Margins.of_table(table, [[0, 1], [0, 2], [1, 2]]))
@@ -97,7 +97,7 @@ def _box(margins: Margins, within: Box | None) -> tuple[Ints, Ints] | None:
 
 
 class _Search:
-    """The search inside one cube: bounds that hold, and the ends that tables seen so far reach."""
+    """The search inside one cube: proven bounds, and the values that tables found so far reach."""
 
     def __init__(
         self, margins: Margins, box: tuple[Ints, Ints] | None, effort: Effort, clock: Clock
@@ -112,7 +112,7 @@ class _Search:
         self.queue = np.zeros(max(rows, 1), dtype=np.int64)
         self.queued = np.zeros(max(rows, 1), dtype=np.bool_)
         self.visits = _CREEP * max(rows, 1)
-        # Deeper dives than there is room for count as cut short.
+        # Dives that are too deep for the saved bounds count as cut short.
         depth = max(64, min(2 * self.cells.size + 64, _ROOM // width))
         self.saved_low = np.empty((depth, width), dtype=np.int64)
         self.saved_high = np.empty((depth, width), dtype=np.int64)
@@ -152,7 +152,7 @@ class _Search:
         return self.margins.bounds(low.reshape(shape), high.reshape(shape), reached.reshape(shape))
 
     def _open(self) -> Iterator[tuple[int, int]]:
-        """Ends that no table reaches yet, as (cell, 1) for the lower and (cell, -1) for the upper."""
+        """Bounds that no table reaches yet, as (cell, 1) for the lower and (cell, -1) for the upper."""
         for cell in range(self.cells.size):
             for sign in (1, -1):
                 if self.clock.over:
@@ -166,7 +166,7 @@ class _Search:
         return bool(self.most[cell] < self.lattice.high[self.cells[cell]])
 
     def _ask_all(self, loaded: Loaded, *, whole: bool = False) -> None:
-        """Put every open end to the solver."""
+        """Ask the solver about every open bound."""
         for cell, sign in self._open():
             cost = np.zeros(self.cells.size)
             cost[cell] = sign
@@ -176,10 +176,10 @@ class _Search:
             self._learn(cell, sign, found)
 
     def _shake(self, solver: Solver) -> None:
-        """Look at some vertices where a cell is fixed at its end; often one is a whole table.
+        """Look at some vertices where a cell is fixed at its bound; often one is a whole table.
 
-        The costs are drawn, and pull other cells to their own open ends, which such a table may settle
-        at the same time.
+        The costs are random and pull other cells to their own open bounds, which such a table may settle at
+        the same time.
         """
         rng = np.random.default_rng(0)
         for cell, sign in self._open():
@@ -204,13 +204,13 @@ class _Search:
                     self._meet_point(found.point)
 
     def _dive_all(self, nodes: int) -> None:
-        """Dive for a table at every open end, each time from the middle of things."""
+        """Dive for a table at every open bound, each time from a central table."""
         guide = _fitted(self.margins, self.high)
         for cell, sign in self._open():
             self._reach(cell, sign, guide, nodes)
 
     def _reach(self, cell: int, sign: int, guide: Floats, nodes: int) -> bool:
-        """Move an end until a table reaches it; False if that was cut short."""
+        """Move a bound until a table reaches it; False if the search was cut short."""
         at, step = int(self.cells[cell]), 0
         while self._is_open(cell, sign):
             if self.clock.over:
@@ -240,7 +240,7 @@ class _Search:
                 self._meet(low[self.cells])
                 step = 0
             elif outcome == NO_TABLE:
-                # None so near, so look at twice as many values at once.
+                # No table this near: look at twice as many values at once.
                 self._move(cell, sign, far + sign)
                 step = 2 * step + 1
             elif step:
@@ -264,14 +264,14 @@ class _Search:
         return fine
 
     def _move(self, cell: int, sign: int, end: int) -> None:
-        """Set a bound that is proven, and pass it on."""
+        """Set a proven bound, and propagate it."""
         at, (low, high) = int(self.cells[cell]), (self.lattice.low, self.lattice.high)
         ends = (max(end, int(low[at])), int(high[at])) if sign > 0 else (int(low[at]), end)
         if not self._narrow(low, high, at, *ends):
             raise ContradictionError(CONTRADICTION)
 
     def _learn(self, cell: int, sign: int, found: Optimum) -> None:
-        """What a solver's answer proves, and where its point leads."""
+        """Use a solver's answer: the bound that it proves, and its point."""
         if found.outcome is Outcome.INFEASIBLE:
             raise ContradictionError(CONTRADICTION)
         if found.point is not None:
@@ -285,7 +285,7 @@ class _Search:
             self._meet(near)
 
     def _meet(self, values: Ints) -> None:
-        """Remember what a table reaches, if it is one, checked in whole numbers."""
+        """Record the values that a point reaches, if it is a table, checked in whole numbers."""
         table = values.reshape(self.margins.shape)
         rest = range(table.ndim)
         if self.box is not None and bool(((table < self.box[0]) | (table > self.box[1])).any()):
@@ -316,7 +316,7 @@ class _Search:
 
 
 def _fitted(margins: Margins, high: Ints, rounds: int = 20) -> Floats:
-    """A table of real numbers in the middle of things, by iterative proportional fitting."""
+    """A central table of real numbers, by iterative proportional fitting."""
     table = (high > 0).astype(np.float64).reshape(margins.shape)
     for _ in range(rounds):
         for generator in margins.generators:
