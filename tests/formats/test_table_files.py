@@ -258,7 +258,7 @@ def test_a_dimension_that_another_file_leaves_out_needs_no_total() -> None:
     [
         ("a,b\n1,2\n", "no column 'value'"),
         ("value\n1\n", "no column of codes"),
-        ("a,a,value\n1,1,1\n", "the column 'a' stands twice"),
+        ("a,a,value\n1,1,1\n", "the column 'a' occurs twice"),
         ("a,value\n1,2,3\n", "line 2: there are 3 fields"),
         ("a,value\n1,2\n1,3\n", "line 3: the cell stands in line 2 already"),
         ("a,value\n1,two\n", "line 2: the value of 'value' is not a number"),

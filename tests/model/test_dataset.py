@@ -194,7 +194,7 @@ def test_a_wrong_name_is_answered_with_what_there_is(dataset: Dataset) -> None:
 
 def test_two_variables_have_two_names(description: dict[str, Any]) -> None:
     description["variables"].append({"name": "sex", "codes": ["f", "m"]})
-    assert "The column 'sex' is described twice; once is right." in message(description)
+    assert "The column 'sex' is described twice; describe it once." in message(description)
 
 
 def test_a_variable_by_hand_is_checked_too() -> None:

@@ -58,7 +58,7 @@ def test_covered_totals_are_sums_of_inner_cells_and_nothing_else_changes(
         assert totals.covered[i, j] == covered
         assert out[i, j] == (values[np.ix_(*places)].sum() if covered else values[i, j])
     if not (totals.covered | inner_cells((first, second))).all():
-        with pytest.raises(InputError, match="beside all of its parts"):
+        with pytest.raises(InputError, match="together with all of its parts"):
             added_totals((first, second), values, values - 1, values + 1)
         return
     published = added_totals((first, second), values, values - 1, values + 1)

@@ -171,7 +171,7 @@ def test_chances_to_stay_agree_with_the_rows() -> None:
     assert channel.stay(0, 2) == pytest.approx(kept.mean())
     assert channel.stay(1, None) == pytest.approx(kept[1])
     assert NoiseChannel("normal", 0.1, relative=True).stay(1, None) == 0
-    with pytest.raises(InputError, match="runs upwards"):
+    with pytest.raises(InputError, match="must not be below its lowest"):
         channel.stay(3, 2)
 
 

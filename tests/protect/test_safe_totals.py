@@ -148,9 +148,9 @@ def test_a_total_of_which_only_some_parts_are_there_is_refused_whatever_the_numb
     )
     axes = [TableAxis("v", "v", categories)]
     shown = np.array(values)
-    with pytest.raises(InputError, match="beside all of its parts"):
+    with pytest.raises(InputError, match="together with all of its parts"):
         safe_totals(axes, shown, RoundingChannel(BASE))
-    with pytest.raises(InputError, match="beside all of its parts"):
+    with pytest.raises(InputError, match="together with all of its parts"):
         added_totals(axes, shown, shown, shown)
 
 

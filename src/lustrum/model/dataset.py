@@ -58,7 +58,9 @@ class Dataset:
         seen: set[str] = set()
         for column in columns:
             if column in seen:
-                raise DescriptionError(f"The column {column!r} is described twice; once is right.")
+                raise DescriptionError(
+                    f"The column {column!r} is described twice; describe it once."
+                )
             seen.add(column)
         for weight in self.weights:
             for name in (weight.strata, weight.clusters):

@@ -83,7 +83,7 @@ class Axis:
             if category.code in seen:
                 raise QueryError(
                     say(
-                        "Variable {variable!r}: the category {code!r} is asked for twice; once is right.",
+                        "Variable {variable!r}: the category {code!r} is asked for twice; ask for it once.",
                         variable=variable.name,
                         code=category.code,
                     )
@@ -229,7 +229,7 @@ class TableQuery:
         if len(set(settled)) < len(settled):
             twice = next(s for s, times in Counter(settled).items() if times > 1)
             raise QueryError(
-                say("The statistic {text!r} is asked for twice; once is right.", text=twice.text)
+                say("The statistic {text!r} is asked for twice; ask for it once.", text=twice.text)
             )
         if len(settled) == 1 and not settled[0].derived:
             object.__setattr__(self, "measure", settled[0].measure)

@@ -13,11 +13,11 @@ records                        :class:`ProtectedPopulation`, :class:`ProtectedMa
                                :class:`RecordSwapping`,
                                :class:`PostRandomisation`, :class:`SimpleSampling`,
                                :class:`PoissonSampling`, :class:`StratifiedSampling`
-suppression                    :class:`Suppression`
-nothing                        :class:`Unchanged`
+suppression                    :class:`Suppression` no protection                  :class:`Unchanged`
 =============================  ============================================================================
 
-Each is named in a policy as in Python, and declares what it promises (:class:`Abilities`).
+A policy names methods and parameters as Python does. Each method declares its abilities
+(:class:`Abilities`).
 :mod:`~lustrum.protect.additive.restore` fits a perturbed table to its margins again.
 """
 

@@ -1,8 +1,8 @@
-"""What a method can promise beyond its numbers, declared by the method itself.
+"""Abilities: what a method declares about its numbers.
 
-A policy, a server and an audit ask for promises before they rely on them. A method that declares nothing
-promises nothing: :func:`abilities_of` then gives the cautious answer, which is the right one for a method
-that nobody here has read. :func:`~lustrum.testing.check_method` tries whether declared abilities hold.
+A policy, a server and an audit ask for abilities before they rely on them. A method that declares none is
+treated with caution: :func:`abilities_of` then returns no abilities, which is right for an unknown
+third-party method. :func:`~lustrum.testing.check_method` tests whether declared abilities hold.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Abilities:
-    """Promises of a method with its parameters; none is made unless it is declared.
+    """The abilities of a method with its parameters; all are False unless declared.
 
-    - ``repeatable``: the method has no chance of its own. The same table with the same record keys, or the same
-      generator, gives the same numbers, so that asking again reveals nothing new.
-    - ``keyed_per_cell``: with record keys a cell's number depends on that cell's own records alone, whatever
-      else is in the table. A guard of totals may still hide it afterwards.
-    - ``one_number``: with record keys a population shows one number in every table that shows it, as an inner
-      cell and as a total, after every guard, or none at all. A policy for tables that people make themselves
-      asks for it.
+    - ``repeatable``: the method has no source of randomness of its own. The same table with the same record
+      keys, or the same generator, gives the same numbers, so that asking again reveals nothing new.
+    - ``keyed_per_cell``: with record keys, a cell's number depends on that cell's own records only. A guard
+      of totals may still hide it afterwards.
+    - ``one_number``: with record keys, the same people have the same number in every table, as an inner
+      cell or as a total, after every guard, or no number. A policy for tables that users build themselves
+      requires this.
     - ``sums_only``: the method protects sums of a measure, and no counts.
     """
 
@@ -53,20 +53,20 @@ NOTHING_PROMISED = Abilities()
 
 @runtime_checkable
 class DeclaresAbilities(Protocol):
-    """A method that says what it promises; the promises may depend on its parameters."""
+    """A method that declares its abilities, which may depend on its parameters."""
 
     @property
     def abilities(self) -> Abilities:
-        """What the method promises."""
+        """The abilities of the method."""
         ...
 
 
 @runtime_checkable
 class KeysEmptyCells(Protocol):
-    """A method that perturbs empty cells too, alike in every table, if it gets keys for them."""
+    """A method that can perturb empty cells, the same way in every table, if it gets keys for them."""
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> Any:
-        """The same method with keys for empty cells, which follow from a secret."""
+        """The same method with keys for empty cells, derived from a secret."""
         ...
 
 
@@ -96,15 +96,15 @@ class ProtectsRecords(Protocol):
 
 @runtime_checkable
 class Rehearses(Protocol):
-    """A method whose real draws cannot be repeated, and that has others for studies."""
+    """A method whose real noise cannot be repeated, with repeatable noise for studies."""
 
     def rehearse(self, table: Table, rng: np.random.Generator) -> Release:
-        """The same release with noise that can be repeated; never to publish."""
+        """A release with repeatable noise, for studies; never publish it."""
         ...
 
 
 def abilities_of(method: object) -> Abilities:
-    """What a method declares, or nothing.
+    """The abilities that a method declares, or none.
 
     >>> from lustrum.protect import RandomRounding
     >>> abilities_of(RandomRounding())

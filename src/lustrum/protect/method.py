@@ -1,4 +1,4 @@
-"""What all methods share: what a method is, where its chance comes from, how a release is put together.
+"""What all methods share: their protocols, their source of randomness, and how a release is made.
 
 A method is a frozen spec that stores its parameters only. ``stages`` says where it can work: on the
 ``microdata`` before anything is counted, on a ``hypercube`` of counts from which all tables are then
@@ -44,7 +44,7 @@ class Method(Protocol):
     stages: ClassVar[tuple[Stage, ...]]
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Protect a table; without a generator chance comes from the table's record keys."""
+        """Protect a table; without a generator, random numbers come from the table's record keys."""
         ...
 
     def to_mapping(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class RecordMethod(Protocol):
         ...
 
     def publish(self, table: Table) -> Release:
-        """A table counted from protected records as a release: what the public may know of it."""
+        """A table counted from protected records, as a release."""
         ...
 
     def to_mapping(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class RecordMethod(Protocol):
 
 
 def checked_input(table: object, rng: object) -> np.random.Generator | None:
-    """The chance that was given, or one sentence about a table or a seed of the wrong type."""
+    """The generator for a seed; raises an error for a table or a seed of the wrong type."""
     if not isinstance(table, Table):
         raise InputError(
             f"A method protects a lustrum Table, not a {type(table).__name__}; make one with "
@@ -82,7 +82,7 @@ def checked_input(table: object, rng: object) -> np.random.Generator | None:
 
 
 def whole_counts(table: Table, method: str) -> Ints:
-    """The counts of a table, or one sentence about why the method is not for it."""
+    """The counts of a table; raises an error if the table holds other values."""
     if table.kind != "count" or table.decimals:
         raise InputError(f"{method} protects whole counts; this table holds other values.")
     return table.values
@@ -91,8 +91,8 @@ def whole_counts(table: Table, method: str) -> Ints:
 def uniform_words(table: Table, rng: np.random.Generator | None, purpose: str) -> Words:
     """A uniform 64-bit word for every cell: from the generator, or from the cell's record keys.
 
-    From keys the same records give the same word in every table, and ``purpose`` sets methods and their
-    parameters apart.
+    With keys, the same records give the same word in every table; different purposes give independent
+    words.
     """
     if rng is not None:
         return rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
@@ -112,7 +112,7 @@ def released(
     status: npt.NDArray[np.str_] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Release:
-    """A release of a table: its axes and unit, with what the method made of its values."""
+    """A release of a table: its axes and unit, with the published values."""
     return Release(
         axes=table.axes,
         published=np.asarray(published, dtype=np.int64),

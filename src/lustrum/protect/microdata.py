@@ -1,4 +1,4 @@
-"""What methods for records share: who is like whom, in which order, and which tables they leave alone."""
+"""What methods for records share: combinations of codes, a canonical order, and unaffected cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 _FITS = 2**62
-_DENSE = 8  # numbers up to this many times the records are counted off instead of sorted
+_DENSE = 8  # values up to this many times the number of records are counted instead of sorted
 
 
 def names(value: str | Iterable[str], what: str) -> tuple[str, ...]:
@@ -35,12 +35,12 @@ def names(value: str | Iterable[str], what: str) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in given):
         raise InputError(f"{what} must be names of variables, each a text in quotes.")
     if len(set(given)) < len(given):
-        raise InputError(f"{what} name a variable twice; once is right.")
+        raise InputError(f"{what} name a variable twice; name each once.")
     return given
 
 
 def combined(records: Records, variables: Sequence[str]) -> Ints:
-    """One number per record for its combination of codes; the same combination, the same number."""
+    """One number per record for its combination of codes; equal combinations have equal numbers."""
     out = np.zeros(len(records), dtype=np.int64)
     span = 1
     for name in variables:
@@ -67,7 +67,7 @@ def numbered(values: Ints) -> Ints:
 
 
 def canonical_order(records: Records) -> Ints:
-    """The records in an order of their own: by secret key, otherwise by record id, otherwise as they lie."""
+    """The records sorted by secret key, or by record id without keys, or as given without either."""
     own = records.dataset.record_id
     if records.keys is not None:
         by: npt.NDArray[Any] = records.keys
@@ -81,7 +81,7 @@ def canonical_order(records: Records) -> Ints:
 def variables_of(table: Table) -> frozenset[str]:
     """The variables along the axes and in the filters of a table.
 
-    A table that does not say how it was asked for is taken to be one of everybody.
+    A table without a query counts as a table without filters.
     """
     query = table.provenance.get("query", {})
     return frozenset(axis.name for axis in table.axes) | frozenset(query.get("where", {}))
@@ -91,7 +91,7 @@ def exact_cells(table: Table, moved: Mapping[str, str | None]) -> Mask:
     """Which cells hold true values although the codes of some variables were changed.
 
     ``moved`` maps each changed variable to the level within whose categories its codes were changed, or to
-    None. A cell is exact where every changed variable stands at its total, or at that level.
+    None. A cell is exact if every changed variable is summed over, or shown at that level.
     """
     query = table.provenance.get("query", {})
     if set(query.get("where", {})) & set(moved):
@@ -103,7 +103,7 @@ def exact_cells(table: Table, moved: Mapping[str, str | None]) -> Mask:
         if axis.name in moved:
             level = moved[axis.name]
             at_level = level is not None and asked.get(axis.name, {}).get("level") == level
-            # A choice of codes may name finer ones than the level's.
+            # A filter may name codes that are finer than the level.
             if not at_level or "codes" in asked[axis.name]:
                 whole = np.array([code == TOTAL_CODE for code in axis.codes], dtype=np.bool_)
         mask = mask[..., None] & whole
@@ -111,6 +111,6 @@ def exact_cells(table: Table, moved: Mapping[str, str | None]) -> Mask:
 
 
 def anything(table: Table, exact: Mask) -> tuple[Ints, Ints]:
-    """Bounds that are always true: the value where it is exact, otherwise all that such a value can be."""
+    """Bounds that always hold: the value where it is exact, otherwise the range of all such values."""
     least = 0 if table.kind == "count" else -UNBOUNDED
     return np.where(exact, table.values, least), np.where(exact, table.values, UNBOUNDED)

@@ -1,8 +1,9 @@
 """Post-randomisation, PRAM (Gouweleeuw, Kooiman, Willenborg and De Wolf 1998).
 
 Every record's code of a variable is drawn anew from the row of a transition matrix: ``P[a, b]`` is the
-probability that code ``a`` becomes ``b``. Its reader can estimate true frequencies without bias
-(:func:`estimate`); the invariant kind changes the matrix so that frequencies are right on average as they are.
+probability that code ``a`` becomes ``b``. Readers can estimate true frequencies without bias
+(:func:`estimate`); the invariant kind changes the matrix so that published frequencies are right on
+average.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ _SINGULAR = 1e12
 class PostRandomisation:
     """The codes of a variable, or of several, changed at random.
 
-    Each code stays with probability ``stay`` and else becomes any other with the same probability; or
-    ``matrix`` says what becomes of what. Several variables change each on its own, or with ``joint`` as one
+    Each code stays with probability ``stay`` and otherwise becomes any other code with equal probability;
+    or ``matrix`` gives the probabilities. Several variables change independently, or with ``joint`` as one
     variable of all their combinations, the last changing fastest. ``level`` names a level of the variable's
     hierarchies within whose categories codes change; a code alone in its category stays.
 
     ``invariant`` draws twice, the second time back towards the true frequencies, within each combination of
-    the ``strata`` variables: frequencies are then right on average. ``controlled`` makes the number of records
-    that go from one code to another differ by less than 1 from its mean, each record's chance being the same.
+    the ``strata`` variables: frequencies are then right on average. ``controlled`` makes the number of
+    records that change from one code to another differ by less than 1 from its mean; the probabilities of
+    each record stay the same.
 
     >>> PostRandomisation("sex", stay=0.8).to_mapping()
     {'method': 'post-randomisation', 'variable': 'sex', 'stay': 0.8}
@@ -160,7 +162,9 @@ class PostRandomisation:
                 rank[np.argsort(u, kind="stable")] = np.arange(u.size)
                 u = (rank + rng.random()) / u.size
             steps = np.cumsum(rows[code])
-            steps[np.flatnonzero(rows[code])[-1] :] = np.inf  # rounding must not open a closed way
+            steps[np.flatnonzero(rows[code])[-1] :] = (
+                np.inf
+            )  # rounding must not allow a change of probability 0
             out[records] = np.searchsorted(steps, u, side="right")
             begin = end
         return out
@@ -201,7 +205,7 @@ class PostRandomisation:
         return {} if self.level is None else {self.variables[0]: self.level}
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file; what is as usual is left out."""
+        """The method in the words of a policy file, without defaults."""
         variables = self.variables
         out: dict[str, Any] = {
             "method": self.name,
@@ -229,9 +233,9 @@ class PramEstimate:
 def estimate(counts: npt.ArrayLike, matrix: npt.ArrayLike, axis: int = 0) -> PramEstimate:
     """Unbiased estimates of the true counts along the axis of a changed variable.
 
-    With ``A`` the inverse of the matrix turned over, ``A T*`` has mean ``T``, and its variance is estimated
-    by ``sum_b A[a, b]**2 T*[b] - (A T*)[a]``, for records that change independently (Gouweleeuw et al. 1998).
-    Estimates may be negative. After controlled changes the errors are smaller than these.
+    With ``A`` the inverse of the transposed matrix, ``A T*`` has mean ``T``, and its variance is estimated
+    by ``sum_b A[a, b]**2 T*[b] - (A T*)[a]``, for records that change independently (Gouweleeuw et al.
+    1998). Estimates may be negative. After controlled changes the errors are smaller than these.
 
     >>> estimate([65, 45], [[0.9, 0.1], [0.2, 0.8]]).values.round(3).tolist()
     [61.429, 48.571]
@@ -264,7 +268,7 @@ def randomise(
 
 
 def _square(matrix: npt.ArrayLike) -> Floats:
-    """A transition matrix of codes, which cannot become anything but codes."""
+    """A square transition matrix of codes."""
     rows = MatrixChannel(matrix).matrix
     if rows.shape[0] != rows.shape[1]:
         raise InputError("A matrix of codes must be square: one row and one column per code.")

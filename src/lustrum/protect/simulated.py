@@ -31,22 +31,21 @@ __all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way",
 Axes = tuple[int, ...]
 TARGETS = ("hypergeometric", "uniform")
 
-_LISTED = 50_000  # tables of a fibre that are written down
-_TRIED = 2_000_000  # values tried before a chain is thought quicker
-_WIDE = 200  # cells of a table of which a list is not even tried
-_PEOPLE = 10**9  # where numpy's hypergeometric draws end
+_LISTED = 50_000  # the most tables of a fibre that are listed
+_TRIED = 2_000_000  # values tried before a chain is expected to be quicker
+_WIDE = 200  # tables with more cells are not listed
+_PEOPLE = 10**9  # the largest number for numpy's hypergeometric draws
 
 
 @dataclass(frozen=True)
 class SimulatedTables:
-    """The inner cells drawn anew, given margins that are kept.
+    """The inner cells are drawn at random, given margins that are kept.
 
     ``hypergeometric`` weighs a table by one over the product of the factorials of its cells, which is its
     distribution under the log-linear model of the kept margins; ``uniform`` weighs all tables alike.
-    Margins that hang together in a tree, independence among them, are drawn exactly, and so is
-    whatever has few enough tables to list them. Otherwise the last state of a Markov chain is taken
-    after ``burn`` rounds of ten moves a cell; the chain starts from a table made from the margins
-    alone, never from the true one.
+    Decomposable margins, including independence, are drawn from exactly, and so are fibres with few enough
+    tables to list. Otherwise the last state of a Markov chain is taken after ``burn`` rounds of ten moves a
+    cell; the chain starts from a table made from the margins alone, never from the true one.
 
     With ``consistent`` a draw is retained only if a likelihood-ratio test at that ``level`` does not reject
     the richer log-linear model of these margins, fitted to the true table; up to ``tries`` draws are made.
@@ -199,15 +198,15 @@ def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: in
 
 
 def draw_decomposable(margins: Margins, rng: np.random.Generator) -> Ints:
-    """An exact draw given margins that hang together in a tree, weighed by one over the factorials.
+    """An exact draw given decomposable margins, weighted by one over the factorials.
 
-    Clique after clique: given what stands already and the next clique, the tables of the new axes
+    Clique after clique: given the table so far and the next clique, the tables of the new axes
     against the old ones are independent two-way tables, one for each value of the shared axes.
     """
     cliques = margins.cliques
     tree = junction_tree(cliques, len(margins.shape))
     if tree is None:
-        raise InputError("Only margins that hang together in a tree can be drawn from directly.")
+        raise InputError("Only decomposable margins can be drawn from directly.")
     axes, table = cliques[0], margins.sums[cliques[0]]
     for edge in tree:
         child = margins.sums[edge.child]
@@ -235,7 +234,7 @@ def draw_two_way(rows: Sequence[int] | Ints, columns: Ints, rng: np.random.Gener
     """
     left = np.asarray(columns, dtype=np.int64).copy()
     if int(left.sum()) >= _PEOPLE:
-        raise InputError("A simulated table can be drawn for fewer than a thousand million people.")
+        raise InputError("A simulated table can be drawn for fewer than one billion people.")
     sums = np.asarray(rows, dtype=np.int64)
     out = np.zeros((sums.size, left.size), dtype=np.int64)
     for row in np.flatnonzero(sums).tolist():

@@ -1,4 +1,4 @@
-"""No protection of the table itself: for data that are open, or whose records were protected already."""
+"""No protection of the table: for open data, or records that are protected already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["IdentityChannel", "Unchanged"]
 
 @dataclass(frozen=True)
 class IdentityChannel:
-    """What is published is what was counted."""
+    """The channel that publishes true values."""
 
     def transitions(self, true: Ints) -> Transitions:
         """One entry for each value: itself."""
@@ -49,7 +49,7 @@ class Unchanged:
     )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """The table as it is."""
+        """The table, unchanged."""
         rng = checked_input(table, rng)
         return released(
             table,

@@ -30,7 +30,7 @@ class TableLayout:
         for axis in self.axes:
             if axis.name in seen:
                 raise InputError(
-                    f"The variable {axis.name!r} stands twice in one table; once is right."
+                    f"The variable {axis.name!r} stands twice in one table; use it once."
                 )
             seen.add(axis.name)
             _check_axis(axis)
@@ -90,7 +90,7 @@ def _check_axis(axis: TableAxis) -> None:
         if category.code in seen:
             raise InputError(
                 f"Variable {axis.name!r}: the category {category.code!r} stands twice on one axis; "
-                "once is right."
+                "use it once."
             )
         seen.add(category.code)
         if category.members and min(category.members) < 0:

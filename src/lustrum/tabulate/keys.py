@@ -54,7 +54,7 @@ class Secret:
 
     def __post_init__(self) -> None:
         if len(self.value) < 16:
-            raise InputError("A secret for record keys must have at least 16 bytes; 32 is right.")
+            raise InputError("A secret for record keys must have at least 16 bytes; use 32.")
 
     def __repr__(self) -> str:
         return "Secret(hidden)"

@@ -64,7 +64,7 @@ def rows_of_csv(text: str, source: str) -> Rows:
         head = [name.strip() for name in next(reader, [])]
         twice = next((name for name in head if head.count(name) > 1), None)
         if twice is not None:
-            raise InputError(f"{source}: the column {twice!r} stands twice; once is right.")
+            raise InputError(f"{source}: the column {twice!r} occurs twice; use it once.")
         rows, places = [], []
         for row in reader:
             if not row:
@@ -96,7 +96,7 @@ def _rows_of_parquet(path: Path) -> Rows:
     columns = {}
     for name in table.column_names:
         if name in columns:
-            raise InputError(f"{path}: the column {name!r} stands twice; once is right.")
+            raise InputError(f"{path}: the column {name!r} occurs twice; use it once.")
         columns[name] = [_text(value) for value in table.column(name).to_pylist()]
     return Rows(str(path), columns, [f"row {i + 1}" for i in range(table.num_rows)])
 

@@ -1,8 +1,8 @@
-"""Whole numbers in fixed proportions: by largest remainder, or by chance without bias.
+"""Whole numbers in given proportions: by largest remainder, or at random without bias.
 
-Controlled methods work out the expected number of changes first and leave to chance only which cells
+Controlled methods compute the expected number of changes first, and only choose at random which cells
 change (Shlomo, Antal and Elliot 2015, sections 3.2 and 3.3). An expected number is seldom whole.
-:func:`apportioned` settles the rest by size. Systematic sampling (Madow and Madow 1944) settles it by one
+:func:`apportioned` assigns the rest by size. Systematic sampling (Madow and Madow 1944) assigns it by one
 uniform draw, so that every cell keeps its exact probability. All of its arithmetic is in whole numbers.
 """
 
@@ -25,7 +25,7 @@ _ALL = 1 << 64
 def apportioned(total: int, sizes: npt.ArrayLike) -> Ints:
     """Whole numbers in proportion to sizes that add up to the total, by largest remainder.
 
-    Of equal remainders the earlier one goes first. Whole sizes are shared by exactly.
+    Of equal remainders, the earlier one comes first. With whole sizes the result is exact.
 
     >>> apportioned(5, [1, 1, 2]).tolist()
     [1, 1, 3]
@@ -57,11 +57,11 @@ def apportioned(total: int, sizes: npt.ArrayLike) -> Ints:
 
 
 def systematic(sizes: Ints, step: int, start: int | Ints) -> Mask:
-    """Which places are hit when the sizes are laid end to end and every ``step`` a mark is set.
+    """Which places hold a mark, if sizes are laid end to end and a mark is set every ``step``.
 
-    Sizes run from 0 to ``step``. With a uniform ``start`` from 0 to ``step - 1`` a place is hit with
-    probability size / step, exactly. Any run of places that follow each other is hit as often as
-    expected, up or down to the next whole number.
+    Sizes run from 0 to ``step``. With a uniform ``start`` from 0 to ``step - 1``, a place holds a mark with
+    probability exactly size / step. Any run of consecutive places holds the expected number of marks,
+    rounded up or down.
 
     >>> systematic(np.array([1, 2, 2, 1]), 3, 0).tolist()
     [False, True, False, True]
@@ -71,11 +71,11 @@ def systematic(sizes: Ints, step: int, start: int | Ints) -> Mask:
 
 
 def spread_words(ranks: Ints, cells: int, shift: int) -> Words:
-    """Words for the cells of a group, one from each of as many equal parts of the range as there are cells.
+    """Words for the cells of a group, one from each of equal parts of the range, as many as cells.
 
     ``ranks`` are the places of the cells in a random order, ``shift`` is one uniform word for all. Each
-    word is exactly uniform, and any interval of words holds the expected number of cells, up or down to
-    the next whole number.
+    word is exactly uniform, and any interval of words holds the expected number of cells, rounded up or
+    down.
 
     >>> (spread_words(np.arange(4), 4, 0) >> np.uint64(62)).tolist()
     [0, 1, 2, 3]

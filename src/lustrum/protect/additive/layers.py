@@ -1,4 +1,4 @@
-"""Margins as layers: each cell belongs to at most one total of a layer, so a layer is met by one scaling."""
+"""Margins as layers: each cell is in at most one total of a layer, so one scaling fits a whole layer."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Layer:
         )
 
     def sums(self, values: Floats) -> Floats:
-        """What the totals are now."""
+        """The present totals."""
         added = np.bincount(self.labels + 1, values, self.totals.size + 1)[1:]
         return np.asarray(added, dtype=np.float64)
 
 
 def layers_of(matrix: Sparse, totals: Floats) -> list[Layer]:
-    """Rows in as few layers as come about when each goes to the first in which it overlaps no other."""
+    """Rows grouped into layers; each row goes to the first layer in which it overlaps no other row."""
     made = sparse.csr_array(matrix)
     made.eliminate_zeros()
     layers: list[tuple[Indices, list[int]]] = []
@@ -70,7 +70,7 @@ def layers_of(matrix: Sparse, totals: Floats) -> list[Layer]:
 def fit_layers(
     start: Floats, layers: Sequence[Layer], tolerance: float, rounds: int
 ) -> tuple[Floats, int, float, bool]:
-    """Scale to each layer in turn; the values, rounds taken, the largest miss and whether it is small."""
+    """Scale to each layer in turn; returns values, rounds, the largest error and whether it is small."""
     for layer in layers:
         if bool(((layer.sums(start) <= 0) & (layer.totals > 0)).any()):
             raise InputError(
@@ -87,7 +87,7 @@ def fit_layers(
             factors = np.append(
                 np.divide(layer.totals, sums, out=np.zeros_like(sums), where=sums > 0), 1.0
             )
-            values = values * factors[layer.labels]  # cells outside the layer have the last factor
+            values = values * factors[layer.labels]  # cells outside the layer use the last factor
         error = max(float(np.abs(y.sums(values) - y.totals).max(initial=0.0)) for y in layers)
         done += 1
     return values, done, error, error <= small

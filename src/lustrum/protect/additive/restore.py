@@ -1,4 +1,4 @@
-"""Perturbed tables made additive again: fitted to known margins, then rounded so that they hold exactly.
+"""Restore additivity: fit a perturbed table to known margins, then round so that they hold exactly.
 
 Iterative proportional fitting (Deming and Stephan 1940) scales a table to one margin after the other and keeps
 its zeros and its odds ratios; controlled rounding to base 1 then makes the numbers whole. So a table
@@ -34,7 +34,7 @@ Axes: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
-    """A real table with the margins asked for; ``largest_error`` is how far the worst margin is missed."""
+    """A real table with the given margins; ``largest_error`` is the largest deviation from a margin."""
 
     values: Floats
     rounds: int
@@ -49,9 +49,9 @@ class Fitted:
 class Restored:
     """A table of whole numbers.
 
-    ``exact`` says whether every margin holds to the last unit; if not, ``largest_error`` says by how much the
-    worst is missed. ``nearest`` says whether no other way to round each cell up or down to the same
-    margins is nearer to the fitted table.
+    ``exact`` says whether every margin holds exactly; if not, ``largest_error`` is the largest deviation.
+    ``nearest`` says whether no other rounding of each cell up or down to the same margins is nearer to the
+    fitted table.
     """
 
     values: Ints
@@ -97,8 +97,8 @@ def restore(
 ) -> Restored:
     """The whole table nearest to the fitted one whose margins hold to the last unit.
 
-    With margins along one axis each, of a table of two dimensions, it is always found; with more
-    dimensions it is searched for, and the answer says whether it was found.
+    For a two-way table with margins along one axis each, it is always found. With more dimensions a search
+    runs, and the result says whether it succeeded.
 
     >>> restore([[3, 0], [6, 3]], {(0,): [4, 8], (1,): [9, 3]}).values.tolist()
     [[4, 0], [5, 3]]
@@ -161,7 +161,7 @@ def _restored(
 
 
 def _check_possible(matrix: Sparse, target: Ints) -> None:
-    """Say so if no table at all, not even of real numbers, has these margins."""
+    """Raise an error if no table, even of real numbers, has these margins."""
     ends = target.astype(np.float64)
     zeros = np.zeros(matrix.shape[1])
     problem = LinearProblem(matrix, ends, ends, zeros, np.full(zeros.size, np.inf))
@@ -183,7 +183,7 @@ def _table(values: npt.ArrayLike) -> Floats:
 
 
 def _margins(shape: Axes, margins: Mapping[Axes, npt.ArrayLike]) -> dict[Axes, Floats]:
-    """Margins of the right shape along rising axes that agree wherever two of them can be compared."""
+    """Margins of the right shape, with axes in ascending order, that agree where they overlap."""
     if not margins:
         raise InputError("A table cannot be restored without margins; give one at least.")
     wanted: dict[Axes, Floats] = {}

@@ -2,7 +2,7 @@
 
 ==================================  ====================================================================
 :class:`ControlledAdjustment`       the method for tables
-:func:`adjust`                      the same on arrays, for problems that come from no table
+:func:`adjust`                      the same on arrays, for problems without a table
 :class:`Adjusted`                   an adjusted table and how good it is
 ==================================  ====================================================================
 """

@@ -1,7 +1,7 @@
 """Controlled tabular adjustment on arrays: the nearest additive table in which sensitive cells have moved.
 
 Every sensitive cell is published at least its upper protection level above or its lower one below its true
-value; the other cells move as little as additivity asks (Dandekar and Cox 2002; Castro 2006, 2012).
+value; the other cells move as little as additivity requires (Dandekar and Cox 2002; Castro 2006, 2012).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Adjusted:
 
     ``distance`` is that of the whole numbers, ``real_distance`` that of the real solution they were rounded
     from, and no adjustment with any directions is closer than ``bound`` (0 where nothing is proven).
-    ``gap`` is how much of the distance is not proven to be needed. ``cut_short`` says whether the clock ended
-    the search; then a faster machine may find another answer.
+    ``gap`` is the share of the distance that is not proven to be necessary. ``cut_short`` says whether the
+    steps ran out before the search ended.
     """
 
     values: Ints
@@ -57,7 +57,7 @@ class Adjusted:
 
     @property
     def gap(self) -> float:
-        """The share of the distance that no proof asks for, from 0 to 1."""
+        """The share of the distance that is not proven to be necessary, from 0 to 1."""
         return 0.0 if self.distance <= 0 else max(0.0, 1.0 - self.bound / self.distance)
 
 
@@ -80,12 +80,12 @@ def adjust(
 ) -> Adjusted:
     """Move sensitive cells by their levels and all others as little as possible; exact and additive.
 
-    ``values`` are whole numbers with ``relations @ values = 0``. ``sensitive`` is a mask or holds numbers of
-    cells; ``lower`` and ``upper`` are their levels (0 for a way they must not go), one for all or one for each.
-    ``low`` and ``high`` bound the published values: by default 0 and unbounded, and nothing at all for cells
-    below 0. ``frozen`` cells stay. ``max_change`` is the largest share of its own size by which any
-    cell may move. ``weights`` are one over the size of the cell, all one, or given.
-    ``directions`` is a way to find them, or +1 and -1 for each sensitive cell. Chance comes from ``rng``;
+    ``values`` are whole numbers with ``relations @ values = 0``. ``sensitive`` is a mask or holds numbers
+    of cells; ``lower`` and ``upper`` are their levels (0 for a direction that is not allowed), one for all
+    or one each. ``low`` and ``high`` bound the published values: by default 0 and unbounded, and nothing at
+    all for cells below 0. ``frozen`` cells stay. ``max_change`` is the largest share of its own size by
+    which any cell may move. ``weights`` are one over the size of the cell, all one, or given.
+    ``directions`` names a search, or gives +1 or -1 for each sensitive cell. Random choices use ``rng``;
     without it a fixed order is used.
 
     >>> table = sparse.csr_array([[1, 1, 1, -1]])
@@ -119,7 +119,7 @@ def adjust(
     word: DirectionWord = "heuristic" if given is not None else directions  # type: ignore[assignment]
     with one_thread():
         found = search(problem, norm, word, work, rng)
-    # The last part is what makes the table publishable, so it always gets some work.
+    # The last part makes the table publishable, so some work is always reserved for it.
     rounding = Work(max(work.left, steps // 4))
     ends = problem.bounds(found.directions)
 
@@ -128,7 +128,7 @@ def adjust(
         return problem.weights * (size if norm == "l1" else size**2)
 
     moved: Ints | None = None
-    if norm == "l2":  # hardly any cell is whole, and through the free cells that is no obstacle
+    if norm == "l2":  # hardly any cell is whole; rounding through the free cells still works
         moved = whole_moves(problem, found.moved, *ends, rounding.part(0.5))
     if moved is None:
         zeros = np.zeros(problem.relations.shape[0], dtype=np.int64)
@@ -149,7 +149,7 @@ def adjust(
 
 
 def largest_moves(values: Ints, share: float) -> Ints:
-    """The most that each value may move: so much of its own size, rounded down, exactly."""
+    """The largest change of each value: a share of its own size, rounded down exactly."""
     part = Fraction(str(share))
     top, bottom = part.numerator, part.denominator
     whole = np.abs(values).astype(object) * top // bottom
@@ -166,7 +166,7 @@ def _prove(
     least: Ints,
     most: Ints,
 ) -> None:
-    """Nothing leaves that does not keep every promise to the last unit."""
+    """Check the result exactly before it is returned."""
     moved = published - x
     own = moved[places]
     far = ((up > 0) & (own >= up)) | ((down > 0) & (own <= -down))
@@ -193,7 +193,9 @@ def _relations(relations: Sparse, x: Ints) -> Sparse:
         raise InputError("Relations must have whole coefficients.")
     matrix = matrix.astype(np.int64)
     if bool((matrix @ x).any()):
-        raise InputError("The values do not satisfy the relations; they must add up before.")
+        raise InputError(
+            "The values do not satisfy the relations; they must add up before the adjustment."
+        )
     return matrix
 
 
@@ -233,7 +235,7 @@ def _moves(
     frozen: npt.ArrayLike | None,
     max_change: float | None,
 ) -> tuple[Ints, Ints]:
-    """By how much each cell may fall and rise."""
+    """How far each cell may fall and rise."""
     open_low = np.where(x >= 0, -x, -UNBOUNDED)
     least = open_low if low is None else _end(low, x, "low") - x
     most = np.full(x.size, UNBOUNDED) if high is None else _end(high, x, "high") - x
@@ -258,7 +260,7 @@ def _end(end: npt.ArrayLike, x: Ints, name: str) -> Ints:
     given = np.asarray(end)
     if given.dtype.kind not in "iu" or given.shape not in ((), x.shape):
         raise InputError(f"'{name}' must be whole numbers, one for all or one for each cell.")
-    # Any end beyond what a table can hold is no end.
+    # A bound beyond what a table can hold is no bound.
     return np.clip(np.broadcast_to(given, x.shape).astype(np.int64), -UNBOUNDED, UNBOUNDED)
 
 

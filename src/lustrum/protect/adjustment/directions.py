@@ -1,8 +1,8 @@
 """Which sensitive cells go up and which go down, before anything is optimised.
 
-Good directions cancel out: within a relation, what rises makes room for what falls. How well they
-cancel is a quadratic form of the directions: the least squared change of the whole table that brings every
-sensitive cell near its level, bounds left aside.
+Good directions cancel: within a relation, rises make up for falls. A quadratic form of the directions
+measures how well they cancel: the least squared change of the whole table that brings every sensitive cell
+near its level, ignoring bounds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["alternating", "balanced", "imbalance", "neighbours", "settled"]
 
 Signs = npt.NDArray[np.int64]
 
-_FIRMNESS = 10.0  # a sensitive cell is held at its level so much more firmly than it resists moving
+_FIRMNESS = 10.0  # the weight of a sensitive cell's level against that of its movement
 _DENSE_UP_TO = 3000
 
 
 def alternating(problem: Problem) -> Signs:
-    """Up and down in turns, the largest levels first: a fixed start without chance."""
+    """Up and down in turn, the largest levels first: a fixed start."""
     order = np.argsort(-(problem.up + problem.down), kind="stable")
     signs = np.ones(problem.places.size, dtype=np.int64)
     signs[order[1::2]] = -1
@@ -33,9 +33,9 @@ def alternating(problem: Problem) -> Signs:
 
 
 def imbalance(problem: Problem) -> Floats:
-    """The matrix Q of ``s Q s``: what the movements s of the sensitive cells cost at least in squares.
+    """The matrix Q of ``s Q s``: the least squared cost of movements s of the sensitive cells.
 
-    Of large problems only the relations themselves are looked at: Q is how far they are out of balance.
+    For large problems, Q only measures the imbalance of the relations themselves.
     """
     places, weights = problem.places, problem.weights
     own = sparse.csr_array(problem.relations.astype(np.float64))[:, places]
@@ -53,7 +53,7 @@ def imbalance(problem: Problem) -> Floats:
 
 
 def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, float]:
-    """Turn directions, and pairs of opposite ones, while the form falls; and where it ends."""
+    """Flip directions, and pairs of opposite ones, while the form falls; also returns its final value."""
     up, down = problem.up.astype(np.float64), problem.down.astype(np.float64)
     signs = directions.astype(np.int64).copy()
     moves = np.where(signs > 0, up, -down)
@@ -77,7 +77,7 @@ def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, f
 
 
 def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
-    """The two whose turning together gains most; none if no two gain."""
+    """The pair whose flip gains most; None if no pair gains."""
     if gain.size < 2 or gain.size > _DENSE_UP_TO:
         return ()
     both = gain[:, None] + gain - 2.0 * form * np.outer(change, change)
@@ -88,7 +88,7 @@ def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
 
 
 def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Signs]:
-    """Each start settled, the best first, none twice."""
+    """Each start after local search, the best first, without duplicates."""
     ends = [settled(form, problem, start) for start in starts]
     ends.sort(key=lambda end: end[1])
     seen: dict[bytes, Signs] = {}
@@ -98,7 +98,7 @@ def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Si
 
 
 def neighbours(form: Floats, problem: Problem, size: int) -> list[Indices]:
-    """Blocks of directions that depend on each other most, until every direction is in one."""
+    """Blocks of strongly dependent directions that together hold every direction."""
     way = (problem.up + problem.down).astype(np.float64)
     strength = np.abs(form * np.outer(way, way))
     covered = np.zeros(way.size, dtype=np.bool_)

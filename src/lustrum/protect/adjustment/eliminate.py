@@ -1,8 +1,7 @@
-"""What relations leave free: all whole solutions of ``A z = 0`` from a few whole numbers.
+"""Free cells: all whole solutions of ``A z = 0``, expressed by a few whole numbers.
 
-Relations between the cells of a table say mostly the same things over again. Exact elimination in whole
-numbers finds the rows that say something, and cells from which all others follow by adding and
-subtracting.
+Most relations between the cells of a table follow from others. Exact elimination in whole numbers finds the
+independent rows, and cells from which all others follow by adding and subtracting.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Row = dict[int, int]
 class Freedom:
     """All z with ``A z = 0`` are ``span @ t`` for the t with ``rest @ t = 0``; whole t give all whole z.
 
-    ``free`` are the cells that t stands for, and ``rows`` are relations from which all others follow.
+    ``free`` are the cells whose values are t, and ``rows`` are relations from which all others follow.
     """
 
     span: Sparse
@@ -43,8 +42,8 @@ class Freedom:
 def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None = None) -> Freedom:
     """Solve every relation for one of its cells, in this order; exact, and whole numbers stay whole.
 
-    Short sums first keep the work small. A relation is solved for a cell that counts once in it; one
-    without such a cell stays in ``rest``.
+    Short relations first keep the work small. A relation is solved for a cell with coefficient 1 or -1; a
+    relation without such a cell stays in ``rest``.
 
     >>> found = eliminate(sparse.csr_array([[1, 1, -1], [2, 2, -2]]))
     >>> found.span.toarray().tolist(), found.rows.tolist()
@@ -98,7 +97,7 @@ def _add(said: Row, cell: int, weight: int, solved: dict[int, Row]) -> None:
 
 
 def _pivot(said: Row, users: list[set[int]]) -> int | None:
-    """A cell that counts once: the only one of its sign if there is one, then the least used."""
+    """A cell with coefficient 1 or -1: the only one of its sign if there is one, then the least used."""
     plus = sum(weight > 0 for weight in said.values())
     lone = 1 if plus == 1 else -1 if len(said) - plus == 1 else 0
     units = [cell for cell, weight in said.items() if abs(weight) == 1]

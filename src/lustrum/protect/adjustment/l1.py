@@ -1,8 +1,8 @@
 """The least sum of weighted absolute changes: by linear programs for given directions, or exactly.
 
-Every change is split into a rise and a fall. For given directions that is a linear program; a direction
-that cannot be kept is allowed to fall short at a price, so that there always is an answer to improve on.
-With the directions as 0/1 variables it is the mixed program of Dandekar and Cox (2002).
+Every change is split into a rise and a fall. For given directions that is a linear program. A direction
+that cannot be kept may fall short at a cost, so that there is always a solution to improve. With the
+directions as 0/1 variables it is the mixed program of Dandekar and Cox (2002).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = ["Directed", "Found", "Mixed", "improve"]
 
 Signs = npt.NDArray[np.int64]
 
-_TOP = 1e3  # the largest weight inside a solver; it tells 1e-7 from nothing
+_TOP = 1e3  # the largest weight inside a solver, whose tolerance is 1e-7
 _PENALTY = 100.0 * _TOP
-_RULED_OUT = 2**60  # a level as large as this says that a cell cannot move that way
+_RULED_OUT = 2**60  # a level this large means that a cell cannot move that way
 _LARGEST_LEVEL = 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Directions, the real movement of all groups, how far directions fall short, and the cost of it all."""
+    """Directions, the real movement of all groups, how far directions fall short, and the total cost."""
 
     directions: Signs
     moved: Floats
@@ -46,7 +46,7 @@ class Found:
 
 
 class Directed:
-    """The linear program for given directions, kept warm while directions are tried."""
+    """The linear program for given directions; each solve starts from the previous one."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -80,7 +80,7 @@ class Directed:
         return np.full(2 * self.problem.places.size, _PENALTY)
 
     def solve(self, directions: Signs, work: Work | None = None) -> Found | None:
-        """The least cost with these directions, or None where the work was cut short."""
+        """The least cost with these directions, or None if the work ran out."""
         problem, count = self.problem, self.problem.low.size
         changed = (
             np.arange(directions.size)
@@ -105,11 +105,11 @@ class Directed:
         return Found(directions.copy(), moved, short, answer.value * factor, pull)
 
     def mark(self) -> tuple[object, Signs | None]:
-        """Where the program stands."""
+        """The present basis of the program."""
         return self._program.basis(), self._shown
 
     def back(self, mark: tuple[object, Signs | None]) -> None:
-        """Go back there; the directions follow with the next question."""
+        """Return to a basis; the next solve sets the directions."""
         self._program.return_to(mark[0])
 
 
@@ -122,10 +122,10 @@ def improve(
     tries: int | None = None,
     until_feasible: bool = False,
 ) -> Found:
-    """Turn one direction at a time while that lowers the cost, or until every direction is kept.
+    """Flip one direction at a time while that lowers the cost, or until every direction is kept.
 
-    The cost is convex in where a cell ends, so its price times the way to the other side bounds what
-    turning can gain; the others need not be tried.
+    The cost is convex in the position of a cell, so its price times the distance to the other side bounds
+    the gain of a flip; flips without a possible gain are not tried.
     """
     problem = directed.problem
     way = (problem.up + problem.down).astype(np.float64)
@@ -158,7 +158,7 @@ class Mixed:
     """The mixed program with a 0/1 variable for each direction; some or all of them may be open."""
 
     def __init__(self, problem: Problem, ceiling: float, *, relaxed: bool = False) -> None:
-        """``ceiling`` is a cost that can be had, from which follows how far a cell would ever go."""
+        """``ceiling`` is an achievable cost; it limits how far a cell can move in an optimum."""
         self.problem = problem
         self.unit, self.scale = _unit(problem), _scale(problem)
         count, choices = problem.low.size, problem.places.size
@@ -166,8 +166,8 @@ class Mixed:
         rows = relations.shape[0]
         low, high = split_bounds(problem, self.unit)
         reach = 1.001 * ceiling / problem.weights[problem.places] / self.unit + 1.0
-        # A direction that is ruled out has a level without end; the solver takes no such number, so the
-        # variable of the choice is fixed instead.
+        # A direction that is ruled out has an infinite level, which the solver cannot take; the variable of
+        # the choice is fixed instead.
         no_rise, no_fall = problem.up >= _RULED_OUT, problem.down >= _RULED_OUT
         self._least, self._most = no_fall.astype(np.float64), 1.0 - no_rise.astype(np.float64)
         up = np.where(no_rise, 0, problem.up) / self.unit
@@ -201,7 +201,7 @@ class Mixed:
         )
 
     def rounded(self, start: Found, work: Work | None) -> Signs:
-        """Directions from the relaxed program: the side to which each variable leans."""
+        """Directions from the relaxed program: each variable rounded to its nearer side."""
         answer = self._program.run(work)
         if answer.point is None:
             return start.directions
@@ -211,7 +211,7 @@ class Mixed:
     def solve(
         self, start: Found, open_choices: Indices, work: Work | None, nodes: int | None = None
     ) -> tuple[Signs, float, Outcome]:
-        """The best directions with the others as they are, and what no choice costs less than."""
+        """The best open directions with the others fixed, and a lower bound of the cost."""
         problem, count = self.problem, self.problem.low.size
         chosen = np.clip((start.directions > 0).astype(np.float64), self._least, self._most)
         low, high = chosen.copy(), chosen.copy()
@@ -241,7 +241,7 @@ def split_bounds(problem: Problem, unit: float) -> tuple[Floats, Floats]:
 
 
 def _unit(problem: Problem) -> float:
-    """A power of two that brings movements to a size at which solvers are sharp."""
+    """A power of two that scales movements to a size at which solvers are accurate."""
     forced = np.concatenate([problem.up, problem.down, problem.low, -problem.high]).astype(float)
     largest = float(np.where(np.abs(forced) < 2.0**60, forced, 0.0).max(initial=1.0))
     return float(2.0 ** max(0, int(np.ceil(np.log2(max(largest, 1.0) / _LARGEST_LEVEL)))))

@@ -22,12 +22,12 @@ __all__ = ["Squares", "improve_squares", "least_squares"]
 Signs = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-8
-_STEPS = 1000  # what a quadratic program counts for beside the steps of linear ones
+_STEPS = 1000  # the work of a quadratic program, in steps of linear ones
 
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Directions, the real movement of all groups, its weighted squares, and what presses on directions."""
+    """Directions, the real movement of all groups, its weighted squares, and the pressure on each direction."""
 
     directions: Signs
     moved: Floats
@@ -37,7 +37,7 @@ class Squares:
 
 
 def least_squares(problem: Problem, directions: Signs, work: Work | None = None) -> Squares | None:
-    """The optimum for these directions, or None where they cannot be kept or the work was cut short."""
+    """The optimum for these directions, or None if they cannot be kept or the work ran out."""
     low, high = problem.bounds(directions)
     if bool((low > high).any()):
         return None
@@ -45,7 +45,7 @@ def least_squares(problem: Problem, directions: Signs, work: Work | None = None)
     if work is not None:
         work.spend(_STEPS)
     scale = 1.0 / max(float(problem.weights.max(initial=0.0)), 1e-300)
-    # The smaller system is the quicker one: of the free movements, or of the relations between all groups.
+    # Solve the smaller system: that of the free movements, or that of the relations between groups.
     by_relations = problem.span.shape[1] > problem.relations.shape[0]
     matrix = problem.relations if by_relations else problem.rest
     found = minimise_quadratic(
@@ -67,7 +67,7 @@ def least_squares(problem: Problem, directions: Signs, work: Work | None = None)
 
 
 def improve_squares(problem: Problem, start: Squares, work: Work, tries: int = 12) -> Squares:
-    """Turn the direction under the most pressure, and keep it turned if that lowers the cost."""
+    """Flip the direction under the most pressure, and keep the flip if it lowers the cost."""
     way = (problem.up + problem.down).astype(np.float64)
     best, failed = start, set[int]()
     for _ in range(tries):

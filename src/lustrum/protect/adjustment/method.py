@@ -1,7 +1,7 @@
-"""Controlled tabular adjustment as a method: which cells must move comes from a sensitivity rule.
+"""Controlled tabular adjustment as a method: a sensitivity rule decides which cells must move.
 
-What anybody can know of a cell from the method alone is little: it may have moved by any amount, unless a
-public cap holds for all cells, sensitive ones included.
+The method alone reveals little about a cell: it may have moved by any amount, unless a public cap holds for
+all cells, sensitive ones included.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ControlledAdjustment:
     """Sensitive cells are published at least their protection level away, and all numbers add up.
 
     ``rule`` finds the sensitive cells and their levels: a rule, or its words in a policy. ``norm`` is
-    ``l1``, which moves few cells, or ``l2``, which moves many a little. ``directions`` says how it is found
-    which cells go up and which down. ``keep`` are cells that stay as they are, and ``max_change`` is the
-    largest share of its size by which any cell may move; both are public. ``steps`` of work end a long search.
+    ``l1``, which moves few cells, or ``l2``, which moves many a little. ``directions`` names the search for
+    which cells go up and which down. ``keep`` names totals that do not change, and ``max_change`` is the
+    largest share of its size by which any cell may move; both are public. ``steps`` limits the search.
 
     >>> table = Table.from_counts([1, 5, 9])
     >>> release = ControlledAdjustment(rule={"rule": "threshold", "minimum": 3}).apply(table)
@@ -52,12 +52,12 @@ class ControlledAdjustment:
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = parameter(
-        Threshold(3), "The rule that says which cells are sensitive, or its words."
+        Threshold(3), "The rule that says which cells are sensitive, or its mapping."
     )
-    norm: Norm = parameter("l1", "Whether absolute or squared changes are least.")
-    directions: DirectionWord = parameter("heuristic", "How it is decided which cells go up.")
+    norm: Norm = parameter("l1", "Whether absolute or squared changes are minimised.")
+    directions: DirectionWord = parameter("heuristic", "How to find which cells go up.")
     weights: WeightWord = parameter("reciprocal", "What a change of each cell costs.")
-    keep: Kept = parameter("nothing", "Which totals stay as they are.")
+    keep: Kept = parameter("nothing", "Which totals do not change.")
     max_change: float | None = parameter(
         None, "The largest share by which any cell may change; without it, any.", above=0, below=1
     )
@@ -68,7 +68,7 @@ class ControlledAdjustment:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))
         elif not isinstance(self.rule, Rule):
-            raise InputError("The rule of controlled adjustment must be a rule or its words.")
+            raise InputError("The rule of controlled adjustment must be a rule or its mapping.")
         words = {"norm": Norm, "directions": DirectionWord, "weights": WeightWord, "keep": Kept}
         for field, valid in words.items():
             given = getattr(self, field)
@@ -87,7 +87,7 @@ class ControlledAdjustment:
             raise InputError("'steps' of controlled adjustment must be a whole number above 0.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Adjust a table; chance comes from the generator, or from record keys, or from a fixed order."""
+        """Adjust a table; random choices use the generator, or record keys, or a fixed order."""
         rng = checked_input(table, rng)
         assert not isinstance(self.rule, Mapping)
         found = self.rule.judge(table)
@@ -128,7 +128,7 @@ class ControlledAdjustment:
         return words if self.max_change is None else words | {"max_change": self.max_change}
 
     def kept_cells(self, table: Table, relations: Any) -> Mask:
-        """The cells that stay as they are: totals that are kept, and cells that cannot hold anybody."""
+        """The cells that do not change: kept totals and structural zeros."""
         frozen = np.zeros(table.shape, dtype=np.bool_)
         if self.keep == "totals":
             frozen |= ~table.inner
@@ -140,7 +140,7 @@ class ControlledAdjustment:
         return frozen
 
     def known_range(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
-        """What holds whatever the true values were; only kept cells, signs and the cap tell anything."""
+        """Bounds that hold for any true values; only kept cells, signs and the cap narrow them."""
         if self.max_change is not None:
             low, high = _within(published, self.max_change)
         else:
@@ -173,7 +173,7 @@ class ControlledAdjustment:
 
 
 def _levels(found: Sensitivity) -> tuple[Ints, Ints]:
-    """Levels for each way; a cell may not go a way that leads nowhere, and must move by one at least."""
+    """Levels for each direction; a cell must move by at least one, and not in a direction without a level."""
     half = (found.sliding + 1) // 2
     upper = np.where(found.mask, np.maximum(np.maximum(found.upper, half), 1), 0)
     lower = np.where(found.lower > 0, np.maximum(found.lower, half), 0)

@@ -1,7 +1,7 @@
-"""The problem of controlled adjustment, brought down to what can really move.
+"""The problem of controlled adjustment, reduced to the cells that can move.
 
-Cells that the relations tie together move as one. A sensitive cell with only one direction left is a plain
-bound. What remains is often a fraction of the cells, and of the directions to be chosen.
+Cells that the relations tie together move as one group. A sensitive cell with only one possible direction
+becomes a bound. Often only a fraction of the cells and directions remains.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ NO_ADJUSTMENT = (
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Groups of cells that move as one, by how much they may, and which must.
+    """Groups of cells that move as one, their bounds, and the groups that must move.
 
-    ``span`` and ``rest`` give all movements (see :class:`~lustrum.protect.adjustment.eliminate.Freedom`), and
-    ``relations`` says the same as a matrix with few entries. Group ``places[i]`` must move up by at least
-    ``up[i]`` or down by at least ``down[i]``; both are possible as far as its own bounds go.
+    ``span`` and ``rest`` give all movements (see :class:`~lustrum.protect.adjustment.eliminate.Freedom`),
+    and ``relations`` is the same as a sparse matrix. Group ``places[i]`` must move up by at least
+    ``up[i]`` or down by at least ``down[i]``; its own bounds allow both.
     """
 
     span: Sparse
@@ -90,10 +90,10 @@ def reduce_problem(
     upper: Ints,
     weights: Floats,
 ) -> Problem:
-    """Tie cells together, and settle the directions that have no choice.
+    """Group cells, and fix the directions without a choice.
 
     ``low`` and ``high`` bound the movement of each cell; a level of 0 means that a sensitive cell must not
-    go that way. ``sizes`` only order the work.
+    go that way. ``sizes`` only affects the order of work.
     """
     width = matrix.shape[1]
     held = np.flatnonzero((low == 0) & (high == 0))
@@ -163,7 +163,7 @@ def _groups(span: Sparse) -> tuple[Indices, Signs, Indices]:
             seen[key] = len(first)
             first.append(cell)
         group[cell] = seen[key]
-    # The first of a group shows its movement as it is.
+    # The first cell of a group moves with sign 1.
     lead = np.array(first, dtype=np.intp)
     moving = group >= 0
     if lead.size:

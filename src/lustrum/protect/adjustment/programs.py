@@ -1,7 +1,7 @@
 """Linear and mixed programs in HiGHS whose bounds change from one question to the next.
 
-One thread and fixed seeds: the same questions in the same order get the same answers. Work is cut
-short by counted steps; where somebody asks to stop, nothing comes out.
+One thread and fixed seeds: the same questions in the same order get the same answers. Counted steps limit
+the work; a run that is stopped returns nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """How a run ended: the point, what it costs, what no point costs less than, and the row prices."""
+    """The outcome of a run: the point, its cost, a lower bound of the cost, and the row prices."""
 
     outcome: Outcome
     value: float
@@ -74,11 +74,11 @@ class Program:
         self._model.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
 
     def basis(self) -> Any:
-        """Where the simplex method stands."""
+        """The present basis of the simplex method."""
         return self._model.getBasis()
 
     def return_to(self, basis: Any) -> None:
-        """Go back to where it stood."""
+        """Return to a basis."""
         self._model.setBasis(basis)
 
     def start(self, point: Floats) -> None:
@@ -88,7 +88,7 @@ class Program:
         self._model.setSolution(solution)
 
     def run(self, work: Work | None = None, nodes: int | None = None) -> Answer:
-        """Solve from here, within so much work and this many nodes of a search."""
+        """Solve from the present basis, within the given work and number of nodes."""
         model = self._model
         check_stop()
         model.setOptionValue("mip_max_nodes", highspy.kHighsIInf if nodes is None else nodes)
@@ -114,7 +114,7 @@ class Program:
         return Answer(outcome, value, bound, point, prices)
 
     def _search(self, work: Work | None) -> None:
-        """Branch and bound; how often it looks at its limits is the same on every machine."""
+        """Branch and bound; it checks its limits at the same points on every machine."""
         stop, looks = stop_asked(), 0
         most = None if work is None else max(1, work.left // SEARCH_STEP)
 

@@ -1,7 +1,7 @@
 """From a problem to directions and a real solution: which heuristics run, in which order.
 
-All steps are counted, not timed, so that the same problem has the same answer. What would take too many is cut
-short, and the answer says so.
+All steps are counted, not timed, so that the same problem has the same answer. If the steps run out, the
+search ends early, and the answer says so.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _STARTS = 10
 _TRIED = 3
 _BLOCK = 8
 _BLOCK_NODES = 50
-_TRIES = 100  # this many directions are turned on trial
+_TRIES = 100  # this many flips are tried
 _SMALL = 200  # up to this many groups of cells, blocks of directions are searched too
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Directions, the real movement of all groups, its distance, and what no distance is below."""
+    """Directions, the real movement of all groups, its distance, and a lower bound of all distances."""
 
     directions: Signs
     moved: Floats
@@ -53,7 +53,7 @@ def search(
     work: Work,
     rng: np.random.Generator | None,
 ) -> Solution:
-    """Directions by this way, and the best real solution for them."""
+    """Directions by the named search, and the best real solution for them."""
     if word == "exact" and norm != "l1":
         raise InputError(
             "Exact directions are for the norm 'l1'; with 'l2' use 'heuristic' or another way."
@@ -79,7 +79,7 @@ def _candidates(
     work: Work,
 ) -> list[Signs]:
     count = problem.places.size
-    chance = np.random.default_rng(0) if rng is None else rng  # a fixed order where there is none
+    chance = np.random.default_rng(0) if rng is None else rng  # a fixed order without a generator
     draws = [_signs(chance, count) for _ in range(1 if word == "random" else _STARTS - 1)]
     if word == "random":
         return draws
@@ -107,7 +107,7 @@ def _best(directed: Directed, candidates: list[Signs], work: Work) -> Found:
 
 
 def _repaired(directed: Directed, found: Found, work: Work) -> Found:
-    """Turn what falls short, by the price of falling short; then look for any directions at all."""
+    """Flip directions that fall short, guided by prices; then search for any feasible directions."""
     found = improve(directed, found, work, passes=2, until_feasible=True)
     if found.feasible:
         return found
@@ -121,7 +121,7 @@ def _repaired(directed: Directed, found: Found, work: Work) -> Found:
 
 
 def _far(problem: Problem) -> float:
-    """A cost beyond any that would be found: every cell moves by all levels together."""
+    """A cost above any solution's: every cell moves by the sum of all levels."""
     levels = float((problem.up + problem.down).sum())
     forced = np.maximum(problem.low, -problem.high).astype(np.float64)
     return (levels + float(np.maximum(forced, 0.0).sum()) + 1.0) * float(
@@ -167,7 +167,7 @@ def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
 
 
 def _floor(problem: Problem) -> float:
-    """What the sensitive cells alone cost."""
+    """The least cost of the sensitive cells alone."""
     levels = np.minimum(problem.up, problem.down).astype(np.float64)
     forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
     forced[problem.places] = np.maximum(forced[problem.places], levels)

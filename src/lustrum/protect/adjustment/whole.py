@@ -1,9 +1,9 @@
 """The nearest whole numbers that satisfy relations: controlled rounding to base 1.
 
 Given a real solution, each number goes to the whole number below or above it so that all relations hold
-again and the cost is least. Between two neighbouring whole numbers the cost is a straight line, so that
-is a linear program, and for tables of two dimensions its vertices are whole (Cox and Ernst 1982). Where
-they are not, a search over whole numbers follows, and where even that finds nothing, numbers may go further.
+again and the cost is least. Between two neighbouring whole numbers the cost is linear, so this is a linear
+program, and for tables of two dimensions its vertices are whole (Cox and Ernst 1982). If they are not, a
+search over whole numbers follows; if it finds nothing, numbers may move further.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def nearest_whole(
     cost: Cost,
     work: Work,
 ) -> tuple[Ints | None, bool]:
-    """Whole x near the point with ``matrix @ x = target``, and whether it is the best next to the point.
+    """Whole x near the point with ``matrix @ x = target``, and whether it is the best next to it.
 
-    ``cost`` gives, for whole numbers in all places, what each costs; it must be convex. None where the work
-    does not suffice, or where there is nothing near.
+    ``cost`` gives, for whole numbers in all places, what each costs; it must be convex. None if the work
+    runs out, or if no solution is near.
     """
     snapped = np.round(point)
     near = np.abs(point - snapped) < _WHOLE
-    # Bounds may be as good as infinite, where floats no longer count in ones.
+    # Bounds may be so large that floats cannot hold every whole number.
     floor = np.where(near, snapped, np.floor(point)).astype(np.int64)
     floor = np.clip(floor, low, high)
     if near.all() and np.array_equal(matrix @ floor, target):
@@ -71,7 +71,7 @@ def nearest_whole(
 
 
 class _Steps:
-    """``x = floor - width + steps``, where each step is at most 1 and dearer than the one before."""
+    """``x = floor - width + steps``, where each step is at most 1 and costs more than the one before."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Steps:
         )
 
     def linear(self, work: Work) -> Answer | None:
-        """The linear program; None where the work was cut short."""
+        """Solve the linear program; None if the work runs out."""
         answer = self._program(False).run(work)
         return None if answer.outcome is Outcome.CUT_SHORT else answer
 
@@ -126,7 +126,7 @@ class _Steps:
         return found, answer.outcome is Outcome.OPTIMAL
 
     def read(self, answer: Answer) -> Ints | None:
-        """The whole numbers of a vertex, if they are whole and all relations hold to the last unit."""
+        """The numbers of a vertex, if they are whole and all relations hold exactly."""
         if answer.point is None:
             return None
         taken = np.bincount(self.place, weights=answer.point, minlength=self.low.size)

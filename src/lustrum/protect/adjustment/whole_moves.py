@@ -1,8 +1,8 @@
-"""Whole numbers near a movement of a table, found through the cells that are free.
+"""Whole movements near a real movement of a table, found through the free cells.
 
-If the free cells move by whole numbers, all cells do, and everything adds up. So the free cells are rounded,
-and only where a total then falls short of a bound, the free cells around it are chosen anew by a small
-search. Bounds are few and far between, so the searches stay small.
+If the free cells move by whole numbers, all cells do, and everything adds up. So the free cells are
+rounded. Only where a total then violates a bound, a small search chooses the free cells around it again.
+Few bounds are violated, so the searches stay small.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lustrum.protect.adjustment.work import Work
 __all__ = ["whole_moves"]
 
 
-_REACH = 4  # this many steps may a free cell go away from its rounding
+_REACH = 4  # how far a free cell may move away from its rounded value
 _GAP = 0.05
 
 
 def whole_moves(problem: Problem, point: Floats, low: Ints, high: Ints, work: Work) -> Ints | None:
-    """Whole movements within the bounds near the point, or None where none are found in so much work."""
+    """Whole movements within the bounds near the point, or None if the work runs out first."""
     span = problem.span.tocsr()
     if problem.rest.shape[0]:
         return None
@@ -44,7 +44,7 @@ def whole_moves(problem: Problem, point: Floats, low: Ints, high: Ints, work: Wo
 
 
 def _free_part(problem: Problem, point: Floats) -> Floats:
-    """The free numbers behind a movement: every one of them is a cell by itself."""
+    """The values of the free cells in a movement."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
     place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
@@ -55,7 +55,7 @@ def _free_part(problem: Problem, point: Floats) -> Floats:
 
 
 def _kept_inside(problem: Problem, start: Floats, low: Ints, high: Ints) -> Ints:
-    """Each free number rounded, inside the bounds of the cell that it is."""
+    """Each free cell rounded, inside its bounds."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
     place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
@@ -70,7 +70,7 @@ def _kept_inside(problem: Problem, start: Floats, low: Ints, high: Ints) -> Ints
 
 
 def _around(problem: Problem, failed: Mask, open_cells: Mask) -> Mask:
-    """The free cells in what failed, and those that share a cell with free cells that are open already."""
+    """The free cells in failed cells, and those that share a cell with free cells that are already open."""
     touches = abs(problem.span)
     wider = open_cells | np.asarray((touches.T @ failed.astype(np.int64)) > 0)
     if open_cells.any() and np.array_equal(wider, open_cells):
@@ -93,7 +93,7 @@ def _chosen_anew(
     high: Ints,
     work: Work,
 ) -> Ints | None:
-    """The open free cells such that all bounds hold, as near to the real solution as a straight cost tells."""
+    """Choose the open free cells so that all bounds hold, near the real solution by a linear cost."""
     places = np.flatnonzero(open_cells)
     span = problem.span.tocsr()
     moved = span @ chosen
@@ -101,7 +101,7 @@ def _chosen_anew(
     bounded = (np.abs(as_floats(low)) < np.inf) | (np.abs(as_floats(high)) < np.inf)
     rows = np.flatnonzero((np.diff(part.indptr) > 0) & bounded)
     stiff = abs(span[:, places]).T @ problem.weights
-    # Steps up and steps down cost alike, less what brings the free cell nearer to where it was.
+    # Steps up and down cost the same, minus the part that brings the cell nearer to the real solution.
     off = start[places] - chosen[places]
     price = np.concatenate([stiff * (1.0 - off), stiff * (1.0 + off)])
     price = 1e3 * np.maximum(price, 0.0) / max(float(price.max(initial=0.0)), 1e-300)

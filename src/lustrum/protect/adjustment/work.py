@@ -1,4 +1,4 @@
-"""How much work is left, counted in steps: the same problem is cut short at the same place on every machine."""
+"""The work that is left, counted in steps, so that the same problem ends at the same point on every machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEARCH_STEP = 500
 
 
 class Work:
-    """So many steps from now on; a part of it is spent from the whole, too.
+    """A number of steps; steps spent from a part are spent from the whole, too.
 
     >>> work = Work(100)
     >>> part = work.part(0.5)
@@ -33,7 +33,7 @@ class Work:
 
     @property
     def late(self) -> bool:
-        """Whether none are left."""
+        """Whether no steps are left."""
         return self.left <= 0
 
     def part(self, share: float) -> Work:
@@ -41,7 +41,7 @@ class Work:
         return Work(int(self.left * share), self)
 
     def spend(self, steps: int) -> None:
-        """Take off what was done."""
+        """Subtract steps that were done."""
         self._left -= steps
         if self._whole is not None:
             self._whole.spend(steps)

@@ -1,18 +1,18 @@
-"""Perturbed tables made additive again, with the least change.
+"""Restore additivity of perturbed tables with the least change.
 
-Totals perturbed on their own do not add up. Of all tables of whole numbers that do, this finds one in which
-the sum of all changes, weighted if wished, is least::
+Independently perturbed totals do not add up. This finds an additive table of whole numbers that minimises
+the sum of all changes, with optional weights::
 
     minimise   sum_c w_c |z_c - y_c|
     subject to every total z_t is the sum of its parts, z >= 0, |z - y| <= the largest shift allowed
 
 For a table of two dimensions the relations are those of a network, so that the linear program has a whole
-solution. Others are solved by branch and bound within a time limit, and large ones, or those where that
-finds nothing, by moving single units as long as that helps. Where no table is left within the largest
-shift, the totals are added up from the perturbed inner cells.
+solution. Branch and bound solves others within a number of steps. Large tables, and those for which it
+finds nothing, are solved by moving single units as long as that helps. If no additive table lies within the
+largest shift, the totals are the sums of the perturbed inner cells.
 
-What it costs: the same cell need no longer be the same in every table, and a reader who allows for the
-shift knows less about each cell, which is what the widened bounds say.
+The price: the same cell may differ between tables, and readers know less about each cell, because they must
+allow for the shift. The widened bounds state that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lustrum.structure import Relations, Structure, complete_relations
 __all__ = ["Restored", "restore", "widened"]
 
 
-_LARGE = 60_000  # published cells beyond which no program is set up
+_LARGE = 60_000  # no program is set up for tables with more published cells
 _WHOLE = 1e-6
 
 
@@ -48,8 +48,9 @@ _WHOLE = 1e-6
 class Restored:
     """An additive table near a perturbed one.
 
-    ``way`` says how it was found: ``linear`` and ``integer`` are of least change, ``search`` need not be,
-    and ``sums`` are totals added up. ``bound`` is proven: no additive table within the shift changes less.
+    ``way`` says how it was found: ``linear`` and ``integer`` give the least change, ``search`` need not,
+    and ``sums`` means that totals are sums of the perturbed inner cells. ``bound`` is proven: no additive
+    table within the shift changes less.
     """
 
     values: Ints
@@ -63,7 +64,7 @@ class Restored:
 
     @property
     def optimal(self) -> bool:
-        """Whether nothing better is possible."""
+        """Whether the change is proven to be the least."""
         return self.cost <= self.bound + _WHOLE * max(1.0, abs(self.bound))
 
 
@@ -79,8 +80,8 @@ def restore(
 ) -> Restored:
     """The additive table of whole numbers that is nearest to a perturbed one.
 
-    ``weights`` of 0 or more say how much a change of each cell costs; all cost 1 without. Cells that
-    cannot hold anybody stay 0.
+    ``weights`` of 0 or more give the cost of a change of each cell; the default is 1. Structural zeros stay
+    0.
     """
     if type(max_shift) is not int or max_shift < 0:
         raise InputError(f"The largest shift must be a whole number from 0 up, not {max_shift!r}.")
@@ -96,7 +97,7 @@ def restore(
 def widened(
     published: Ints, channel: MatrixChannel | LookupChannel, max_shift: int
 ) -> tuple[Ints, Ints]:
-    """The least and the most behind each number, if it may have been shifted after it was perturbed."""
+    """Bounds of the true value of each number, if it may have been shifted after it was perturbed."""
     support = support_of(channel).support
     low = np.full(published.shape, np.iinfo(np.int64).max)
     high = np.full(published.shape, -1, dtype=np.int64)
@@ -122,12 +123,12 @@ def additive_release(
     structural: Mask | None,
     steps: int,
 ) -> tuple[Restored, Published]:
-    """The restored table with bounds that are true however it was found."""
+    """The restored table, with bounds that hold for every way in which it may have been found."""
     found = restore(axes, perturbed, max_shift=max_shift, structural=structural, steps=steps)
     low, high = widened(found.values, channel, max_shift)
     if structural is not None:
         low, high = np.where(structural, 0, low), np.where(structural, 0, high)
-    # A total may also be the sum of inner cells that were left alone; a reader must allow for both.
+    # A total may also be the sum of unshifted inner cells; a reader must allow for both.
     alone = support_of(channel).support(found.values)
     if structural is not None:
         alone = np.where(structural, 0, alone[0]), np.where(structural, 0, alone[1])
@@ -165,7 +166,7 @@ class _Problem:
         matrix = relations.matrix.astype(np.float64)
         up = np.where(self.fixed, 0, self.shift).astype(np.float64)
         down = np.where(self.fixed, 0, np.minimum(self.y, self.shift)).astype(np.float64)
-        # Split changes: z = y + up - down, each from 0 to the shift.
+        # Changes are split: z = y + up - down, each from 0 to the shift.
         gap = -(relations.matrix.astype(np.int64) @ self.y).astype(np.float64)
         problem = LinearProblem(
             sparse.csr_array(sparse.hstack([matrix, -matrix])),
@@ -188,7 +189,8 @@ class _Problem:
         check_stop()
         if best.outcome is Outcome.INFEASIBLE:
             return self._summed()
-        # A search that was cut short need not have found the nearest; the other way is quicker then.
+        # A program that ran out of steps need not have found the nearest table; the unit search is quicker
+        # then.
         whole = self._whole(best.point) if best.outcome is Outcome.OPTIMAL else None
         if whole is not None:
             return self._result(whole, max(bound, best.bound), "integer")
@@ -225,13 +227,13 @@ class _Problem:
         return Totals.of(self.axes).added_up(self.y.reshape(shape)).ravel()
 
     def _searched(self, bound: float) -> Restored:
-        """Move single units of inner cells while that helps; totals follow."""
+        """Move single units of inner cells while that helps; totals are added up."""
         if not is_partition(self.axes):
             return self._summed(bound)
         incidence = self.structure.matrix.tocsc()
         z = self._sums()
         inner = inner_places(self.axes, self.structure)
-        # The whole program's limits as heavy costs, so that the search first heads for what is allowed.
+        # The limits of the program become heavy costs, so that the search first finds what is allowed.
         heavy = float(self.weights.sum()) + 1.0
         descend(
             incidence.indptr.astype(np.int64),

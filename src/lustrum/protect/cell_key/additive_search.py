@@ -1,5 +1,4 @@
-"""The search for an additive table near a perturbed one where no program is solved: single units, as long as
-that helps."""
+"""The search for an additive table near a perturbed one, by single units, where no program is solved."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ __all__ = ["descend", "inner_places", "is_partition"]
 
 
 def is_partition(axes: Sequence[TableAxis]) -> bool:
-    """Whether every category is made of inner ones, so that inner cells decide the whole table."""
+    """Whether every category is a union of inner ones, so that inner cells determine the whole table."""
     return all(p.disjoint and bool(p.whole.all()) for p in map(AxisParts.of, axes))
 
 
@@ -45,7 +44,7 @@ def descend(  # pragma: no cover
     heavy: float,
     z: Any,
 ) -> None:
-    """Change inner cells by one at a time, each time all that helps; ends where no single step does."""
+    """Change inner cells one unit at a time while that helps; ends where no single step does."""
     changed = True
     while changed:
         changed = False

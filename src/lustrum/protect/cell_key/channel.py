@@ -1,7 +1,6 @@
-"""What the public knows of a lookup table: which steps a count can take, and how often.
+"""The public channel of a lookup table: by which steps a count can move, and how often.
 
-The rows of an agency's lookup table hold steps, not published values: :class:`LookupChannel` is the channel of
-such a table.
+The rows of an agency's lookup table hold steps, not published values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["LookupChannel", "Support", "longest_step", "support_of", "zeros_stay
 class LookupChannel:
     """Row ``v`` says by which steps a count ``v`` moves, with which probabilities.
 
-    Entries of row ``v`` stand from ``first[v]`` to ``first[v + 1]``. Counts above the last row move as the one
+    Entries of row ``v`` are at ``first[v]`` to ``first[v + 1]``. Counts above the last row move as the one
     among the last ``cycle`` rows that differs from them by a multiple of ``cycle``.
 
     >>> coin = LookupChannel.of_rows([{0: 1.0}, {-1: 0.5, 1: 0.5}], cycle=1)
@@ -42,7 +41,7 @@ class LookupChannel:
 
     @classmethod
     def of_rows(cls, rows: Sequence[dict[int, float]], cycle: int) -> LookupChannel:
-        """From the steps of each value and their probabilities; those of 0 are left out."""
+        """A channel from the steps of each value and their probabilities, without those of probability 0."""
         kept = [sorted((s, p) for s, p in row.items() if p > 0) for row in rows]
         first = np.concatenate(([0], np.cumsum([len(row) for row in kept]))).astype(np.int64)
         steps = np.array([s for row in kept for s, _ in row], dtype=np.int64)
@@ -63,7 +62,7 @@ class LookupChannel:
         return int(np.abs(self.steps).max(initial=0))
 
     def rows_of(self, true: Ints) -> Ints:
-        """Which row says what becomes of each true value."""
+        """The row that applies to each true value."""
         true = np.asarray(true, dtype=np.int64)
         if true.size and int(true.min()) < 0:
             raise InputError("A lookup table is for counts of 0 or more.")
@@ -78,11 +77,11 @@ class LookupChannel:
         return Transitions(origin, true[origin] + self.steps[entry], self.probability[entry])
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """The least and the most behind each published value; low above high where nothing is."""
+        """Bounds of the true value behind each published one; low is above high where none is possible."""
         return self._support.support(published)
 
     def stay(self, lowest: int, highest: int | None) -> float:
-        """The mean probability to stay over the values of a range; without an end, over the rows left."""
+        """The mean probability to stay, over the values of a range; without an end, over the remaining rows."""
         if lowest < 0 or (highest is not None and highest < lowest):
             raise InputError("A range of values runs from 0 or more upwards; this one does not.")
         if highest is None:
@@ -98,7 +97,7 @@ class LookupChannel:
 
     @cached_property
     def _support(self) -> Support:
-        """Beyond the last row that a step can reach the ends repeat with the rows."""
+        """The bounds as a table; beyond the last row that a step can reach, they repeat with the rows."""
         size = self.cap + self.largest_change + self.cycle + 1
         true = np.arange(size + self.largest_change, dtype=np.int64)
         moved = self.transitions(true)
@@ -117,9 +116,9 @@ class LookupChannel:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The ends of what can lie behind each published value, as a table whose last part repeats.
+    """The bounds of the true value behind each published one, as a table whose last part repeats.
 
-    It says the same as ``support`` of the channel, at the price of one look per cell.
+    The same as ``support`` of the channel, with one lookup per cell.
     """
 
     low: Ints
@@ -127,7 +126,7 @@ class Support:
     cycle: int
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """The least and the most behind each published value."""
+        """Bounds of the true value behind each published one."""
         published = np.asarray(published, dtype=np.int64)
         if published.size and int(published.min()) < 0:
             raise InputError("A published count is 0 or more.")
@@ -153,7 +152,7 @@ def _look_up(  # pragma: no cover
 
 @lru_cache(maxsize=64)
 def support_of(channel: MatrixChannel | LookupChannel) -> Support:
-    """The ends of a channel as a table, asked once."""
+    """The bounds of a channel as a table, computed once."""
     if isinstance(channel, LookupChannel):
         return channel._support
     cycle = channel.residue_base or 1
@@ -167,7 +166,7 @@ def support_of(channel: MatrixChannel | LookupChannel) -> Support:
 
 @lru_cache(maxsize=64)
 def zeros_stay(channel: MatrixChannel | LookupChannel) -> MatrixChannel | LookupChannel:
-    """The same channel, but for zeros, which stay."""
+    """The same channel, except that zeros stay."""
     if isinstance(channel, LookupChannel):
         begin = int(channel.first[1])
         first = channel.first - begin + 1
@@ -186,7 +185,7 @@ def zeros_stay(channel: MatrixChannel | LookupChannel) -> MatrixChannel | Lookup
 
 @lru_cache(maxsize=64)
 def longest_step(channel: MatrixChannel | LookupChannel) -> int:
-    """By how much a count can change at most."""
+    """The largest change of a count."""
     if isinstance(channel, LookupChannel):
         return channel.largest_change
     row, column = np.nonzero(channel.matrix)

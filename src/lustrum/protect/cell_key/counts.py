@@ -1,9 +1,9 @@
 """The cell key method for counts (Fraser and Wooton 2005; Marley and Leaver 2011; Giessing and Tent 2019).
 
-Every record has a secret key. The keys of the records of a cell add up to the cell's key, and the cell's key
-and its count together are looked up in a perturbation table, the *ptable*, which says what is added. The
-same people always make the same published number: in every table, on every engine, today and in a year.
-Asking ten thousand times tells no more than asking once.
+Every record has a secret key. The keys of the records of a cell add up to the cell's key, and the cell's
+key and its count together are looked up in a perturbation table, the *ptable*, which says what is added.
+The same people always give the same published number, in every table, on every engine, at any time. Asking
+ten thousand times reveals no more than asking once.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ _OWN = ("designed", "matrix")
 
 @dataclass(frozen=True)
 class CellKey:
-    """Every cell, totals included, is changed by what the ptable says for its count and its cell key.
+    """Every cell, totals included, is changed by the entry of the ptable for its count and its cell key.
 
     ``ptable`` is the name of a preset, the path of a CSV file with the columns ``pcv``, ``ckey`` and
     ``pvalue``, or what the table is made from: a :class:`~lustrum.protect.cell_key.PTable`, a transition
     matrix or a :class:`~lustrum.protect.perturbation.design.PerturbationDesign`.
 
     Where the ptable moves zeros, empty cells need :meth:`with_zeros`; without it they stay 0, and the
-    notes say so. ``totals="guarded"`` hides totals that would pin an inner cell; ``"own"`` shows every total
-    as its own key perturbs it, even where it pins one; :class:`Additive` makes the table add up.
+    notes say so. ``totals="guarded"`` hides totals that would disclose an inner cell; ``"own"`` shows every
+    total as its own key perturbs it, even where it discloses one; :class:`Additive` makes the table add up.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]], keys=[[11, 12], [13, 0]])
     >>> release = CellKey().apply(table)
@@ -91,7 +91,7 @@ class CellKey:
 
     @classmethod
     def from_words(cls, words: CellKeyWords) -> CellKey:
-        """The method from the words of a policy file."""
+        """The method from the parameters of a policy file."""
         return cls(
             ptable=words.source(),
             lookup=Lookup(words.layout, words.bits),
@@ -101,14 +101,14 @@ class CellKey:
 
     @property
     def abilities(self) -> Abilities:
-        """A table that is made to add up moves a cell for the sake of others; a guard only hides totals."""
+        """With additive totals a cell depends on others; a guard only hides totals."""
         alone = not isinstance(self.totals, Additive)
         return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
-        """The same method, with what it takes to perturb empty cells alike in every table.
+        """The same method, with keys that perturb empty cells the same way in every table.
 
-        The secret is kept out of everything that is shown or written.
+        The secret is never shown or written.
         """
         return replace(self, zero_keys=ZeroKeys(secret, dataset))
 
@@ -155,14 +155,14 @@ class CellKey:
         )
 
     def perturbed(self, table: Table, rng: Seed = None) -> Ints:
-        """Every cell as its own key perturbs it, before totals are seen to."""
+        """Every cell as its own key perturbs it, before totals are handled."""
         rng = checked_input(table, rng)
         counts = whole_counts(table, "The cell key method")
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         return self._perturbed(table, counts, zeros, rng)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file; no key and no secret is among them."""
+        """The method in the words of a policy file, without any key or secret."""
         words: dict[str, Any] = {"method": self.name}
         source, lookup = source_words(self.ptable), self.lookup
         words["ptable"] = source.pop("ptable")
@@ -211,7 +211,7 @@ class CellKey:
     def _words(
         self, table: Table, counts: Ints, zeros: bool, rng: np.random.Generator | None
     ) -> Words:
-        """The word of each cell; whatever the ptable, the same, so that a second one tells little new."""
+        """The random word of each cell, the same for every ptable, so that a second ptable reveals little."""
         if rng is not None:
             return rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
         if table.keys is None:

@@ -1,4 +1,4 @@
-"""Three ways to look a perturbation up, of which an agency chooses one.
+"""Three layouts of lookup tables, from which an agency chooses.
 
 ``inverse-cdf``   the whole uniform word of the cell against the cumulated row of a transition matrix, as the
                   ptables of Destatis and the European census are used (Giessing and Tent 2019)
@@ -43,16 +43,16 @@ class Layout(Protocol):
 
     @property
     def summed(self) -> bool:
-        """Whether the sum of the record keys is the word, or what a cipher makes of it."""
+        """Whether the word is the plain sum of the record keys instead of a cipher of it."""
         ...
 
     @property
     def channel(self) -> AnyChannel:
-        """The perturbation as everybody may know it."""
+        """The public channel of the perturbation."""
         ...
 
     def perturb(self, values: Ints, words: Words) -> Ints:
-        """Look the published count of each true one up."""
+        """Look up the published count of each true one."""
         ...
 
 
@@ -70,14 +70,14 @@ class InverseCdf:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A table of fixed size: the column is the high end of a ciphered word, or the low end of a key sum."""
+    """A table of fixed size: the column is the high bits of a ciphered word, or the low bits of a key sum."""
 
     table: PTable
     summed: bool
 
     @property
     def channel(self) -> LookupChannel:
-        """Each column is as likely as any other."""
+        """All columns are equally likely."""
         return self.table.channel
 
     def perturb(self, values: Ints, words: Words) -> Ints:
@@ -109,12 +109,12 @@ def rows_right_on_average(channel: AnyChannel) -> bool:
 
 
 def public_channel(layout: Layout, zeros: bool) -> AnyChannel:
-    """The channel of a layout; where zeros are left alone, with zeros that stay."""
+    """The channel of a layout; without keys for empty cells, zeros stay."""
     return layout.channel if zeros else zeros_stay(layout.channel)
 
 
 def layout_of(source: PTable | MatrixChannel, name: LayoutName | None, bits: int) -> Layout:
-    """A matrix or a table in the layout asked for; a matrix is inverted, a table summed if none is."""
+    """A matrix or a table in the given layout; by default inverse-cdf for a matrix and ons for a table."""
     if name not in (None, "inverse-cdf", "abs", "ons"):
         raise InputError(
             f"The cell key method has the layouts 'inverse-cdf', 'abs' and 'ons', not {name!r}."

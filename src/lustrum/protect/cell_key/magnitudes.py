@@ -4,9 +4,9 @@ What is added to a cell is a multiple of its largest contributions::
 
     noise = sum over the ranks j of  |x_j| e_j m(|x|) v_j
 
-``m`` is the flex function, a share that falls for large cells; ``e_j`` lets lower ranks count less; ``v_j`` is
-looked up by the cell's key. Protection has to hide the largest contributor, and so it grows with them. The
-noise is symmetric around 0, so that sums are right on average.
+``m`` is the flex function, a share that falls for large cells; ``e_j`` lets lower ranks count less; ``v_j``
+is looked up by the cell's key. Protection must hide the largest contributor, so the noise grows with the
+largest contributions. The noise is symmetric around 0, so that sums are right on average.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class CellKeyMagnitude:
 
     @property
     def noise(self) -> Noise:
-        """The coefficients and how likely each is, which is public; with 'parity' those of even numbers."""
+        """The public coefficients and their probabilities; with 'parity', those for even numbers."""
         return self._tables[0]
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
@@ -175,14 +175,14 @@ class CellKeyMagnitude:
         return released(table, self, published, low=low, high=high, notes=self._notes())
 
     def bounds(self, published: Ints) -> tuple[Ints, Ints]:
-        """The least and the most that the true value can be, to a reader who knows the method.
+        """Bounds of the true value for a reader who knows the method.
 
         With ``|y - x| <= c |x| + 1/2`` the true ``|x|`` lies from ``(|y| - 1/2) / (1 + c)`` to
         ``(|y| + 1/2) / (1 - c)``.
         """
         c = self.reach
         up, down = 1 + c, 1 - c
-        # A table without variables is a single number, which numpy would hand back as no array at all.
+        # A table without variables is a single number, for which numpy would return a scalar.
         y = np.atleast_1d(np.abs(published)).astype(object)
         least = -((-(2 * y - 1) * up.denominator) // (2 * up.numerator))
         most = ((2 * y + 1) * down.denominator) // (2 * down.numerator)
@@ -226,7 +226,7 @@ class CellKeyMagnitude:
         return even, odd
 
     def _contributions(self, table: Table) -> Ints:
-        """The largest contributions of each cell by absolute size, as far as they are to be perturbed."""
+        """The largest contributions of each cell by absolute size, as many as are perturbed."""
         if table.kind != "magnitude":
             raise InputError(
                 "The cell key method for magnitudes protects sums of a measure; this table holds counts."
@@ -248,7 +248,7 @@ class CellKeyMagnitude:
         return np.asarray(PPercent(p=self.p_percent).judge(table).mask)
 
     def _scales(self, sizes: Ints, x: Ints) -> Ints:
-        """What the coefficients multiply: never more than the cell itself, all together."""
+        """The factors of the coefficients; their sum never exceeds the cell itself."""
         if self.scale == "largest":
             scales = sizes[..., :1]
         elif self.scale == "mean":
@@ -275,7 +275,7 @@ class CellKeyMagnitude:
             return rng.integers(0, 2**64, size=(ranks, *table.shape), dtype=np.uint64)
         if table.keys is None:
             raise InputError("The table has no record keys; give a random generator ('rng').")
-        # Two measures of the same firm must not share their noise, or their ratio would be true.
+        # Two measures of the same firm must not share their noise, or their ratio would be exact.
         measure = table.provenance.get("query", {}).get("measure", table.unit)
         return np.stack(
             [cell_words(table.keys, f"{self.name} {measure} {rank}") for rank in range(ranks)]

@@ -1,8 +1,8 @@
-"""Noise for magnitudes: its size by the flex function, its chance by a symmetric lookup.
+"""Noise for magnitudes: the flex function gives its size, a symmetric lookup its distribution.
 
-The coefficients ``v`` stand on a grid from ``-D`` to ``D``. Their distribution has the largest entropy among
-those of the given variance: ``p(v)`` is proportional to ``exp(-t v**2)``. The sign is a bit of its own, so that
-the mean is exactly 0.
+The coefficients ``v`` lie on a grid from ``-D`` to ``D``. Their distribution has the largest entropy among
+those of the given variance: ``p(v)`` is proportional to ``exp(-t v**2)``. A separate bit gives the sign, so
+that the mean is exactly 0.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def noise_table(largest: int, steps: int, variance: float, part: str = "all") ->
             below = middle
         else:
             above = middle
-    # Cut to 31 bits, the thresholds are the same whatever the last digits of a machine's exp.
+    # Cut to 31 bits, the thresholds do not depend on the last digits of a machine's exp.
     cumulated = np.rint(np.cumsum(chances(above)) * (1 << 31)).astype(np.int64)
     cumulated[-1] = 1 << 31
     thresholds = cumulated.astype(np.uint64) << np.uint64(32)

@@ -1,9 +1,9 @@
-"""Lookup tables as agencies keep them: a row for each count, a column for each cell key, a step in each place.
+"""Lookup tables in the agencies' format: a row for each count, a column for each cell key.
 
-A file has the columns ``pcv`` (the count that a row is for), ``ckey`` (the cell key) and ``pvalue`` (what is
-added), as the Office for National Statistics publishes them. Its tables have rows up to 750 and keys
-from 0 to 255; the rows 501 to 750 serve the counts 751 to 1000, 1001 to 1250 and so on again.
-Fraser and Wooton (2005) describe the first table of this kind, looked up by some bits of the cell key.
+A file has the columns ``pcv`` (the count that a row is for), ``ckey`` (the cell key) and ``pvalue`` (what
+is added), as the Office for National Statistics publishes them. Its tables have rows up to 750 and keys
+from 0 to 255; the rows 501 to 750 are reused for the counts 751 to 1000, 1001 to 1250 and so on. Fraser and
+Wooton (2005) describe the first table of this kind, looked up by some bits of the cell key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_CELLS = 1 << 24
 class PTable:
     """Steps by count and cell key: row ``v`` of ``steps`` is for the count ``v``, from 0 up.
 
-    The last ``cycle`` rows serve larger counts again. The number of keys must be a power of two, so
+    The last ``cycle`` rows are reused for larger counts. The number of keys must be a power of two, so
     that keys summed modulo 2**64 can be reduced to them.
 
     >>> table = PTable("coin", [[0, 0], [-1, 1]], cycle=1)
@@ -101,13 +101,13 @@ class PTable:
 
     @property
     def digest(self) -> str:
-        """What tells this table from every other: the beginning of a hash of its steps."""
+        """The identity of this table: the beginning of a hash of its steps."""
         head = f"{self.steps.shape} {self.cycle} ".encode()
         return hashlib.sha256(head + self.steps.astype("<i8").tobytes()).hexdigest()[:16]
 
     @cached_property
     def channel(self) -> LookupChannel:
-        """The table as everybody may know it: each key is as likely as any other."""
+        """The public channel of the table: all keys are equally likely."""
         rows = []
         for row in self.steps:
             step, times = np.unique(row, return_counts=True)
@@ -146,8 +146,9 @@ class PTable:
     ) -> PTable:
         """From columns ``pcv``, ``ckey`` and ``pvalue``, in any order of rows.
 
-        Without a row for 0 zeros stay. Without ``cycle`` a table up to 750 is used again as the Office
-        for National Statistics does, from 501 on; of any other the last row serves all larger counts.
+        Without a row for 0 zeros stay. Without ``cycle``, a table up to 750 is reused from row 501, as the
+        Office for National Statistics does; for any other table, the last row is used for all larger
+        counts.
         """
         for column in _COLUMNS:
             if column not in columns:
@@ -215,7 +216,7 @@ def _whole_column(name: str, column: str, given: npt.ArrayLike) -> Ints:
 
 
 def _whole_keys(chances: Mapping[int, Fraction], keys: int) -> dict[int, int]:
-    """How many of the keys each step gets: nearest to its share, and without bias if there was none."""
+    """The number of keys of each step: nearest to its share, and unbiased if the matrix is."""
     whole = sum(chances.values())
     shares = {step: chance * keys / whole for step, chance in sorted(chances.items())}
     given = Counter({step: int(share) for step, share in shares.items()})
@@ -228,7 +229,7 @@ def _whole_keys(chances: Mapping[int, Fraction], keys: int) -> dict[int, int]:
 
 
 def _balance(given: Counter[int], shares: Mapping[int, Fraction]) -> None:
-    """Move single keys from step to step until the steps add up to 0, each move as small as can be."""
+    """Move single keys from step to step until the steps add up to 0, by the smallest possible moves."""
     while lean := sum(s * n for s, n in given.items()):
         moves = [
             (abs(lean + b - a), abs(given[a] - 1 - shares[a]) + abs(given[b] + 1 - shares[b]), a, b)

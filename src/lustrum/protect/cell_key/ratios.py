@@ -1,8 +1,8 @@
 """Means, ratios and percentages, made from published numbers only.
 
-What is divided are the perturbed numbers, never the true ones, so that a ratio tells nothing that the two
-numbers did not tell. Its interval follows from theirs. Where the denominator is suppressed or 0 there is no
-ratio: the place is marked as not available, and no infinity is ever shown.
+Ratios are computed from perturbed numbers, never from true ones, so a ratio reveals nothing beyond its two
+numbers. Its interval follows from theirs. Where the denominator is suppressed or 0 there is no ratio: the
+place is marked as not available, and no infinity is ever shown.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["Ratios", "mean", "percentages", "ratio"]
 class Ratios:
     """Ratios of published numbers, NaN where not ``available``.
 
-    The true ratio lies from ``low`` to ``high`` wherever it exists; an end of NaN says that there is none, as
-    where the denominator may be 0.
+    The true ratio lies from ``low`` to ``high`` wherever it exists; NaN means that there is no bound, for
+    example because the denominator may be 0.
     """
 
     value: Floats
@@ -62,9 +62,9 @@ def mean(total: Release, count: Release) -> Ratios:
 def percentages(release: Release, along: str) -> Ratios:
     """Each published number in percent of its line along an axis.
 
-    The denominator is the published total of the axis, or, if it has none, the sum of its published parts. The
-    interval uses what is known of the total and of the other parts. Where a part is suppressed, so
-    is the sum.
+    The denominator is the published total of the axis, or, if it has none, the sum of its published parts.
+    The interval uses the bounds of the total and of the other parts. If a part is suppressed, so is the
+    sum.
     """
     names = [axis.name for axis in release.axes]
     if along not in names:
@@ -97,7 +97,7 @@ def percentages(release: Release, along: str) -> Ratios:
         seen = shown[..., parts].all(axis=-1, keepdims=True)
     else:
         one = slice(total, total + 1)
-        # The total is also the sum of its parts; the narrower of both ends holds.
+        # The total is also the sum of its parts; the narrower bounds apply.
         whole = (
             value[..., one],
             _greater(low[..., one], sums[1]),
@@ -121,7 +121,7 @@ def percentages(release: Release, along: str) -> Ratios:
 
 
 def _within(parts: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Ends of each part's share of its line from its own ends and those of the other parts."""
+    """Bounds of each part's share of its line, from its own bounds and those of the other parts."""
     least = np.full(low.shape, np.nan)
     most = np.full(low.shape, np.nan)
     own_low, own_high = low[..., parts], high[..., parts]
@@ -134,7 +134,7 @@ def _within(parts: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Flo
 
 
 def _numbers(release: Release) -> tuple[Floats, Floats, Floats]:
-    """Published values and their ends in plain units; an end that is not known is NaN."""
+    """Published values and their bounds in plain units; an unknown bound is NaN."""
     unit = 10.0**release.decimals
     value = release.published / unit
     nothing = np.full(value.shape, np.nan)
@@ -149,13 +149,13 @@ def _divided(
     available = shown & (y[0] != 0)
     safe = np.where(available, y[0], 1.0)
     value = np.where(available, x[0] / safe, np.nan)
-    # Only a denominator that is surely not 0 bounds the ratio on both sides.
+    # Only a denominator that cannot be 0 bounds the ratio on both sides.
     away = available & ((y[1] > 0) | (y[2] < 0))
     ends = [np.where(away, end, 1.0) for end in y[1:]]
     corners = np.stack([a / b for a in x[1:] for b in ends])
     low = np.where(away, corners.min(axis=0), np.nan)
     high = np.where(away, corners.max(axis=0), np.nan)
-    # A ratio of numbers that are 0 or more is so too, whatever else is unknown.
+    # A ratio of numbers of 0 or more is itself 0 or more.
     positive = available & ~away & (x[1] >= 0) & (y[1] >= 0)
     low = np.where(positive, np.where(y[2] > 0, x[1] / np.where(y[2] > 0, y[2], 1.0), 0.0), low)
     return Ratios(value, low, high, available)

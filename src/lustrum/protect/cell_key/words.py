@@ -1,7 +1,7 @@
-"""The cell key method in the words of a policy file: one flat list of parameters.
+"""The cell key method in a policy file: one flat list of parameters.
 
-In Python the parameters come in groups: what the ptable is made from, how it is looked up, what becomes of
-totals, which versions are published. A policy file names them side by side; this class reads and writes it so.
+In Python the parameters come in groups: the source of the ptable, its lookup, the treatment of totals, and
+the published versions. A policy file lists them side by side; this class reads and writes that list.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Additive:
 
 @dataclass(frozen=True)
 class Versions:
-    """What a release says of the ptable and of the record keys it was made with."""
+    """The versions of the ptable and of the record keys that a release states."""
 
     ptable: str = parameter("1", "The version of the ptable.")
     keys: int = parameter(1, "The version of the record keys.")
@@ -78,7 +78,7 @@ class CellKeyWords:
     key_version: int = parameter(
         1, "The version of the record keys, published.", group="lookup table"
     )
-    # A matrix of one's own: ptable "matrix"
+    # A user's own matrix: ptable "matrix"
     matrix: tuple[tuple[float, ...], ...] = parameter(
         (), "The rows of a transition matrix.", least=0, most=1, group="ptable 'matrix'"
     )
@@ -107,7 +107,7 @@ class CellKeyWords:
     # Totals
     totals: Literal["guarded", "own"] = parameter(
         "guarded",
-        "Whether totals that pin an inner cell are hidden, or left alone.",
+        "Whether totals that disclose an inner cell are hidden, or shown.",
         group="totals",
     )
     additive: bool = parameter(
@@ -137,7 +137,7 @@ class CellKeyWords:
 
 
 def source_words(source: Source) -> dict[str, Any]:
-    """What the ptable is made from, in the words of a policy file; a design with more is its matrix."""
+    """The source of the ptable in the words of a policy file, or its matrix where these do not suffice."""
     if isinstance(source, str):
         return {"ptable": source}
     if isinstance(source, PTable):

@@ -1,9 +1,9 @@
-"""Words for cells that hold nobody.
+"""Random words for empty cells.
 
-The word of a cell comes from the keys of its records; an empty cell has none, and all empty cells would
-be perturbed alike. What an empty cell does have is a definition: which values of which variables it asks
-for. Its word is a keyed hash of that, under a secret of the agency, so that it is the same in every
-table, whether a variable stands along an axis or is a filter, in which order, and next to which others.
+The word of a cell comes from the keys of its records. An empty cell has no records, so all empty cells
+would be perturbed alike. But every cell has a definition: the codes that it takes of each variable. Its
+word is a keyed hash of that, under a secret of the agency, so that it is the same in every table, whether a
+variable is an axis or a filter, and in whatever order.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ZeroKeys:
     """The agency's secret and the description of its data: what words for empty cells are made from.
 
     A cell is defined by the finest codes that it takes of each variable. A variable of which it takes all
-    says nothing and is left out. The hash of each variable's codes is added up modulo 2**64, in which
-    order does not matter, and a cipher under the secret breaks the relations between the sums.
+    codes is left out. The hashes of the variables' codes are added modulo 2**64, so their order does not
+    matter, and a cipher under the secret breaks the relations between the sums.
     """
 
     secret: bytes = field(repr=False)
@@ -35,7 +35,7 @@ class ZeroKeys:
 
     def __post_init__(self) -> None:
         if len(self.secret) < 16:
-            raise InputError("A secret for empty cells must have at least 16 bytes; 32 is right.")
+            raise InputError("A secret for empty cells must have at least 16 bytes; use 32.")
 
     def __repr__(self) -> str:
         return f"ZeroKeys({self.dataset.name!r}, hidden)"
@@ -54,7 +54,7 @@ class ZeroKeys:
         return scramble(self._mac(f"words {purpose}")[:16], np.asarray(total, dtype=np.uint64))
 
     def _passing(self, table: Table) -> dict[str, frozenset[int]]:
-        """What the filters of the table let through, by variable."""
+        """The codes that pass the filters of the table, by variable."""
         question = table.provenance.get("query")
         if question is None:
             return {}

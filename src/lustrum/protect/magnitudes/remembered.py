@@ -155,10 +155,9 @@ def keep_noise(
 class SumsTogether:
     """What two releases of one measure tell together about single contributions.
 
-    - ``unchanged`` kept their value and show the same number, so that the second release adds nothing. -
-    ``changed`` have another value. ``certain`` of all are those that a reader of both is certain of within
-    ``p``
-      percent who knows everything else, and by which factor the contribution changed.
+    - ``unchanged`` kept their value and show the same number, so that the second release adds nothing.
+    - ``changed`` have another value. ``certain`` of all are those that a reader of both is certain of
+      within ``p`` percent who knows everything else, and by which factor the contribution changed.
     - ``other`` did not change and show another number nevertheless.
     """
 

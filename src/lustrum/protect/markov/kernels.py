@@ -1,4 +1,4 @@
-"""The loops of Markov perturbation, compiled when they are first run.
+"""The loops of Markov perturbation, compiled at first use.
 
 Tests compare each with plain Python that makes the same moves from the same stream.
 """
@@ -15,7 +15,7 @@ from lustrum.stream import below_of, mixed, unit_of
 
 __all__ = ["LIGHT", "draw_binomial", "run_boxes", "run_random"]
 
-LIGHT = 12.0  # expected number up to which a binomial is counted up from 0
+LIGHT = 12.0  # up to this expected number a binomial is counted up from 0
 
 
 @compiled
@@ -126,7 +126,7 @@ def run_random(  # pragma: no cover
     steps: int,
     state: Any,
 ) -> int:
-    """So many boxes, each drawn at random; gives how many changed the table.
+    """Apply this many random boxes; returns how many changed the table.
 
     Family ``f`` has the groups ``families[f, 0]`` to ``families[f, 1]``; group ``g`` is a list of
     ``groups[g, 1]`` offsets from ``groups[g, 0]`` on, of which a box takes two if ``groups[g, 2]`` and
@@ -166,7 +166,7 @@ def run_random(  # pragma: no cover
 def run_boxes(  # pragma: no cover
     x: Any, boxes: Any, odd: Any, theta: float, unit: bool, state: Any
 ) -> int:
-    """Boxes that are listed, one a row; gives how many changed the table."""
+    """Apply the listed boxes, one a row; returns how many changed the table."""
     changed = 0
     for row in range(boxes.shape[0]):
         changed += _moved(x, boxes[row], boxes.shape[1], odd, theta, unit, state)

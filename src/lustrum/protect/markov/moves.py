@@ -1,9 +1,9 @@
 """Which boxes of cells can be changed without changing any kept margin.
 
-A box is spanned by groups of axes: two configurations of each group, all other axes fixed. Its corners go up
-and down in turn, so that summing over any one of its groups leaves nothing. With two groups it is the
-elementary data square of Duncan and Fienberg (1999); with all three axes of a cube one by one it keeps
-all two-way margins.
+A box is spanned by groups of axes: two configurations of each group, all other axes fixed. Its corners go
+up and down in turn, so the changes cancel when summed over any one of its groups. With two groups it is the
+elementary data square of Duncan and Fienberg (1999); with all three axes of a cube one by one it keeps all
+two-way margins.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _MOST = 8  # groups of a box, so at most 256 corners
 class Moves:
     """Families of boxes, as lists of offsets into the flat table; see the kernels for the layout.
 
-    Margins that hang together in a tree have a family for each joint of the tree: whatever lies on its
-    two sides spans the squares, and these connect all tables with the same margins (Dobra 2003). Other
-    margins have a family for each smallest set of axes that no margin holds together.
+    Decomposable margins have a family for each edge of their junction tree: the axes on its two sides span
+    the squares, and these connect all tables with the same margins (Dobra 2003). Other margins have a
+    family for each smallest set of axes that is in no margin.
     """
 
     families: Ints
@@ -86,7 +86,7 @@ class Moves:
     def disjoint(self, rng: np.random.Generator) -> Ints:
         """Boxes of one family, drawn at random, of which no two share a cell; one a row.
 
-        The configurations of every group are shuffled and paired off; an odd one sits out.
+        The configurations of every group are shuffled and paired; an odd one is left out.
         """
         family = self.families[int(rng.integers(len(self.families)))]
         boxes = np.zeros((1, 1), dtype=np.int64)
@@ -108,7 +108,7 @@ def _size(shape: tuple[int, ...], axes: Axes) -> int:
 
 
 def _offsets(shape: tuple[int, ...], axes: Axes) -> Ints:
-    """Where the configurations of some axes stand in the flat table, the others being first."""
+    """The places in the flat table of the configurations of some axes, with all other axes at 0."""
     out = np.zeros(1, dtype=np.int64)
     for axis in axes:
         stride = int(np.prod(shape[axis + 1 :], dtype=np.int64))

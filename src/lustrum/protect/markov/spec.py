@@ -26,7 +26,7 @@ ORDERS = ("random", "disjoint")
 
 @dataclass(frozen=True)
 class MarkovPerturbation:
-    """People moved within squares so that all kept margins, and every cell on average, stay as they are.
+    """People move within squares; kept margins do not change, and every cell is right on average.
 
     An elementary step takes a square: the four cells at the crossings of two rows and two columns. With
     ``down`` the smaller cell of one diagonal, ``up`` the smaller of the other and s the smaller of both,
@@ -52,7 +52,7 @@ class MarkovPerturbation:
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     theta: float = parameter(0.1, "How many people move in one step, as a share.", least=0, most=1)
-    sweeps: int = parameter(1, "How often all cells are gone through.", least=1)
+    sweeps: int = parameter(1, "How often all cells are visited.", least=1)
     keep: Keep = parameter(
         (), "Margins that stay as they are, each a list of variables; by default those shown."
     )
@@ -90,7 +90,7 @@ class MarkovPerturbation:
         made = self.perturbations(inner, inner.counts(table), 1, chance)[0]
         published = inner.added_up(made)
         low, high = inner.ends(made, cliques)
-        # What is published above 0 was above 0: nobody ever enters an empty cell.
+        # A published count above 0 was above 0 before: nobody ever enters an empty cell.
         low = np.maximum(low, np.minimum(published, 1))
         if self.rule == "unit":
             per_cell = self.sweeps * (1 if self.order == "disjoint" else made.size)

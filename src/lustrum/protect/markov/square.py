@@ -1,4 +1,4 @@
-"""What Markov perturbation does to one cell of one square, exactly; and to any cell, by simulation."""
+"""The channel of Markov perturbation: exact for one cell of one square, simulated for any cell."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["StationarySquare", "simulated_channel"]
 class StationarySquare(MarkovSquare):
     """The first cell of a 2 x 2 square after one elementary step that leaves its mean as it is.
 
-    Of a cell w between the ends c and d that the margins leave, ``w - c`` can move out and ``d - w`` can
-    move in. With s the smaller of the two numbers,
+    If the margins bound a cell w by c and d, then ``w - c`` people can move out and ``d - w`` can move in.
+    With s the smaller of the two numbers,
 
         ``M = c + Binom(w - c, 1 - theta s / (w - c)) + Binom(d - w, theta s / (d - w))``,
 
@@ -44,7 +44,7 @@ class StationarySquare(MarkovSquare):
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``."""
-        from scipy import stats  # takes a second to import, and few need it
+        from scipy import stats  # imported here because it takes a second, and few callers need it
 
         size = self.most - self.least + 1
         out = np.zeros((size, size))
@@ -63,7 +63,7 @@ class StationarySquare(MarkovSquare):
         return out
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """A cell at one of its ends stays there; all others can become anything, or a neighbour."""
+        """A cell at a bound stays; others can take any value, or a neighbouring one by the rule ``unit``."""
         shown = np.asarray(published, dtype=np.int64)
         reach = 1 if self.rule == "unit" else self.most - self.least
         low, high = np.maximum(shown - reach, self.least), np.minimum(shown + reach, self.most)
@@ -75,9 +75,9 @@ class StationarySquare(MarkovSquare):
 def simulated_channel(
     table: Table, spec: MarkovPerturbation, draws: int, rng: np.random.Generator
 ) -> ObservedChannel:
-    """What became of the inner cells of a table in this many perturbations of it.
+    """The channel of a table's inner cells, from this many perturbations of it.
 
-    It is made from confidential counts and is for the agency's own eyes.
+    It is made from confidential counts and is for the agency only.
     """
     if type(draws) is not int or draws < 1:
         raise InputError(f"A simulated channel needs one draw or more, not {draws!r}.")

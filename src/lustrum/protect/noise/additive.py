@@ -1,4 +1,4 @@
-"""Additive noise: to every cell, counts or magnitudes, a random amount of mean 0.
+"""Additive noise: a random amount of mean 0 for every cell, of counts or magnitudes.
 
 Noise comes from the words of a cell's record keys, so that the same records get the same noise in every
 table and asking again reveals nothing new.
@@ -54,7 +54,7 @@ class NoiseChannel(StepChannel):
         sd = self.sd * abs(true) if self.relative else self.sd
         if sd == 0:
             return 0, np.ones(1)
-        # By symmetry the tail above is the tail below, where small chances keep their digits.
+        # By symmetry the upper tail equals the lower one, which keeps the digits of small probabilities.
         end = int(np.ceil(-_quantile(self.distribution, np.array([NEGLIGIBLE]))[0] * sd + 0.5))
         edges = _below(self.distribution, (np.arange(-end, 1, dtype=np.float64) - 0.5) / sd)
         half = np.diff(edges)
@@ -64,7 +64,7 @@ class NoiseChannel(StepChannel):
         return int(keep[0]) - end, chances / chances.sum()
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """Within the reach of uniform noise; no ends for the other two, but that counts are counts."""
+        """The range of uniform noise; no bounds for the other two, except that counts are not negative."""
         shown = np.asarray(published, dtype=np.int64)
         if self.distribution != "uniform":
             low = np.full(shown.shape, -UNBOUNDED, dtype=np.int64)
@@ -84,7 +84,7 @@ class NoiseChannel(StepChannel):
         return low, high
 
     def far(self) -> float:
-        """Absolute noise treats all values alike; relative noise leaves hardly a large one as it is."""
+        """The limit of the chance to stay: that of any value for absolute noise, 0 for relative noise."""
         if self.relative:
             return 0.0
         first, chances = self.steps(1)
@@ -145,7 +145,7 @@ class AdditiveNoise:
         if self.clamp and not counts:
             raise InputError("'clamp' of additive noise is for counts; a magnitude may be below 0.")
         if rng is None and not self.relative:
-            # All empty cells would get the same noise, and could be told by it.
+            # All empty cells would get the same noise and could be recognised by it.
             raise InputError(
                 "Noise that also moves empty cells needs a random generator ('rng'), since they have no "
                 "record keys; noise relative to the values leaves them empty."
@@ -220,7 +220,7 @@ def _quantile(distribution: str, share: Floats) -> Floats:
     if distribution == "laplace":
         tail = np.log(2 * np.minimum(share, 1 - share)) / 2**0.5
         return np.asarray(np.where(share < 0.5, tail, -tail))
-    from scipy.special import ndtri  # takes a while to import
+    from scipy.special import ndtri  # imported here because it takes long to load
 
     return np.asarray(ndtri(share))
 

@@ -1,8 +1,8 @@
 """Multiplicative noise on magnitudes: every holding's value times a number near, never at, one.
 
-Evans, Zayatz and Slanta (1998) give each holding a multiplier of its own, 10 percent up or down, say; a cell of
-one holding moves by all of that, a cell of many hardly at all, as ups and downs cancel. Massell and Funk (2007)
-make them cancel sooner by choosing directions within cells.
+Evans, Zayatz and Slanta (1998) give each holding a multiplier of its own, 10 percent up or down, say; a
+cell with one holding changes by the full factor, a cell with many hardly at all, because ups and downs
+cancel. Massell and Funk (2007) make them cancel sooner by choosing directions within cells.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class MultiplicativeNoise:
         return made + self._noise(rest, words)
 
     def _noise(self, values: Ints, words: Words) -> Ints:
-        """Cut off towards 0, so that the multiplier's ends hold for the whole number too."""
+        """The noise, truncated towards 0, so that the bounds of the multiplier hold for whole numbers too."""
         away, sign = shares_away(words, self.low, self.high, self.shape)
         return sign * np.floor(values * away).astype(np.int64)
 
@@ -225,8 +225,8 @@ def balanced_directions(
     """A direction for each holding so that noise cancels within cells.
 
     In every cell the largest holding keeps its random direction; each next smaller one goes against the
-    noise that the cell has so far. A holding in several cells is counted where it is largest. To turn
-    all random directions round turns all of these round, so nothing is biased.
+    noise that the cell has so far. A holding in several cells is counted where it is largest. Reversing all
+    random directions reverses all results, so the noise is unbiased.
     """
     holdings = away.size
     if holdings == 0:

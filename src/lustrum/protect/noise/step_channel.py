@@ -17,16 +17,16 @@ NEGLIGIBLE = 1e-15
 
 
 class StepChannel(ABC):
-    """``P(published | true)`` where a step is added to the true value, and nothing below 0 need be shown.
+    """``P(published | true)`` of a method that adds a step to the true value.
 
-    Subclasses say which steps there are. With ``clamp`` whatever would be negative is shown as 0.
+    Subclasses define the steps. With ``clamp``, negative values are shown as 0.
     """
 
     clamp: bool
 
     @abstractmethod
     def steps(self, true: int) -> tuple[int, Floats]:
-        """The smallest step from a true value, and the chances of it and of those that follow."""
+        """The smallest step from a true value, and the probabilities of it and of the following steps."""
 
     @abstractmethod
     def support(self, published: Ints) -> tuple[Ints, Ints]:
@@ -34,7 +34,7 @@ class StepChannel(ABC):
 
     @abstractmethod
     def far(self) -> float:
-        """The chance to stay that values tend to as they grow."""
+        """The limit of the chance to stay for large values."""
 
     def transitions(self, true: Ints) -> Transitions:
         """A row for each true value."""
@@ -51,11 +51,11 @@ class StepChannel(ABC):
         )
 
     def stay(self, lowest: int, highest: int | None) -> float:
-        """The mean chance to stay; where the range has no end, what it tends to."""
+        """The mean chance to stay; for an infinite range, its limit."""
         if highest is None:
             return self.far()
         if highest < lowest:
-            raise InputError("A range of values runs upwards; this one does not.")
+            raise InputError("The highest value of a range must not be below its lowest.")
         kept = []
         for value in range(lowest, highest + 1):
             shown, chance = self._row(value)

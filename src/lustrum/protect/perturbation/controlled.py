@@ -1,9 +1,9 @@
-"""Controlled perturbation: as many cells take each step as the matrix lets expect.
+"""Controlled perturbation: the number of cells that take each step is the expected one.
 
 The paper computes the expected numbers and draws the cells without replacement (Shlomo, Antal and Elliot
 2015, section 3.3). Here the cells of a row of the matrix get words that are spread evenly over their range
 in random order. Every word is uniform, so each cell changes with exactly the probabilities of its
-row, and of the cells of a row the expected number takes each step, up or down to the next whole number.
+row, and the number of cells of a row that take each step is the expected one, rounded up or down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["controlled_words", "total_kept"]
 def controlled_words(
     rows: Ints, words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
 ) -> Words:
-    """Even words in place of independent ones.
+    """Evenly spread words in place of independent ones.
 
     ``rows`` says to which group each cell belongs, ``words`` put the cells of a group in order, and
     ``shift_of`` gives one more uniform word for the cells of a group.
@@ -39,10 +39,10 @@ def controlled_words(
 
 
 def total_kept(values: Ints, perturbed: Ints, channel: MatrixChannel) -> Ints:
-    """Take back from the cells above the cap, in proportion to their size, what the total has moved by.
+    """Undo the change of the total, by adjusting the cells above the cap in proportion to their size.
 
-    A cell above the cap stays above it. Where all of them together cannot give enough, the total is
-    kept as nearly as they can.
+    A cell above the cap stays above it. If these cells cannot absorb the whole change, the total is kept as
+    nearly as possible.
     """
     out = perturbed.copy()
     large = np.flatnonzero(out > channel.cap)

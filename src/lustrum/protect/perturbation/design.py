@@ -1,10 +1,10 @@
 """The design of perturbation matrices by maximum entropy.
 
-For each true count the change gets the distribution of largest entropy that has mean 0, a given variance, no
-change beyond a largest one, and no published value that is negative or blocked (Fraser and Wooton 2005;
+For each true count the change gets the distribution of largest entropy that has mean 0, a given variance,
+no change beyond a largest one, and no published value that is negative or blocked (Fraser and Wooton 2005;
 Marley and Leaver 2011; Giessing 2016). The R package ptable is in wide use for this; the same parameters
 give the same rows here wherever its rows have the variance asked for, which it takes as an upper limit.
-Zeros always stay: nothing can lie below them to balance a change, so mean 0 leaves no other way.
+Zeros always stay: no smaller value can balance a change, so mean 0 requires it.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class PerturbationDesign:
     - ``variance``: of the change, for every count above 0.
     - ``blocked``: values above 0 that are never published, such as 1 and 2.
     - ``stay``: the probability that a count stays, one for all counts above 0 or one for each from 1 up to
-      the last row; left out, it is whatever entropy makes of it. Counts that are blocked cannot stay.
-    - ``monotone``: ``"below"`` if among smaller values a nearer one shall not be less likely than one farther
-      off, ``"both"`` if that shall hold among larger values too.
+      the last row; without it, maximum entropy determines it. Blocked counts cannot stay.
+    - ``monotone``: ``"below"``: among smaller values, a nearer one is at least as likely as a more distant
+      one; ``"both"``: among larger values too.
     - ``cap``: the last count with a row of its own; those above change alike. The least possible, from
       which on nothing is blocked or negative, is the default.
 
@@ -116,11 +116,11 @@ class PerturbationDesign:
         return self.least_cap if self.cap is None else self.cap
 
     def channel(self) -> MatrixChannel:
-        """Solve for every row; one sentence says for which count nothing meets the conditions, and why."""
+        """Solve for every row; an error names the count for which the conditions cannot be met, and why."""
         return _solved(self)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The design in the words of a policy file; what is left out has its default."""
+        """The design in the words of a policy file, without defaults."""
         words: dict[str, Any] = {
             "largest_change": self.largest_change,
             "variance": self.variance,

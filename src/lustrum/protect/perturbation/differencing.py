@@ -1,10 +1,9 @@
-"""The test of a matrix by differencing: published parts and a total that leave only one truth.
+"""The differencing test of a matrix: published parts and a total that allow only one true value.
 
-Where zeros stay and no change is larger than 2, parts published as 1 and 1 beside a total of 0 can only
-be 1 and 1. All that a reader sees is the parts and the total, each drawn by the same matrix; what remains
-possible are the true parts of which each can have led to its published value, and their sum to the
-published total. The test goes through all patterns that can come about and lists those that give a part
-away (the differencing of Fraser and Wooton 2005).
+Where zeros stay and no change is larger than 2, parts published as 1 and 1 beside a total of 0 can only be
+1 and 1. A reader sees the parts and the total, each drawn by the same matrix. True parts are possible if
+each can lead to its published value, and their sum to the published total. The test goes through all
+possible patterns and lists those that disclose a part (the differencing of Fraser and Wooton 2005).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Counts = tuple[int, ...]
 
 @dataclass(frozen=True)
 class RevealingPattern:
-    """A published pattern that gives something away.
+    """A published pattern that discloses a part.
 
     ``certain`` holds, for each part, its only possible value, or ``None`` where several remain. ``small``
     says for each part whether it is certain to be a small count, though its own published value does not
@@ -57,12 +56,12 @@ class DifferencingReport:
 
     @property
     def safe(self) -> bool:
-        """Whether no pattern gives anything away."""
+        """Whether no pattern discloses a part."""
         return not self.patterns
 
     @property
     def worst(self) -> float:
-        """The largest probability with which any combination of true parts is given away."""
+        """The largest probability with which a combination of true parts is disclosed."""
         return max(self.exposed.values(), default=0.0)
 
     def __str__(self) -> str:
@@ -81,7 +80,7 @@ class DifferencingReport:
 def differencing_risk(
     channel: Channel, parts: int = 2, largest: int = 6, small: int = 2, keyed: bool = False
 ) -> DifferencingReport:
-    """Find all published patterns of parts and their total that give a part away.
+    """Find all published patterns of parts and their total that disclose a part.
 
     Parts and total are drawn independently. A pattern counts if a part has only one possible value left, or
     is certain to lie from 1 to ``small``, and its own published value would have left more (``small=0`` asks
@@ -121,7 +120,7 @@ def differencing_risk(
 
 
 class _Rows:
-    """The rows of a channel, and which true values lead to a published one, looked up once."""
+    """The rows of a channel, and the true values that lead to each published one, computed once."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -149,7 +148,7 @@ class _Rows:
 
 
 class _Line:
-    """Published parts, all true parts that can be behind them, and what a total leaves of these."""
+    """Published parts, all true parts that can lead to them, and those that agree with a total."""
 
     def __init__(self, rows: _Rows, published: Counts, largest: int, keyed: bool) -> None:
         self.rows, self.published, self.keyed = rows, published, keyed
@@ -167,7 +166,7 @@ class _Line:
 
     @cached_property
     def _alone(self) -> tuple[Mask, Ints]:
-        """Where one part holds everybody, and what that part is published as."""
+        """Where one part holds everybody, and the published value of that part."""
         filled = self.truths > 0
         shown = np.array(self.published)[filled.argmax(axis=1)]
         return filled.sum(axis=1) == 1, np.where(filled.any(axis=1), shown, 0)
@@ -226,5 +225,5 @@ class _Line:
 
 
 def _orders(values: Counts) -> int:
-    """In how many orders these values can stand."""
+    """The number of distinct orders of these values."""
     return factorial(len(values)) // prod(factorial(values.count(v)) for v in set(values))

@@ -1,8 +1,8 @@
 """The distribution of largest entropy under linear conditions, for a handful of outcomes.
 
-Minimise ``sum p log p`` subject to ``A p = b`` and ``G p <= 0``. The problem is convex and has one solution.
-Newton steps start from a point inside, found by linear programming, and stay inside; inequalities are
-taken up when a step runs into them and let go when their multiplier has the wrong sign.
+Minimise ``sum p log p`` subject to ``A p = b`` and ``G p <= 0``. The problem is convex and has one
+solution. Newton steps start from a point inside, found by linear programming, and stay inside; an
+inequality becomes active when a step reaches it, and inactive when its multiplier has the wrong sign.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["least_and_most", "maximum_entropy"]
 
 
 _STEPS = 500
-_FORCED = 1e-11  # a probability that cannot be larger is forced to be 0
+_FORCED = 1e-11  # a probability that cannot exceed this is forced to 0
 _EXACT = 1e-13
 
 
 def least_and_most(
     weights: Floats, equal: Floats, to: Floats, below: Floats
 ) -> tuple[float, float] | None:
-    """The least and the most that ``weights @ p`` can be, or ``None`` where nothing meets the conditions."""
+    """The least and the greatest ``weights @ p``, or ``None`` if nothing meets the conditions."""
     ends = []
     for sign in (1.0, -1.0):
         found = _program(sign * weights, equal, to, below)
@@ -50,7 +50,7 @@ def maximum_entropy(equal: Floats, to: Floats, below: Floats) -> Floats | None:
 
 
 def _inside(equal: Floats, to: Floats, below: Floats) -> Floats | None:
-    """A point with all probabilities above 0 that can be."""
+    """A point at which every probability that can be above 0 is."""
     outcomes = equal.shape[1]
     # Make the least probability as large as it can be; above 0, nothing is forced to be 0.
     goal = np.append(np.zeros(outcomes), -1.0)
@@ -70,7 +70,7 @@ def _inside(equal: Floats, to: Floats, below: Floats) -> Floats | None:
         point = _program(goal, equal, to, below)
         if point is None:
             return None
-        # The mean of the points where each is largest is above 0 wherever one of them is.
+        # The mean of the points that maximise each probability is above 0 wherever one of them is.
         mean += np.where(point > _FORCED, point, 0.0) / outcomes
     return mean
 
@@ -109,7 +109,7 @@ def _descend(p: Floats, equal: Floats, to: Floats, below: Floats) -> Floats:
 def _free_length(
     p: Floats, step: Floats, below: Floats, bound: npt.NDArray[np.bool_]
 ) -> tuple[float, int | None]:
-    """How far a step can go, up to 1, and the inequality that it runs into, if any."""
+    """The length of a step, up to 1, and the inequality that it reaches, if any."""
     length = 1.0
     shrinking = step < 0
     if shrinking.any():
@@ -126,7 +126,7 @@ def _free_length(
 
 
 def _decreasing(p: Floats, step: Floats, gradient: Floats, length: float) -> float:
-    """Halve a step until the entropy grows as it should; rounding error ends it, too."""
+    """Halve a step until the entropy grows enough, or until rounding error prevents it."""
     start = float((p * np.log(p)).sum())
     slope = float(gradient @ step)
     for _ in range(40):
@@ -138,7 +138,7 @@ def _decreasing(p: Floats, step: Floats, gradient: Floats, length: float) -> flo
 
 
 def _restored(p: Floats, equal: Floats, to: Floats) -> Floats:
-    """The conditions met to the last digit, each probability corrected by little of its own size."""
+    """The point corrected so that the conditions hold exactly, each probability by a small share of itself."""
     for _ in range(3):
         missing = to - equal @ p
         scaled = equal * p

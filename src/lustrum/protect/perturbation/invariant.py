@@ -1,10 +1,10 @@
 """Invariant matrices: the distribution of the published values is expected to be that of the true ones.
 
-A matrix ``P`` is invariant for frequencies ``t`` if ``t P = t``. Shlomo and Young (2008) make any matrix so in
-two steps: go by ``P`` and come back by the reverse conditional probabilities; for the codes of records the idea
-is of Gouweleeuw, Kooiman, Willenborg and De Wolf (1998). What comes out depends on ``t``. Made from the true
-frequencies of a table it tells them, for they are what it leaves as it is: such a matrix is as confidential as
-the frequencies. Made from public frequencies it may be public.
+A matrix ``P`` is invariant for frequencies ``t`` if ``t P = t``. Shlomo and Young (2008) make any matrix so
+in two steps: go by ``P`` and come back by the reverse conditional probabilities; for the codes of records
+the idea is of Gouweleeuw, Kooiman, Willenborg and De Wolf (1998). The result depends on ``t``. A matrix
+made from the true frequencies of a table reveals them, because it leaves them unchanged, so it is as
+confidential as the frequencies. A matrix made from public frequencies may be public.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["calibrated", "calibrated_for", "frequencies_of", "invariant", "invar
 def invariant(matrix: npt.ArrayLike, frequency: npt.ArrayLike) -> Floats:
     """``R = P Q`` with ``t R = t``, where ``Q`` leads back: ``Q[j, i] = t_i p_ij / (t P)_j``.
 
-    What goes where no true value leads to has no way back, and stays at its own value instead.
+    A row of a value that no true value leads to has no way back; it stays at its own value.
 
     >>> t = np.array([6.0, 3.0])
     >>> (t @ invariant(np.array([[0.9, 0.1], [0.5, 0.5]]), t)).round(12).tolist()
@@ -65,9 +65,9 @@ def frequencies_of(channel: MatrixChannel, values: Ints) -> Floats:
 
 
 def invariant_reach(channel: MatrixChannel) -> MatrixChannel:
-    """A matrix that is above 0 wherever an invariant one made from this one can be, for whatever table.
+    """A matrix that is above 0 wherever an invariant matrix of any table can be.
 
-    Only where it is above 0 matters: it tells bounds that do not depend on any frequencies.
+    Only its positive entries matter: they give bounds that do not depend on any frequencies.
     """
     reaches = (channel.matrix > 0).astype(np.float64)
     both = (reaches @ reaches.T > 0) | np.eye(len(reaches), dtype=np.bool_)

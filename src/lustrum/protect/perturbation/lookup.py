@@ -1,4 +1,4 @@
-"""A transition matrix as a lookup: a uniform 64-bit word in, a published value out.
+"""A transition matrix as a lookup table from uniform 64-bit words to published values.
 
 Each row of a matrix becomes a list of thresholds, the cumulative probabilities in units of ``2**-64``. The
 value drawn is the first one whose threshold lies above the word, so that the probability of every
@@ -31,7 +31,7 @@ _ALL = 1 << 64
 class Lookup:
     """The rows of a matrix one after the other: where each begins, its steps and its thresholds.
 
-    ``steps`` are published value less true value, from the lowest up. Entry ``k`` of a row is drawn by the
+    ``steps`` are published minus true values, in ascending order. Entry ``k`` of a row is drawn by the
     words from ``thresholds[k - 1]`` up to but without ``thresholds[k]``; the last entry of a row takes all
     words that are left, and its threshold is the largest word.
     """
@@ -44,7 +44,7 @@ class Lookup:
 def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words) -> Ints:
     """Draw a published value for each true one, by its row of the matrix and its uniform word.
 
-    The larger the word, the larger the published value. The same value and word always give the same.
+    A larger word gives a larger published value. The same value and word always give the same result.
 
     >>> flip = MatrixChannel([[0.75, 0.25], [0.25, 0.75]])
     >>> perturb_by_words([0, 0, 1], flip, np.array([0, 2**64 - 1, 2**63], dtype=np.uint64)).tolist()
@@ -59,7 +59,7 @@ def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words
         )
     if not counts.size:
         return counts.copy()
-    channel.rows_of(np.array([counts.min(), counts.max()]))  # says what is wrong with the counts
+    channel.rows_of(np.array([counts.min(), counts.max()]))  # raises an error for wrong counts
     made = lookup(channel)
     out = np.empty(counts.size, dtype=np.int64)
     base = channel.residue_base or 1
@@ -87,7 +87,7 @@ def lookup(channel: MatrixChannel) -> Lookup:
     first = np.searchsorted(row, np.arange(channel.cap + 2)).astype(np.int64)
     thresholds: list[int] = []
     for begin, end in pairwise(first.tolist()):
-        # A row may miss 1 by the rounding error of its numbers; shares of its exact sum do not.
+        # A row may differ from 1 by rounding error; shares of its exact sum do not.
         exact = [
             Fraction(float(channel.matrix[r, c]))
             for r, c in zip(row[begin:end], column[begin:end], strict=True)
@@ -129,7 +129,8 @@ def _draw(  # pragma: no cover
             row = cap if base == 1 else lowest + (value - lowest) % base
         word = words[i]
         begin = first[row]
-        # Thresholds rise, so counting those passed finds the entry, without a jump to be guessed wrong.
+        # Thresholds ascend, so counting those below the word finds the entry without an unpredictable
+        # branch.
         passed = 0
         for entry in range(begin, first[row + 1] - 1):
             passed += word >= above[entry]

@@ -54,20 +54,20 @@ class StochasticPerturbation:
 
     - ``matrix``: the name of a known matrix, its rows, or the words of a design.
     - ``residue_base``: for rows given as numbers, how counts above the last row move.
-    - ``version``: ``"plain"`` takes the matrix as it is. ``"invariant"`` makes it leave the distribution of
-      counts as it is, ``"calibrated"`` does so while it moves no more than the given one.
+    - ``version``: ``"plain"`` takes the matrix as it is. ``"invariant"`` makes it keep the distribution of
+      counts; ``"calibrated"`` does so while it changes no more cells than the given one.
     - ``frequencies``: public frequencies, one per row, for which to make the matrix invariant. Without them
-      those of the table are taken, and the matrix is a secret: the release then has no channel, and bounds
-      that hold for whatever frequencies. Its holder finds the matrix with :meth:`channel_for`.
-    - ``controlled``: as many cells take each step as expected, up or down to the next whole number.
+      those of the table are used, and the matrix is secret: the release then has no channel, and bounds
+      that hold for any frequencies. The agency gets the matrix from :meth:`channel_for`.
+    - ``controlled``: the number of cells that take each step is the expected one, rounded up or down.
     - ``totals``: ``"sums"`` of the published cells, or ``"perturbed"`` on their own like any other cell, as
-      long as :mod:`~lustrum.protect.totals.safe` finds no cell pinned down by them. Only a generator
+      long as :mod:`~lustrum.protect.totals.safe` finds no cell that they disclose. Only a generator
       perturbs totals: by keys, a total with the same records as one part shows the same number as that
       part, and where it does not, a reader learns that another part is not empty. With keys such a table
       may have no totals, and then one population has one number in every table.
-    - ``keep_total``: what the sum of all cells has moved by is taken back from the cells above the last row.
+    - ``keep_total``: cells above the last row are adjusted so that the sum of all cells does not change.
 
-    Chance comes from the cell keys or from a generator. With keys, and without ``controlled`` and
+    Random numbers come from the cell keys or from a generator. With keys, and without ``controlled`` and
     ``keep_total`` and with a matrix that does not depend on the table, the same cell is the same in every
     table. Structural zeros are never perturbed.
 
@@ -130,7 +130,7 @@ class StochasticPerturbation:
 
     @property
     def abilities(self) -> Abilities:
-        """A cell is by itself unless it is moved for the sake of others, or totals are sums."""
+        """A cell's number depends on other cells if the perturbation is controlled or keeps the total."""
         alone = not self.controlled and not self.keep_total and self.totals == "perturbed"
         alone = alone and self.public_channel is not None
         return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
@@ -151,13 +151,13 @@ class StochasticPerturbation:
 
     @property
     def public_channel(self) -> MatrixChannel | None:
-        """The matrix that is used, if it does not depend on the table."""
+        """The matrix in use, if it does not depend on the table."""
         if self.version == "plain":
             return self.base_channel
         return self._invariant(np.array(self.frequencies)) if self.frequencies else None
 
     def channel_for(self, table: Table) -> MatrixChannel:
-        """The matrix that is used for a table; unless it is public it is as confidential as the table."""
+        """The matrix in use for a table; unless it is public, it is as confidential as the table."""
         known = self.public_channel
         if known is not None:
             return known
@@ -181,7 +181,8 @@ class StochasticPerturbation:
                 "Totals perturbed by the keys of their records would tell which parts are empty; use "
                 "totals that are 'sums', or give a random generator ('rng')."
             )
-        # No parameter goes into the words: another matrix must not be a fresh look at the same records.
+        # No parameter enters the words: another matrix must not give new information about the same
+        # records.
         words = uniform_words(table, rng, self.name)
         perturbed = counts.copy()
         moving = _moving(table)
@@ -240,13 +241,13 @@ class StochasticPerturbation:
         return controlled_words(channel.rows_of(table.values[moving]), words, shift)
 
     def _published(self, table: Table, perturbed: Ints, cells: int) -> Published:
-        """Totals and bounds, both by what is published and public alone."""
+        """Totals and bounds, both from published and public information alone."""
         reach = self.public_channel or invariant_reach(self.base_channel)
         if self.totals == "perturbed":
             return safe_totals(table.axes, perturbed, reach, table.structural)
         low, high = _support(reach, perturbed)
         if self.keep_total:
-            # What a cell has lost or got is at most what all cells together have moved by.
+            # A cell is adjusted by at most the change of the sum of all cells.
             row, column = np.nonzero(reach.matrix)
             spread = (cells + 1) * int(np.abs(column - row).max())
             adjusted = table.inner & (perturbed > reach.cap)
@@ -278,7 +279,7 @@ class StochasticPerturbation:
 
 
 def _support(channel: MatrixChannel, published: Ints) -> tuple[Ints, Ints]:
-    """The bounds of each published value, worked out once for each value there is."""
+    """The bounds of each published value, computed once for each distinct value."""
     values, place = np.unique(published, return_inverse=True)
     low, high = channel.support(values)
     return low[place].reshape(published.shape), high[place].reshape(published.shape)

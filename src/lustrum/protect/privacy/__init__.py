@@ -1,13 +1,13 @@
-"""Differential privacy: noise from OpenDP, budgets, and what can be done afterwards.
+"""Differential privacy: noise from OpenDP, budgets, and post-processing.
 
 ======================================  ===========================================================
 :class:`DifferentialPrivacy`            the method
-:class:`Budget`, :class:`Cost`          what releases cost together, in epsilon or in rho
+:class:`Budget`, :class:`Cost`          the total cost of releases, in epsilon or in rho
 :class:`BudgetSpentError`               a release that the budget does not allow
 :func:`epsilon_of_rho`                  from rho and delta to epsilon
 :func:`delta_of_rho`                    from rho and epsilon to delta
 :func:`rho_of`                          from epsilon and delta to rho
-:class:`DiscreteNoiseChannel`           what noise does to a count, exactly
+:class:`DiscreteNoiseChannel`           the exact channel of the noise
 ======================================  ===========================================================
 """
 

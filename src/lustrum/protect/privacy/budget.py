@@ -20,7 +20,7 @@ __all__ = ["Budget", "BudgetSpentError", "Cost", "delta_of_rho", "epsilon_of_rho
 
 
 class BudgetSpentError(InputError):
-    """What is asked for costs more than is left of the budget."""
+    """A release costs more than the rest of the budget."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Cost:
 
 
 class Budget:
-    """A limit in epsilon or in rho, and a ledger of costs; it refuses what would go beyond the limit.
+    """A limit in epsilon or in rho, and a ledger of costs; it refuses costs beyond the limit.
 
     Sums are kept as exact fractions of the decimals that were written, so that ten times 0.1 is 1. The
     ledger holds labels and costs, nothing of the data, and may be public.
@@ -62,17 +62,17 @@ class Budget:
 
     @property
     def limit(self) -> float:
-        """All that may be spent."""
+        """The limit."""
         return float(self._limit)
 
     @property
     def spent(self) -> float:
-        """All that was spent."""
+        """The sum of all costs so far."""
         return float(sum((c for _, c in self._entries), Fraction(0)))
 
     @property
     def left(self) -> float:
-        """All that is left."""
+        """The rest of the limit."""
         return float(self._limit - sum((c for _, c in self._entries), Fraction(0)))
 
     @property
@@ -188,7 +188,7 @@ def _least(function: Any) -> float:
             high = right
         else:
             low = left
-    # Any order gives a true bound, so the smallest met is one.
+    # Any order gives a valid bound, so the smallest one found is valid.
     return float(min(function(1 + math.exp((low + high) / 2)), function(grid[at])))
 
 

@@ -1,4 +1,4 @@
-"""From noisy numbers to counts that are whole, not negative, and add up; a computation without chance.
+"""Post-process noisy numbers into counts that are whole, not negative, and add up, without randomness.
 
 Computing from noisy numbers alone costs no privacy. It does cost accuracy: counts that
 cannot be negative are no longer right on average.
@@ -21,7 +21,7 @@ _DENSE = 400  # inner cells up to which the fit is exact rather than iterated
 
 
 def consistent_counts(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Ints:
-    """Inner cells, whole and not negative, near to what was measured."""
+    """Whole inner cells of 0 or more, near the measured values."""
     return rounded_down_the_tree(fitted(inner, noisy, seen, scale))
 
 
@@ -62,13 +62,13 @@ def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
 def rounded_down_the_tree(values: Floats) -> Ints:
     """Whole numbers next to given ones, from the grand total down, axis after axis.
 
-    A total is split over its parts by largest remainders: each part is its value rounded down or that
-    plus one. So every cell, and every total over the last axes, is within one of what it was.
+    A total is split over its parts by largest remainders: each part is its value rounded down, or one more.
+    So every cell, and every total over the last axes, changes by less than one.
 
     >>> rounded_down_the_tree(np.array([[0.4, 0.4], [1.4, 2.0]])).tolist()
     [[1, 0], [1, 2]]
     """
-    # Fits come with errors of arithmetic; what is whole but for these is meant to be whole.
+    # Values that differ from whole numbers only by rounding error count as whole.
     near = np.rint(values)
     values = np.where(np.abs(values - near) < 1e-7, near, values)
     whole = np.array(math.floor(float(values.sum()) + 0.5), dtype=np.int64)

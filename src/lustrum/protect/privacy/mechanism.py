@@ -1,7 +1,7 @@
 """Noise of differential privacy: drawn by OpenDP, and its exact channel.
 
-No sampler is written here. OpenDP's are proven, exact on whole numbers, and fed by the
-operating system's own source of chance; they take no seed.
+No sampler is written here. OpenDP's are proven, exact on whole numbers, and fed by the operating system's
+random source; they take no seed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Measured:
 
 
 def opendp() -> Any:
-    """The package OpenDP, or one sentence about how to get it."""
+    """The package OpenDP; an error says how to install it if it is missing."""
     try:
         import opendp.prelude as package
     except ImportError as error:
@@ -89,7 +89,7 @@ def measure(values: Ints, mechanism: str, cells: int, records: int, cost: float)
 
     Each record is counted in at most this many ``cells``: the counts then change by ``records * cells``
     in all and by ``records * sqrt(cells)`` in Euclidean distance. The cost is an epsilon for Laplace and a
-    rho for Gaussian noise. OpenDP itself says what its noise costs, rounded up, and has the last word.
+    rho for Gaussian noise. OpenDP itself computes what its noise costs, rounded up, and its figure decides.
     """
     dp = opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
@@ -119,7 +119,7 @@ def rehearsed(
 ) -> Measured:
     """The same noise from an ordinary generator, to study the method; never for publication.
 
-    An ordinary generator can be repeated, which a study needs and a release must not allow.
+    An ordinary generator can repeat its noise, which a study needs and a release must prevent.
     """
     if mechanism == "laplace":
         scale = records * cells / cost

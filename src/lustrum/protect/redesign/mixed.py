@@ -65,9 +65,10 @@ def redesign_and_suppress(
 ) -> Mixed:
     """Merge categories and suppress cells, whichever loses less.
 
-    Starting from the table as it is, the merge that loses least together with suppression is made again and
-    again, as long as something is sensitive and ``tries`` recodings are left; the best of all is returned, the
-    best recoding without suppression among them. The outcome is safe, but not proven to be the best.
+    Starting from the original table, the search repeats the merge that loses least together with
+    suppression, as long as some cell is sensitive and ``tries`` recodings are left. The result is the best
+    of all recodings tried, including the best one without suppression. The outcome is safe, but not proven
+    to be the best.
     """
     assert not isinstance(method.rule, Mapping)
     alone = redesign(table, method.rule, merges=merges, measure=measure, work=work)

@@ -17,12 +17,12 @@ __all__ = ["recoded", "recoded_axis"]
 
 
 def recoded(table: Table, states: Sequence[State]) -> Table:
-    """The table in which the blocks of each axis stand for their inner categories; totals stay.
+    """The table in which blocks replace the inner categories of each axis; totals stay.
 
-    A block that is a category of the table already keeps that category, with its exact contributors. Otherwise
-    the contributors of its parts are put together. Contributions of one holding are added up; where some
-    holding contributes to several parts, the number of contributors is a lower bound, so that a rule never
-    takes a cell for safe because of it.
+    A block that is a category of the table already keeps that category, with its exact contributors.
+    Otherwise the contributors of its parts are put together. Contributions of one holding are added up;
+    where a holding contributes to several parts, the number of contributors is a lower bound, so that a
+    rule never finds a cell safe by mistake.
 
     >>> table = Table.from_counts([[1, 5], [4, 2], [7, 8]])
     >>> recoded(table, [((0, 1), (2,)), ((0,), (1,))]).values.tolist()
@@ -123,7 +123,8 @@ def _merged_contributions(
                 if number is not None and count is not None:
                     listed = np.count_nonzero(holder >= 0, axis=-1)
                     least = np.maximum(count[rows].max(axis=0), listed)
-                    # Whoever is listed twice may also be among those not listed; the least is certain.
+                    # A holding that is listed twice may also be among those not listed; the lower bound is
+                    # certain.
                     number = np.where(shared, least, number)
         order = np.argsort(-np.abs(value) * (holder >= 0) - (holder >= 0), axis=-1, kind="stable")
         order = order[..., : own.value.shape[-1]]
@@ -141,13 +142,13 @@ def _merged_contributions(
 
 
 def _shared(holder: Ints) -> npt.NDArray[np.bool_]:
-    """Where a holding stands more than once in a cell."""
+    """Where a holding occurs more than once in a cell."""
     order = np.sort(holder, axis=-1)
     return np.asarray(((order[..., 1:] == order[..., :-1]) & (order[..., 1:] >= 0)).any(axis=-1))
 
 
 def _added(value: Ints, holder: Ints, shared: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """The contributions of each holding added up, in cells where one stands more than once."""
+    """The contributions of each holding added up, in cells where one occurs more than once."""
     value, holder = value.copy(), holder.copy()
     for cell in zip(*np.nonzero(shared), strict=True):
         first: dict[int, int] = {}

@@ -1,9 +1,9 @@
 """The recoding without sensitive cells that loses least, by best-first search.
 
-Take the recoding with the smallest loss that was not looked at yet. If a rule finds no sensitive cell in it,
-it is the best one, since merging more never loses less. Otherwise pick one sensitive cell: in every recoding
-without sensitive cells that comes from this one, the block of that cell has grown along some axis. So the
-search goes on with the smallest ways in which it can grow, and nothing is missed.
+Take the recoding with the smallest loss that was not examined yet. If a rule finds no sensitive cell in it,
+it is the best one, since merging more never loses less. Otherwise pick one sensitive cell: in every
+recoding without sensitive cells that comes from this one, the block of that cell has grown along some axis.
+So the search continues with the smallest extensions of that block, and misses nothing.
 
 That argument needs a rule that judges a cell by the cell alone, as threshold, dominance, p percent and
 prior-posterior do. For other rules the result has no sensitive cells either, but may not be the best.
@@ -54,7 +54,7 @@ class Redesign:
 
     @property
     def share(self) -> float:
-        """The share of what the table says that is lost."""
+        """The loss as a share of the largest possible loss."""
         return self.loss / self.most if self.most else 0.0
 
     @property
@@ -120,10 +120,10 @@ def redesign(
     """Merge categories until no cell is sensitive, with the least loss of information.
 
     ``merges`` says for each variable, or for all, what may be merged: ``neighbours``, groups of the
-    ``hierarchy`` that the table shows, ``any`` categories, or ``nothing``; ``auto`` takes the hierarchy where
-    there is one and neighbours elsewhere. ``measure`` is ``entropy`` (bits for each unit) or ``cells``.
-    ``work`` is the most recodings that are judged before the search takes the merge that loses least again and
-    again; the result then has a lower bound, and may not be the best.
+    ``hierarchy`` that the table shows, ``any`` categories, or ``nothing``; ``auto`` takes the hierarchy
+    where there is one and neighbours elsewhere. ``measure`` is ``entropy`` (bits for each unit) or
+    ``cells``. ``work`` is the number of recodings that are judged; after that, the search repeatedly takes
+    the merge that loses least. The result then has a lower bound, and may not be the best.
 
     >>> from lustrum.sensitivity import Threshold
     >>> found = redesign(Table.from_counts([[9, 5], [1, 8], [7, 6]], names=["age", "sex"]), Threshold(3))
@@ -196,7 +196,7 @@ class _Search:
         return np.asarray(self.rule.judge(recoded(self.table, states)).mask)
 
     def children(self, states: States, found: Mask) -> list[States]:
-        """The smallest recodings in which one sensitive cell has grown: the cell with the fewest ways."""
+        """The smallest recodings that extend one sensitive cell: the one with the fewest of them."""
         best: list[States] | None = None
         cells = np.argwhere(found)
         for cell in cells[:64].tolist():
@@ -204,11 +204,11 @@ class _Search:
             if best is None or len(ways) < len(best):
                 best = ways
             if not best:
-                break  # nothing can be done about this cell, so nothing about the recoding
+                break  # no merge can help this cell, so none can make the recoding safe
         return best or []
 
     def _dived(self, states: States, bound: float, before: int) -> Redesign:
-        """From a recoding on, always the merge that loses least, until nothing is sensitive."""
+        """Starting at a recoding, repeat the merge that loses least until no cell is sensitive."""
         while True:
             check_stop()
             found = self.judge(states)

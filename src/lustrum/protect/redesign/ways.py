@@ -58,8 +58,8 @@ class AxisWays:
     def grown(self, state: State, block: Block) -> tuple[State, ...]:
         """All smallest coarsenings of a state in which a block has grown.
 
-        Every coarsening in which that block is larger is a coarsening of one of them, but for groups of a
-        hierarchy that cut through each other, which are not combined.
+        Every coarsening in which that block is larger is a coarsening of one of them, except that
+        overlapping groups of a hierarchy are not combined.
         """
         place = state.index(block)
         if self.how == "neighbours":
@@ -92,8 +92,9 @@ def grown_states(
 ) -> tuple[tuple[State, ...], ...]:
     """All smallest recodings in which a cell of the recoded table has changed.
 
-    ``cell`` has a position along each recoded axis, where the blocks come first. A block changes where it
-    grows. A subtotal goes only where a block inside it grows, and the total of an axis never goes.
+    ``cell`` has a position along each recoded axis, where the blocks come first. A block changes when it
+    grows. A subtotal disappears only when a block inside it grows, and the total of an axis never
+    disappears.
     """
     out: dict[tuple[State, ...], None] = {}
     for place, (way, state, at) in enumerate(zip(ways, states, cell, strict=True)):
@@ -105,7 +106,7 @@ def grown_states(
 
 
 def _inside(axis: TableAxis, state: State, at: int) -> tuple[Block, ...]:
-    """The blocks of a category that is shown after the blocks; none where it holds them all."""
+    """The blocks inside a total or subtotal; none for the total of everything."""
     category = kept_categories(axis, state)[at - len(state)]
     own = axis.categories[category].member_set
     found = tuple(b for b in state if axis.categories[b[0]].member_set <= own)
@@ -113,7 +114,7 @@ def _inside(axis: TableAxis, state: State, at: int) -> tuple[Block, ...]:
 
 
 def kept_categories(axis: TableAxis, state: State) -> list[int]:
-    """The totals and subtotals that are still shown: those made of whole blocks, and of more than one."""
+    """The totals and subtotals that remain: those made of more than one whole block."""
     sets = [frozenset().union(*(axis.categories[i].member_set for i in b)) for b in state]
     whole = frozenset().union(*sets) if sets else frozenset()
     kept = []
@@ -133,7 +134,7 @@ def _merged(state: State, pair: tuple[int, int]) -> State:
 
 
 def _replaced(state: State, parent: Block) -> State | None:
-    """The state with a whole group merged; None where a block cuts through it."""
+    """The state with a whole group merged; None if a block overlaps it in part."""
     inside, whole = [], set(parent)
     for block in state:
         if set(block) <= whole:

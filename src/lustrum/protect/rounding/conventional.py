@@ -1,8 +1,8 @@
 """Conventional rounding: every count to the nearest multiple of a base.
 
-There is no chance in it, so the same count is the same in every table without keys. It is biased for a
-table of small counts, and it protects less than random rounding to the same base: a published number
-leaves ``base`` true ones, where random rounding leaves nearly twice as many.
+It is not random, so the same count gives the same number in every table without keys. It is biased for
+small counts, and it protects less than random rounding to the same base: ``base`` true counts can lead to a
+published number, and nearly twice as many under random rounding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NearestChannel:
         )
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """Half a base on either side, not below zero; low above high where nothing leads to."""
+        """Half a base on either side, not below zero; low is above high where no count leads to a value."""
         published = np.asarray(published, dtype=np.int64)
         possible = (published >= 0) & (published % self.base == 0)
         below = self.base // 2
@@ -58,8 +58,8 @@ class ConventionalRounding:
     """Every count, totals included, becomes the nearest multiple of the base; halves go up.
 
     A half exists for an even base only: to base 10 the count 5 becomes 10 and 4 becomes 0. Where totals
-    rounded on their own would pin an inner cell down to one value,
-    :mod:`~lustrum.protect.totals.safe` steps in.
+    rounded on their own would disclose an inner cell, :mod:`~lustrum.protect.totals.safe` hides or replaces
+    them.
 
     >>> ConventionalRounding(base=5).apply(Table.from_counts([2, 3, 7, 8])).published.tolist()
     [0, 5, 5, 10]
@@ -76,7 +76,7 @@ class ConventionalRounding:
         check_parameters(self, "Conventional rounding")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Round a table of counts; no chance is needed."""
+        """Round a table of counts; no generator is needed."""
         rng = checked_input(table, rng)
         counts = whole_counts(table, "Conventional rounding")
         channel = NearestChannel(self.base)

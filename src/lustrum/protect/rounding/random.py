@@ -64,8 +64,8 @@ class RandomRounding:
     """Unbiased random rounding of every cell, totals included, each on its own.
 
     ``apply`` uses the table's cell keys; a table without keys needs a generator. Totals are rounded like
-    any other cell, so that the same cell is the same in every table. Where totals rounded on
-    their own would pin an inner cell down to one value, :mod:`~lustrum.protect.totals.safe` steps in.
+    any other cell, so that the same cell is the same in every table. Where totals rounded on their own
+    would disclose an inner cell, :mod:`~lustrum.protect.totals.safe` hides or replaces them.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]])
     >>> release = RandomRounding(base=3).apply(table, rng=np.random.default_rng(1))

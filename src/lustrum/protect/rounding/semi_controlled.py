@@ -1,14 +1,14 @@
 """Semi-controlled random rounding (Shlomo, Antal and Elliot 2015, section 3.2).
 
-Random rounding of each cell by itself moves the total of a table by chance. Here the number of cells of
-each residue that go up is fixed at what is expected, for the whole table or for each slice of it, and
-chance only says which cells these are. The paper rounds an expected number to the nearest; here
-systematic sampling rounds it up or down without bias. So
+Random rounding of each cell by itself changes the total of a table at random. Here the number of cells of
+each residue that go up is fixed at its expectation, for the whole table or for each slice of it; only the
+choice of these cells is random. The paper rounds an expected number to the nearest; here systematic
+sampling rounds it up or down without bias. So
 
 - every cell goes up with probability residue / base, exactly as in plain random rounding,
-- of each residue the expected number of cells goes up, up or down to the next whole number,
+- of each residue, the expected number of cells, rounded up or down, goes up,
 - the total of the table, or of each slice, becomes a multiple of the base next to the true one, and
-  stays as it is if it is one.
+  does not change if it is one.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ __all__ = ["SemiControlledRounding", "round_by_slices"]
 class SemiControlledRounding:
     """Random rounding that keeps the total of the table, or of each category of some axes.
 
-    ``over`` is ``"table"``, or the names of the axes whose totals are kept: ``("area",)`` keeps the total of
-    every area, ``("area", "sex")`` that of every sex in every area. With ``overall`` the total of all
-    slices is kept too; the price is that the rounding of a slice then depends on the other slices.
+    ``over`` is ``"table"``, or the names of the axes whose totals are kept: ``("area",)`` keeps the total
+    of every area, ``("area", "sex")`` that of every sex in every area. With ``overall`` the total of all
+    slices is kept too; the rounding of a slice then depends on the other slices.
 
-    Totals shown are the sums of the rounded cells. Chance comes from the table's cell keys or from a
+    Totals are the sums of the rounded cells. Random numbers come from the table's cell keys or from a
     generator. With keys the same slice is rounded alike in every table (without ``overall``), but a cell
     may differ between tables that slice it differently.
 
@@ -96,7 +96,7 @@ class SemiControlledRounding:
         counts = whole_counts(table, "Semi-controlled rounding")
         words = uniform_words(table, rng, f"{self.name} {self.base}")
         kept = self._kept(table)
-        published = round_randomly(counts, self.base, words)  # totals that nothing adds up to
+        published = round_randomly(counts, self.base, words)  # totals without parts in the table
         inner = table.inner
         slices, number = _slices(table, kept)
         starts, order = self._starts(table, slices, number, rng)
@@ -154,7 +154,7 @@ class SemiControlledRounding:
     def _starts(
         self, table: Table, slices: Ints, number: int, rng: np.random.Generator | None
     ) -> tuple[Ints, Ints | None]:
-        """Where sampling starts in each slice, or once for all with the order of the slices."""
+        """Where sampling starts in each slice; with ``overall``, one start and the order of the slices."""
         if rng is not None:
             if self.overall:
                 return rng.integers(0, self.base, size=1), rng.permutation(number)
@@ -202,9 +202,9 @@ def round_by_slices(
 ) -> Ints:
     """Round counts to adjacent multiples so that the total of each slice becomes an adjacent one.
 
-    Within a slice the cells stand by residue, and by word within a residue; ``starts`` says where sampling
-    begins in each slice. With ``order``, the place of each slice among all, it begins once, and the
-    total of all slices becomes an adjacent multiple too.
+    Within a slice the cells are sorted by residue, and by word within a residue; ``starts`` says where
+    sampling begins in each slice. With ``order``, the place of each slice among all, it begins once, and
+    the total of all slices becomes an adjacent multiple too.
     """
     residue = values % base
     down = values - residue

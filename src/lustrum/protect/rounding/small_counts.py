@@ -1,7 +1,7 @@
 """Rounding of small counts only: a count below the base becomes 0 or the base, all others stay.
 
 Nobody sees a count of 1 or 2, and large counts keep their value. Each cell is rounded by itself. Totals are
-the sums of what is published, so that the table is additive and a total cannot give a small count away; or
+the sums of what is published, so that the table is additive and a total cannot disclose a small count; or
 they are rounded like any other cell, so that the same people show the same number in every table.
 """
 
@@ -57,7 +57,7 @@ class SmallCountChannel:
         )
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """A span for 0 and for the base, one value above; low above high where nothing leads to."""
+        """A range for 0 and for the base, one value above; low is above high if no count is possible."""
         published = np.asarray(published, dtype=np.int64)
         first_up = self.base - self.base // 2 if self.how == "nearest" else 1
         last_down = first_up - 1 if self.how == "nearest" else self.base - 1
@@ -69,7 +69,7 @@ class SmallCountChannel:
     def stay(self, lowest: int, highest: int | None) -> float:
         """The share of values that stay: none from 1 to ``base - 1``, and all others.
 
-        Without a highest value that is all but a few, and the share is 1.
+        Without a highest value the share is 1.
         """
         if highest is None:
             return 1.0
@@ -82,12 +82,11 @@ class SmallCountChannel:
 class SmallCountRounding:
     """Counts below ``base`` become 0 or ``base``; totals are ``"sums"`` of the published numbers.
 
-    With ``totals="own"`` a total is rounded like any other cell and hidden where it would give a part away,
-    which is often: larger counts are as counted, and a difference of two of them is a small count.
-
-    ``how="nearest"`` sends a count of half the base or more up, which needs no chance and is biased.
-    ``how="random"`` sends a count ``x`` up with probability ``x / base``, which is right on average; it uses
-    the table's cell keys, or a generator.
+    With ``totals="own"`` a total is rounded like any other cell and hidden where it would disclose a part.
+    That is often the case: larger counts are exact, and the difference of two can be a small count.
+    ``how="nearest"`` rounds a count of half the base or more up, which needs no generator and is biased.
+    ``how="random"`` rounds a count ``x`` up with probability ``x / base``, which is right on average; it
+    uses the table's cell keys, or a generator.
 
     >>> SmallCountRounding(base=3).apply(Table.from_counts([0, 1, 2, 3, 40])).published.tolist()
     [0, 0, 3, 3, 40]
@@ -106,7 +105,7 @@ class SmallCountRounding:
 
     @property
     def abilities(self) -> Abilities:
-        """Totals that are sums differ from the number that their people show as a cell."""
+        """Totals that are sums can differ from the number that the same people have as a cell."""
         alone = self.totals == "own"
         return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
 

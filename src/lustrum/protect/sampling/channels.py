@@ -1,4 +1,4 @@
-"""What sampling does to a cell: the exact probabilities of a sample count given the population count."""
+"""Channels of sampling: the exact probabilities of a sample count given the population count."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BinomialThinning:
 
     def transitions(self, true: Ints) -> Transitions:
         """The probabilities of all sample counts, as far as they differ from 0."""
-        from scipy import stats  # takes a second to import, and few need it
+        from scipy import stats  # imported here because it takes a second, and few callers need it
 
         true = _counts(true)
         mean = true * self.fraction
@@ -46,7 +46,7 @@ class BinomialThinning:
         return _rows(true, low, high, lambda f, F: stats.binom.pmf(f, F, self.fraction))
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """At least those in the sample; there is no telling how many more."""
+        """At least the sample count, without an upper bound."""
         published = np.asarray(published, dtype=np.int64)
         most = published if self.fraction == 1 else np.full(published.shape, UNBOUNDED)
         return published.copy(), most.copy()
@@ -78,7 +78,7 @@ class HypergeometricChannel:
 
     def transitions(self, true: Ints) -> Transitions:
         """The probabilities of all sample counts, as far as they differ from 0."""
-        from scipy import stats  # takes a second to import, and few need it
+        from scipy import stats  # imported here because it takes a second, and few callers need it
 
         true = _counts(true)
         N, n = self.population, self.sample
@@ -91,7 +91,7 @@ class HypergeometricChannel:
         return _rows(true, low, high, lambda f, F: stats.hypergeom.pmf(f, N, F, n))
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """At least those in the sample, at most these and all who were not drawn."""
+        """At least the sample count, at most that plus everybody who was not drawn."""
         published = np.asarray(published, dtype=np.int64)
         return published.copy(), published + (self.population - self.sample)
 

@@ -37,7 +37,7 @@ def simple(counts: npt.ArrayLike, population: int, sample: int) -> Estimates:
         )
     share = shown / sample
     spread = population**2 * (1 - sample / population) * share * (1 - share)
-    # One person tells nothing of how much people differ, unless there is nobody else.
+    # The variance cannot be estimated from one person, unless the population has one.
     unknown = np.full(shown.shape, 0.0 if population == 1 else np.nan)
     variance = spread / (sample - 1) if sample > 1 else unknown
     return Estimates(population * share, np.sqrt(variance))

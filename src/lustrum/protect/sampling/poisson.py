@@ -1,4 +1,4 @@
-"""Poisson sampling: everybody is drawn or not on their own, all alike or by a measure of size."""
+"""Poisson sampling: everybody is drawn independently, with equal probability or by a measure of size."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class PoissonSampling:
     """Everybody is drawn independently, with probability ``fraction``.
 
     With ``size``, a measure above 0, the probabilities are in proportion to it and ``fraction`` is their
-    mean; a record that would have more than 1 is drawn for certain. The counts of the sample are published as
-    they are; ``weight`` names the column of weights that drawn records get.
+    mean; a record that would have more than 1 is drawn for certain. The counts of the sample are published
+    unchanged; ``weight`` names the column of weights that drawn records get.
 
     Without ``size`` the method also works on tables. From record keys the same cell then has the same
     sample in every table.
@@ -61,7 +61,7 @@ class PoissonSampling:
         return drawn_records(records, order[drawn], chance[drawn], self.weight)
 
     def probabilities(self, records: Records) -> Floats:
-        """With what probability each record is drawn."""
+        """The probability with which each record is drawn."""
         if self.size is None:
             return np.full(len(records), float(self.fraction))
         if self.size not in records.numbers:
@@ -81,7 +81,9 @@ class PoissonSampling:
         if rng is not None:
             drawn = rng.binomial(block, self.fraction).astype(np.int64)
         else:
-            from scipy import stats  # takes a second to import, and few need it
+            from scipy import (
+                stats,
+            )  # imported here because it takes a second, and few callers need it
 
             words = inner.take(uniform_words(table, None, f"{self.name} {self.fraction!r}"))
             chance = ((words.astype(np.uint64) >> np.uint64(11)) + 0.5) * 2.0**-53
@@ -93,7 +95,7 @@ class PoissonSampling:
         return self._release(table, table.values)
 
     def channel(self) -> BinomialThinning | None:
-        """What sampling does to a cell; by size that depends on who is in it."""
+        """The channel of a cell; None for sampling by size, where it depends on who is in the cell."""
         return BinomialThinning(self.fraction) if self.size is None else None
 
     def estimates(self, table: Table) -> estimates.Estimates:

@@ -1,4 +1,4 @@
-"""What a table from a sample tells of the population."""
+"""Releases of tables that were counted from a sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_fraction", "sample_release"]
 
 
 def check_fraction(fraction: float) -> None:
-    """Refuse what is no sampling fraction."""
+    """Raise an error for an invalid sampling fraction."""
     if isinstance(fraction, bool) or not 0 < fraction <= 1:
         raise InputError(f"A sampling fraction is above 0 and at most 1, not {fraction!r}.")
 
@@ -21,7 +21,7 @@ def check_fraction(fraction: float) -> None:
 def sample_release(
     table: Table, method: RecordMethod, values: Ints, channel: Channel | None, note: str
 ) -> Release:
-    """Numbers of a sample with what they tell; ``channel`` is what sampling does to a count."""
+    """A release of sample numbers, with bounds; ``channel`` is that of the sampling."""
     counted = table.kind == "count" and not table.decimals
     low, high = _bounds(table, values, channel)
     return released(

@@ -27,11 +27,10 @@ __all__ = ["SimpleSampling"]
 
 @dataclass(frozen=True)
 class SimpleSampling:
-    """Every set of ``n`` people is as likely as any other; ``n`` is the fraction of all, to the nearest.
+    """Every set of ``n`` people is equally likely; ``n`` is the fraction of all, rounded to the nearest.
 
-    What is published are the counts of the sample as they are. With the size of the ``population``, if that is
-    public, everybody knows what a cell can be and how likely. ``weight`` names the column of weights that
-    drawn records get.
+    The counts of the sample are published unchanged. If the size of the ``population`` is public, the
+    release has an exact channel. ``weight`` names the column of weights that drawn records get.
 
     >>> table = Table.from_counts([[40, 10], [30, 20]])
     >>> int(SimpleSampling(0.3).apply(table, np.random.default_rng(1)).published.sum())
@@ -85,7 +84,7 @@ class SimpleSampling:
         return self._release(table, table.values)
 
     def channel(self) -> HypergeometricChannel | None:
-        """What sampling does to a cell, if the size of the population is public."""
+        """The channel of a cell, if the size of the population is public."""
         if self.population is None:
             return None
         return HypergeometricChannel(self.population, self.size(self.population))
@@ -109,7 +108,7 @@ class SimpleSampling:
     def _checked(self, population: int) -> int:
         if self.population is not None and population != self.population:
             raise InputError(
-                "Simple sampling was told the size of another population than the one it got."
+                "The population size of simple sampling does not match the number of records."
             )
         return population
 

@@ -114,7 +114,7 @@ class StratifiedSampling:
     def publish(self, table: Table) -> Release:
         """A table counted from drawn records.
 
-        Each stratum has a channel of its own and a cell may lie in many, so there is none of a cell alone.
+        Each stratum has its own channel and a cell may lie in many, so a cell has no channel of its own.
         """
         note = say(
             "The numbers are those of a random sample, drawn by {names}.",
@@ -137,7 +137,7 @@ class StratifiedSampling:
                 f"Estimates from a stratified sample need a table and populations by "
                 f"{' and '.join(self.strata)}."
             )
-        # In the order of the codes, as the sample was shared: it settles which of equal strata gets more.
+        # In the order of the codes, as in the sample: it decides which of equal strata gets more.
         N = populations.values
         for number, axis in enumerate(populations.axes):
             if table.axes[at[axis.name]].codes != axis.codes:

@@ -1,4 +1,4 @@
-"""How many of the population a drawn record stands for, as a column of its own."""
+"""The weights of drawn records, as a column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def drawn_records(
     rows, probabilities = rows[order], probabilities[order]
     dataset = records.dataset
     if any(weight.name == name for weight in dataset.weights):
-        raise InputError(f"The records have a weight {name!r} already; name the new one otherwise.")
+        raise InputError(
+            f"The records have a weight {name!r} already; choose another name for the new one."
+        )
     weight = Weight(name, "Sampling weight", DECIMALS)
     source = dict(dataset.source)
     if source:

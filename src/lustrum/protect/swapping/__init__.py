@@ -1,4 +1,4 @@
-"""Record swapping: households trade places, everything else of them stays."""
+"""Record swapping: households trade places; everything else about them stays."""
 
 from lustrum.protect.swapping.channel import estimate_channel
 from lustrum.protect.swapping.report import Swapped, SwapReport

@@ -1,4 +1,4 @@
-"""What swapping did to the cells of a table, counted: for the agency's own measures of risk."""
+"""The channel of a swap, counted from the cells of a table, for the agency's own risk measures."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["estimate_channel"]
 
 
 def estimate_channel(before: Table, after: Table, cap: int = 10) -> MatrixChannel:
-    """``P(after | before)`` as the share of inner cells of each value that show each other one.
+    """``P(after | before)``: the share of the inner cells of each value that take each other value.
 
-    The values are 0, 1, ..., ``cap``, where the last stands for itself and all above. A value that no cell has
-    stays. The result is made from confidential counts and stays with the agency, never in a release.
+    The values are 0, 1, ..., ``cap``, where the last one includes all above. A value that no cell has
+    stays. The result is made from confidential counts and must never be released.
 
     >>> true = Table.from_counts([1, 1, 1, 1, 2, 0])
     >>> estimate_channel(true, Table.from_counts([1, 1, 1, 2, 2, 0]), cap=2).matrix.tolist()

@@ -21,7 +21,7 @@ __all__ = ["Households"]
 class Households:
     """The units that move: ``order[first[u]:first[u + 1]]`` are the records of unit ``u``.
 
-    Their order does not depend on the order of the records, as long as something identifies them: it is that of
+    Their order does not depend on the order of the records, if they have identifiers: it is that of
     household ids or, where each record is a unit of its own, of record keys or record ids.
     """
 
@@ -71,7 +71,7 @@ class Households:
         return found
 
     def spread(self, values: Ints) -> Ints:
-        """A value per unit, written to each of its records."""
+        """A value per unit, copied to each of its records."""
         out = np.empty(self.order.size, dtype=np.int64)
         out[self.order] = np.repeat(values, self.sizes)
         return out
@@ -79,8 +79,8 @@ class Households:
     def profile(self, codes: Ints, same_size: bool = True) -> Ints:
         """A number per unit: equal for units whose members have the same codes.
 
-        With ``same_size`` each code must come as often in one as in the other; without, it is enough that the
-        same codes occur.
+        With ``same_size`` each code must occur equally often in both; without it, the same codes must
+        occur.
         """
         if not len(self):
             return np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The loop that finds partners, compiled when it is first run."""
+"""The loop that finds partners, compiled at first use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def pair_up(
 ) -> Any:  # pragma: no cover
     """Give units a partner, in the order of ``turns``, and say by which row of ``stratum`` it was found.
 
-    Row ``p`` of ``stratum`` says who is like whom at step ``p``, from strict to loose; row ``p`` of ``group``
-    parts each stratum into those who live together and so cannot be partners. A partner is drawn uniformly
-    from those left in the stratum who live elsewhere: draw from all who are left until one does. Every search
-    takes one such away, so all of them together take ``n log n`` draws at most on average. ``quota`` is how
-    many units of each ``home`` may still look for a partner.
+    Row ``p`` of ``stratum`` says which units are alike at step ``p``, from strict to loose; row ``p`` of
+    ``group`` divides each stratum into units of the same place, which cannot be partners. A partner is
+    drawn uniformly from the remaining units of the stratum in other places, by rejection. Every search
+    removes one such unit, so all searches together need at most ``n log n`` draws on average. ``quota`` is
+    how many units of each ``home`` may still look for a partner.
     """
     steps, units = stratum.shape
     partner = np.full(units, -1, np.int64)

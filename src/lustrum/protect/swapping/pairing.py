@@ -1,4 +1,4 @@
-"""From who is like whom to pairs: the steps of a search, from strict to loose."""
+"""The search for partners, step by step, from strict to loose profiles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Search:
 
     @classmethod
     def begin(cls, profiles: Sequence[Ints], home: Ints, free: Mask) -> Search:
-        """Nobody has a partner yet; only those marked free may ever get one."""
+        """A search without partners so far; only units marked free may get one."""
         nobody = np.full(home.size, -1, dtype=np.int64)
         return cls(profiles, home, nobody, nobody.copy(), free.copy())
 
@@ -41,8 +41,8 @@ class Search:
     ) -> Ints:
         """Find partners of another ``place`` in the same scope, for at most ``limit`` of ``turns``.
 
-        The scopes are tried from narrow to wide and in each the profiles from strict to loose. Gives those
-        who got the partner that they looked for.
+        The scopes are tried from narrow to wide and in each the profiles from strict to loose. Returns the
+        units that found a partner.
         """
         seed = rng.integers(0, 2**64, size=1, dtype=np.uint64)
         units = np.flatnonzero(self.free)

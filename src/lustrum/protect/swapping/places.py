@@ -1,4 +1,4 @@
-"""The geography of a swap: levels from coarse to fine, and in which larger area partners are looked for."""
+"""The geography of a swap: levels from coarse to fine, and the larger areas in which partners are sought."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Places:
 
     @classmethod
     def of(cls, variable: Variable, levels: tuple[str, ...], within: str | None) -> Places:
-        """Check that every level parts the one before it, and all of them what lies around."""
+        """Check that every level divides the one before it, and that all of them divide the outer area."""
         ladder = [groups_of(variable, within), *(groups_of(variable, name) for name in levels)]
         named = [within, *levels]
         for i in range(1, len(ladder)):

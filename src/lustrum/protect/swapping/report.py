@@ -12,9 +12,10 @@ __all__ = ["SwapReport", "Swapped"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SwapReport:
-    """Who traded places with whom, and who should have but could not.
+    """The pairs that traded places, and the households without a partner.
 
-    This undoes the swap. It is never part of a release, and its ``repr`` shows nothing.
+    With this report the swap can be undone, so it is never part of a release, and its ``repr`` shows
+    nothing.
 
     ``pairs`` holds the household ids of partners, or record ids (positions without any) where each record
     moves on its own. The household that looked for a partner is named first. ``profile`` is the position of
@@ -34,7 +35,7 @@ class SwapReport:
 
     @property
     def missing(self) -> int:
-        """Pairs that the rate asks for and that could not be made."""
+        """The number of pairs that the rate requires and that could not be made."""
         return max(self.wanted - len(self.pairs), 0)
 
     @property

@@ -1,4 +1,4 @@
-"""The course of a swap: who is at risk, who else is drawn, who trades with whom."""
+"""Run a swap: find the households at risk, draw others, and pair them."""
 
 from __future__ import annotations
 

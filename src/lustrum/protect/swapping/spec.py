@@ -44,10 +44,11 @@ class RecordSwapping:
     moves on its own.
 
     With ``target = "risk"`` those at risk move first: households with a member whose combination of some
-    ``risk_on`` variables fewer than ``k`` people of the place share, counted by ``weight`` in a sample. That is
-    looked at level by level, from the coarsest of ``levels`` down to the finest areas. Who is unsafe at a level
-    moves across that level and, if there is a partner, within the one above. The rarest come first, and
-    the rest of the rate is made up at random. ``all_unsafe`` moves them all, even beyond the rate.
+    ``risk_on`` variables fewer than ``k`` people of the place share, counted by ``weight`` in a sample.
+    The check runs level by level, from the coarsest of ``levels`` down to the finest areas. A household
+    that is unsafe at a level moves to another area of that level and, if it finds a partner, within its
+    area of the level above. The rarest come first, and the rest of the rate is made up at random.
+    ``all_unsafe`` moves them all, even beyond the rate.
 
     ``values`` is how many values the channel of a release tells apart.
 
@@ -78,7 +79,7 @@ class RecordSwapping:
     risk_on: tuple[tuple[str, ...], ...] = parameter((), "Combinations of variables that identify.")
     k: int = parameter(3, "Fewer people than this with a combination are at risk.", least=2)
     levels: tuple[str, ...] = parameter(
-        (), "Levels of the geography at which risk is looked at, the coarsest first."
+        (), "Levels of the geography at which risk is checked, the coarsest first."
     )
     all_unsafe: bool = parameter(False, "Whether all at risk move, even beyond the rate.")
     weight: str | None = parameter(None, "The weight by which people are counted in a sample.")
@@ -163,7 +164,7 @@ class RecordSwapping:
 
     @property
     def plan(self) -> SwapPlan:
-        """What the run of a swap needs of these parameters."""
+        """The plan of a swap with these parameters."""
         shared = {f.name: getattr(self, f.name) for f in fields(SwapPlan) if hasattr(self, f.name)}
         return SwapPlan(**shared, area_rates=self.own_rates)
 
@@ -175,8 +176,8 @@ class RecordSwapping:
     def swap(self, records: Records, rng: Seed, keep: npt.ArrayLike = ()) -> Swapped:
         """The same with the agency's own report; households whose ids are in ``keep`` do not move.
 
-        The result does not depend on the order of the records: chance goes by household ids or, for
-        people, by record keys or record ids. People without either are taken as they lie.
+        The result does not depend on the order of the records: random choices follow household ids or, for
+        people, record keys or record ids. People without either are taken in the given order.
         """
         rng = required_generator(rng)
         return swap(self.plan, records, rng, np.asarray(keep, dtype=np.int64))
@@ -185,9 +186,9 @@ class RecordSwapping:
         """A table counted from swapped records, with what is known of it.
 
         Without geography it is exact, and so is geography by variables in which partners agree: there
-        swapping protects nothing. Elsewhere the channel is what Shlomo, Antal and Elliot (2015, section 4.2)
-        assume of an intruder, at the lowest rate of any area. What swapping does to a cell depends on all
-        others, so the channel is an assumption; the bounds say no more than what is certain.
+        swapping protects nothing. Elsewhere the channel is what Shlomo, Antal and Elliot (2015, section
+        4.2) assume of an intruder, at the lowest rate of any area. What swapping does to a cell depends on
+        all others, so the channel is an assumption; the bounds hold for certain.
         """
         exact = self._exact(table)
         low, high = anything(table, exact)
@@ -219,7 +220,7 @@ class RecordSwapping:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file; what is as usual is left out."""
+        """The method in the words of a policy file, without defaults."""
         out: dict[str, Any] = {"method": self.name, "rate": self.rate}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -247,7 +248,7 @@ def _profiles(value: Iterable[Any], what: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, all the way down; None cannot be written, '' can."""
+    """Tuples as lists at every depth, and None as '', which a policy file can hold."""
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     return "" if value is None else value

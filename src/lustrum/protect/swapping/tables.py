@@ -1,10 +1,10 @@
 """Data swapping of tables that keeps all margins of a given order (Dalenius and Reiss 1982).
 
 Two records that exchange one attribute keep all one-way margins. To keep all margins of ``k`` attributes,
-``2**k`` records exchange values at once. In the table such a move adds 1 to half of the ``2**(k + 1)`` corners
-of a box and takes 1 from the other half, neighbour by neighbour; each of the ``k + 1`` sides of the box changes
-one attribute, or several together. Of ``k`` attributes at least one side changes none, and along that side
-plus and minus meet.
+``2**k`` records exchange values at once. In the table such a move adds 1 to half of the ``2**(k + 1)``
+corners of a box and takes 1 from the other half, neighbour by neighbour; each of the ``k + 1`` sides of the
+box changes one attribute, or several together. For any ``k`` attributes, at least one side changes none of
+them, and along that side plus and minus cancel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["TableSwapping", "swap_table"]
 
 @dataclass(frozen=True)
 class TableSwapping:
-    """Random moves that keep every margin of ``order`` attributes to the last unit.
+    """Random moves that keep every margin of ``order`` attributes exactly.
 
     The moves are symmetric, and one that would take a cell below 0 or fill an impossible one is not made. So
     all tables that moves can reach become equally likely in the long run (such walks: Diaconis and Sturmfels
@@ -59,10 +59,10 @@ class TableSwapping:
                 raise InputError(f"Table swapping needs {what} of 1 or more, not {value!r}.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Swap within a table of counts; without a generator, the table's keys decide.
+        """Swap within a table of counts; without a generator, random numbers come from the table's keys.
 
-        The same records, classified alike, give the same numbers, however the table is turned. Totals
-        follow the inner cells, so the numbers add up as they did.
+        The same records with the same categories give the same numbers, in whatever order of axes. Totals
+        are added up from the inner cells.
         """
         rng = checked_input(table, rng)
         counts = whole_counts(table, "Table swapping")
@@ -95,7 +95,7 @@ class TableSwapping:
         )
 
     def kept_cells(self, inner: InnerTable) -> Mask:
-        """The cells that cannot change: those with few enough axes that are not summed over in full."""
+        """The cells that cannot change: those that are summed over all but at most ``order`` axes."""
         parts = np.zeros((), dtype=np.int64)
         for complete in inner.whole:
             parts = parts[..., None] + ~complete
@@ -142,8 +142,8 @@ def walk(
 
     A box begins at a random cell. Some axes, in random order, give one side each, along which the category
     changes to another. In every second box on average each further axis joins a random side and may change
-    or not; in the others it stays. Both ends of every side are drawn alike, so that a move is as likely as the
-    one that undoes it.
+    or not; in the others it stays. Both ends of every side have the same distribution, so a move is as
+    likely as its reverse.
     """
     corners = 1 << sides
     step = np.empty(sides, np.int64)

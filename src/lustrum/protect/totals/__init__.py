@@ -1,1 +1,1 @@
-"""Totals: which cells they are made of, and how they are published without giving a cell away."""
+"""Totals: which cells they are sums of, and how to publish them without disclosing a cell."""

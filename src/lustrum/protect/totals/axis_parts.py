@@ -22,9 +22,9 @@ _NOBODY = frozenset({-1})  # a category without members is a part of itself and 
 class AxisParts:
     """The inner categories of an axis, and what each category of it holds of them.
 
-    ``inner`` says where the inner ones stand. ``held[c]`` lists those that lie in category ``c`` as a
-    whole, by their places in ``inner``; ``whole[c]`` is true where they make it up with every member
-    once. ``disjoint`` tells whether no two inner ones overlap.
+    ``inner`` holds the places of the inner categories. ``held[c]`` lists those that lie entirely in
+    category ``c``, by their places in ``inner``; ``whole[c]`` is True if they make it up with every member
+    once. ``disjoint`` says whether no two inner categories overlap.
 
     >>> from lustrum.model.hierarchy import Category
     >>> sets = {"a": (0,), "b": (1, 2), "a and b": (0, 1, 2), "all": (0, 1, 2, 3)}
@@ -42,7 +42,7 @@ class AxisParts:
 
     @classmethod
     def of(cls, axis: TableAxis, inner: Sequence[int] | None = None) -> AxisParts:
-        """Look at every member once; ``inner`` may list the inner categories in another order."""
+        """The parts of an axis; ``inner`` may list the inner categories in another order."""
         places = np.flatnonzero(axis.inner) if inner is None else np.array(inner, dtype=np.intp)
         sets = [category.member_set or _NOBODY for category in axis.categories]
         sizes = [len(sets[place]) for place in places]

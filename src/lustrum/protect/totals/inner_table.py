@@ -1,8 +1,8 @@
-"""The inner cells of a table, which margins of them are kept, and what kept margins tell of a cell.
+"""The inner cells of a table, their kept margins, and the bounds that kept margins imply.
 
-Methods that move people between inner cells work on a plain array without totals. The order of its axes
-is that of their names, and the order along an axis that of the codes, so that a turned or sorted
-table is protected alike. All other cells of the table are sums of inner ones and are added up again.
+Methods that move people between inner cells work on a plain array without totals. Its axes are sorted by
+name, and categories by code, so that the order of axes and categories in the table does not matter. All
+other cells of the table are sums of inner ones and are added up again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def kept_names(keep: object, method: str) -> Keep:
     """
     sentence = (
         f"'keep' of {method} lists margins, each by its variables, such as 'area, age'; "
-        "this list is written otherwise."
+        "this list is not of that form."
     )
     if isinstance(keep, str) or not isinstance(keep, Sequence):
         raise InputError(sentence)
@@ -60,7 +60,7 @@ class InnerTable:
     """Inner cells in the order of names and codes, and how every cell of the table adds up from them.
 
     ``order[k]`` is the axis of the table that comes ``k``-th here; ``below[k]`` has a 1 where a
-    category of the table holds an inner one; ``places[k]`` says where the inner ones stand in the table.
+    category of the table holds an inner one; ``places[k]`` holds the places of the inner ones in the table.
     """
 
     axes: tuple[TableAxis, ...]
@@ -72,8 +72,7 @@ class InnerTable:
     def of(cls, axes: Sequence[TableAxis], method: str, *, partial: bool = False) -> InnerTable:
         """The inner cells of a table whose other cells are sums of them.
 
-        With ``partial`` a total may hold more than its inner cells; what is not shown of it has no place
-        here.
+        With ``partial`` a total may hold more than its inner cells; the rest of it is ignored.
         """
         order = tuple(sorted(range(len(axes)), key=lambda a: axes[a].name))
         places, below = [], []
@@ -165,11 +164,11 @@ class InnerTable:
         return out.transpose(np.argsort(self.order))
 
     def ends(self, inner: Ints, cliques: Sequence[Axes]) -> tuple[Ints, Ints]:
-        """What kept margins alone tell of every cell of the table, at least and at most.
+        """The bounds of every cell of the table that follow from the kept margins.
 
-        At most the least of its margins; at least what two margins that together hold all axes cannot
-        do without, and for margins that hang together in a tree the sum of all less what is counted
-        twice (Dobra and Fienberg 2000), which are the narrowest ends there. Others could be narrowed.
+        The upper bound is the least of the cell's margins. The lower bound is the Fréchet bound of pairs of
+        margins that cover all axes and, for decomposable margins, the sum of the cliques minus the
+        separators (Dobra and Fienberg 2000), which is sharp. Other bounds may not be sharp.
         """
         count = len(self.order)
         sums = {c: self._margin(inner, c) for c in cliques}
@@ -191,8 +190,8 @@ class InnerTable:
     ) -> np.random.Generator:
         """The caller's generator, or one that follows from the keys of all records in the table.
 
-        The same records, classified alike, give the same chance, whether or not totals are shown and
-        however the table is turned.
+        The same records with the same categories give the same generator, whether or not totals are shown
+        and in whatever order of axes.
         """
         if rng is not None:
             return rng

@@ -1,7 +1,7 @@
 """Tables whose axes are plain lists of categories with or without their total: relations are lines.
 
-They need not be written down: a loop over the lines adds totals up, or narrows bounds until nothing changes,
-also in tables of a million cells.
+The relations need not be stored: a loop over the lines adds totals up, or narrows bounds until nothing
+changes, even in tables of a million cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROUNDS = 1000
 
 
 def line_totals(axes: Sequence[TableAxis]) -> list[int] | None:
-    """Where the total stands along each axis, -1 without one; None if an axis is not that plain.
+    """The place of the total along each axis, -1 without one; None if an axis is not of this kind.
 
     >>> line_totals([TableAxis.plain("x", ["a", "b"])])
     [-1]
@@ -62,8 +62,8 @@ def pinned(
 ) -> bool:
     """Whether the lines leave a single value for a cell that had several.
 
-    Where chance comes from keys, a total of the same records as one of its parts is ``shown`` as that part
-    is. If the two differ, somebody is in another part.
+    With record keys, a total of the same records as one of its parts is ``shown`` with the same number. If
+    the two numbers differ, another part is not empty.
     """
     shape = np.array(low.shape, dtype=np.int64)
     return bool(
@@ -129,7 +129,7 @@ def narrow_relations(  # pragma: no cover
     keyed: bool,
     rounds: int,
 ) -> bool:
-    """The same for relations that are written down, the total first in each."""
+    """The same for stored relations, the total first in each."""
     for _ in range(rounds):
         changed = False
         for row in range(indptr.size - 1):
@@ -175,7 +175,7 @@ def _narrow(  # pragma: no cover
             below = floor - (most - high[c])
             above = ceiling - (least - low[c])
             if below > low[c] or above < high[c]:
-                # The sums stay those of before, which are as true and only wider.
+                # The earlier sums are kept, which are valid and only wider.
                 low[c] = max(low[c], below)
                 high[c] = min(high[c], above)
                 changed = 1
@@ -190,7 +190,7 @@ def _narrow(  # pragma: no cover
         c = line[k]
         if shown[c] == shown[t]:
             continue
-        # Their records differ, so somebody is in another part.
+        # Their records differ, so another part is not empty.
         if low[c] + 1 > low[t]:
             low[t] = low[c] + 1
             changed = 1

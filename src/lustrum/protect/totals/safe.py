@@ -1,17 +1,18 @@
-"""Totals protected on their own, kept from giving inner cells away.
+"""Independently protected totals that must not disclose inner cells.
 
-When every cell of a table is perturbed by itself, totals tell about parts: 3 and 3 beside a total of
-0, all rounded to base 3, can only be 1 and 1. A table with such a line does not show the totals that were
-perturbed, not a single one: a reader who sees that only the total of 3 and 3 is missing knows why. A
-table whose totals happen to add up is treated alike, so that a missing total has two explanations.
+When every cell of a table is perturbed by itself, totals reveal something about their parts: 3 and 3 beside
+a total of 0, all rounded to base 3, can only be 1 and 1. A table with such a line shows none of its
+perturbed totals, because a reader who sees that only the total of 3 and 3 is missing would know why. A
+table whose totals happen to add up is treated in the same way, so that a missing total has two
+explanations.
 
-What stands in their place depends on where chance comes from. By keys, one population has one number in
-every table: its totals are hidden, never replaced by other numbers. By a generator a table stands alone,
-and its totals are the sums of its published inner cells. A reader can add those up as well, so that both
-tell the same.
+What replaces them depends on the source of randomness. With record keys, the same people have one number in
+every table, so the totals are hidden, never replaced by other numbers. With a generator, a table stands
+alone, and its totals become the sums of its published inner cells. A reader could add those up as well, so
+both reveal the same.
 
-Keys tell more. The same records always show the same number, so a total that shows another number than
-one of its parts has somebody in another part: 0 and 3 beside a total of 0 can only be 1 and 1 too.
+Keys reveal more. The same records always show the same number, so if a total shows another number than one
+of its parts, another part is not empty: 0 and 3 beside a total of 0 can only be 1 and 1 too.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _ROUNDS = 1000
 
 
 class Supported(Protocol):
-    """Says which true values can be behind a published one, as any channel does."""
+    """A channel, as far as its bounds: which true values can lead to a published one."""
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """The smallest and the largest true value behind each published one."""
+        """The smallest and the largest true value that can lead to each published one."""
         ...
 
 
@@ -54,17 +55,17 @@ def safe_totals(
     keyed: bool = False,
     hide: bool | None = None,
 ) -> Published:
-    """Keep all totals as they were perturbed, or none of them if one pins an inner cell.
+    """Keep all totals as they were perturbed, or none of them if one discloses an inner cell.
 
-    The guard takes into account that everybody knows ``structural`` cells to be empty and that, where chance
-    is ``keyed``, a total of the same records as one of its parts shows the same number.
-    Totals that are not kept are hidden with ``hide``, by default where chance is keyed, and added up otherwise.
+    The guard takes into account that everybody knows ``structural`` cells to be empty and that, if the
+    method is ``keyed``, a total of the same records as one of its parts shows the same number. Totals that
+    are not kept are hidden with ``hide``, which is the default for keyed methods, and added up otherwise.
     """
     return TotalsGuard(tuple(axes)).publish(perturbed, channel, structural, keyed=keyed, hide=hide)
 
 
 def hidden_totals() -> Message:
-    """What a reader should know of totals that are hidden where they would tell."""
+    """The note for readers about hidden totals."""
     return say(
         "Totals are protected on their own, so the numbers may not add up to them. A table does not "
         "show its totals if they add up, or if they would disclose a number."
@@ -73,7 +74,7 @@ def hidden_totals() -> Message:
 
 @dataclass(frozen=True)
 class TotalsGuard:
-    """The totals of one shape of table; made once, it serves any number of tables of that shape."""
+    """The totals of one table layout, for any number of tables of that layout."""
 
     axes: tuple[TableAxis, ...]
 
@@ -105,7 +106,7 @@ class TotalsGuard:
         keyed: bool = False,
         hide: bool | None = None,
     ) -> Published:
-        """Decide by the perturbed values alone."""
+        """Publish a table; the decision depends on the perturbed values alone."""
         known = _Known(channel, structural)
         low, high = known.support(perturbed)
         if self._inner.all():
@@ -121,7 +122,7 @@ class TotalsGuard:
             return Published(
                 np.where(hidden, 0, perturbed), self._added_up(low), self._added_up(high), hidden
             )
-        # Totals that all add up can have come about both ways; a reader must allow for both.
+        # Totals that all add up can be perturbed ones or sums; a reader must allow for both.
         natural_low, natural_high = known.support(sums)
         covered = self._covered
         return Published(
@@ -135,13 +136,13 @@ class TotalsGuard:
         return ~self._inner if self._lines is not None else self._totals.covered
 
     def _added_up(self, array: Ints) -> Ints:
-        """All totals that inner cells cover as their sums."""
+        """All totals that inner cells cover, as their sums."""
         if self._lines is not None:
             return added_up(array, self._lines)
         return self._totals.added_up(array)
 
     def _tells(self, low: Ints, high: Ints, shown: Ints | None) -> bool:
-        """Whether the totals pin an inner cell that has several values by itself."""
+        """Whether the totals determine an inner cell that has several possible values by itself."""
         open_cells = self._inner & (low < high)
         if self._lines is not None:
             return pinned(low, high, open_cells, self._lines, shown)

@@ -1,4 +1,4 @@
-"""Totals as the sums of published inner cells: the table is additive, and totals tell nothing new."""
+"""Totals as the sums of published inner cells: the table is additive, and totals reveal nothing new."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Published", "Totals", "added_totals"]
 
 @dataclass(frozen=True)
 class Published:
-    """Published values and, for each, the least and the most that the true value can be.
+    """Published values, each with bounds of the true value.
 
-    ``hidden`` marks totals that are suppressed, so that they do not give a part away.
+    ``hidden`` marks totals that are suppressed because they would disclose a part.
     """
 
     values: Ints
@@ -60,13 +60,13 @@ class Totals:
         return cls(np.asarray(covered) & ~inner_cells(axes), tuple(parts))
 
     def need_parts(self, axes: Sequence[TableAxis]) -> None:
-        """Refuse a table with a total whose parts are not all in it, whatever its numbers are.
+        """Refuse a table with a total whose parts are not all in it, regardless of its numbers.
 
-        What such a total tells of the parts that are there cannot be undone by adding up.
+        Adding up cannot undo what such a total reveals about the parts in the table.
         """
         if not bool((self.covered | inner_cells(axes)).all()):
             raise InputError(
-                "A total can be protected only beside all of its parts; this table lacks some of them."
+                "A total can be protected only together with all of its parts; this table lacks some of them."
             )
 
     def added_up(self, array: Ints) -> Ints:

@@ -1,10 +1,10 @@
-"""Protected surveys: respondents of a protected population with weights and a design that are nobody's own.
+"""Protected surveys: protected respondents with shared weights and a shared design.
 
 =============================  =====================================================================
 :class:`ProtectedSurvey`       the method: parameters, and what they do
 :class:`SurveyRecords`         the respondents as the agency has them
-:class:`ProtectedRespondents`  the one public file that every weighted table is a sum of
-:class:`Part`                  cells of it, to be counted or summed up
+:class:`ProtectedRespondents`  the public file from which every weighted table is summed
+:class:`Part`                  cells of that file, to be counted or summed
 :func:`weight_classes`         groups of respondents that share one weight
 =============================  =====================================================================
 """

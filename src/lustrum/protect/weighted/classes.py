@@ -1,9 +1,9 @@
-"""Weight classes: groups of respondents, each large enough that its mean weight tells nobody's own.
+"""Weight classes: groups of respondents, each large enough that its mean weight reveals no single weight.
 
-Respondents are divided by one variable after the other, in an order that the agency names. A division is kept
-where every part is large enough; parts that are not are joined with each other, and with the smallest large
-part if they are still too few. So every respondent is in exactly one class, no class is smaller than the least
-size, and no difference of two classes is a smaller group.
+Respondents are divided by one variable after the other, in an order that the agency names. A division is
+kept if every part is large enough. Smaller parts are joined with each other, and with the smallest large
+part if they are still too small. So every respondent is in exactly one class, no class is smaller than the
+least size, and no difference of two classes is a smaller group.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> I
             found[cells] = number
             number += 1
         else:
-            # The last is taken up first, so that classes are numbered in the order of their codes.
+            # The last part is divided first, so that classes are numbered in the order of their codes.
             waiting.extend(reversed(parts))
     return found
 
@@ -50,7 +50,7 @@ def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> I
 def _divided(
     codes: Array, sizes: Ints, cells: Ints, order: list[int], depth: int, least: int
 ) -> list[tuple[Ints, int]] | None:
-    """The parts of a group with the depth to go on from; None where it stays whole."""
+    """The parts of a group, with the depth at which to continue; None if it is not divided."""
     while depth < len(order):
         own = codes[order[depth], cells]
         depth += 1

@@ -1,10 +1,11 @@
-"""A protected survey: one public file of respondents, made once, whose sums are all weighted tables.
+"""A protected survey: one public file of respondents, made once; every weighted table is a sum of it.
 
-The number of respondents in every finest cell comes from a protected population. A weight is never that of one
-respondent: respondents of a class share the mean weight of the class, moved by keyed noise and rounded to whole
-numbers, so that a weighted count of one respondent tells neither the weight nor that there is one respondent.
-Strata and clusters of a protected respondent are drawn from those of the class. Tables add up and agree with
-each other; standard errors follow from the file itself and state what protection adds.
+The number of respondents in every finest cell comes from a protected population. A weight is never that of
+one respondent: respondents of a class share the mean weight of the class, moved by keyed noise and rounded
+to whole numbers, so that a weighted count reveals neither the weight nor the number of respondents, even if
+there is only one. Strata and clusters of a protected respondent are drawn from those of the class. Tables
+add up and agree with each other; standard errors follow from the file itself and state what protection
+adds.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ Progress = Callable[[str, float], None]
 class ProtectedSurvey:
     """Protected respondents with shared weights, shared values of measures and drawn designs.
 
-    ``classes`` are the variables that weights follow, the most telling first; without it, all variables.
-    ``measure_classes`` are those that measures follow, likewise.
+    ``classes`` are the variables that divide the weight classes, the most important first; by default all
+    variables.
+    ``measure_classes`` are the same for values of measures.
     """
 
     name: ClassVar[str] = "protected-survey"
@@ -48,9 +50,9 @@ class ProtectedSurvey:
     noise: float = parameter(
         0.05, "Largest relative noise of a shared weight.", least=0.01, below=0.5
     )
-    classes: tuple[str, ...] = parameter((), "The variables that weights follow, in order.")
+    classes: tuple[str, ...] = parameter((), "The variables that divide weight classes, in order.")
     measure_classes: tuple[str, ...] = parameter(
-        (), "The variables that values of measures follow, in order."
+        (), "The variables that divide classes of measures, in order."
     )
     decimals: int = parameter(0, "Decimals of shared weights.", least=0)
 
@@ -77,7 +79,7 @@ class ProtectedSurvey:
         *,
         progress: Progress | None = None,
     ) -> tuple[ProtectedRespondents, PopulationResult]:
-        """Make the public file; all chance comes from the key and the record keys."""
+        """Make the public file; all randomness comes from the key and the record keys."""
         if len(key) < 16:
             raise InputError("The key of a protected survey must have at least 16 bytes.")
         for words in ("classes", "measure_classes"):
@@ -139,7 +141,7 @@ class ProtectedSurvey:
         )
 
     def _order(self, records: SurveyRecords, words: str) -> list[int]:
-        """The variables that classes are made by, the first first."""
+        """The variables that divide classes, in order."""
         names = [v.name for v in records.dataset.variables]
         wanted: tuple[str, ...] = getattr(self, words)
         for name in wanted:
@@ -166,14 +168,14 @@ def _derived(key: bytes, purpose: str) -> bytes:
 
 
 def _joined(true: FinestCells, shown: FinestCells) -> tuple[Array, Ints, Ints]:
-    """All finest cells with true or protected respondents, the true numbers, and where protected ones stand."""
+    """All finest cells with true or protected respondents, the true numbers, and where protected ones are."""
     both = np.concatenate([true.codes, shown.codes], axis=1)
     codes, place = np.unique(both, axis=1, return_inverse=True)
     place = np.asarray(place).ravel()
     counts = np.zeros((2, codes.shape[1]), dtype=np.int64)
     counts[0, place[: len(true)]] = true.counts
     counts[1, place[len(true) :]] = shown.counts
-    # A class must be large in truth; its protected number says nothing more about it.
+    # The true number of respondents must be large; the protected number reveals nothing more.
     return codes, counts[0], place[len(true) :].astype(np.int64)
 
 
@@ -200,7 +202,7 @@ def _means(group: Ints, weight: Floats, count: int) -> tuple[Floats, float]:
 
 
 def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator) -> Ints:
-    """For each protected respondent a record of its class whose stratum and cluster it takes over."""
+    """For each protected respondent, a record of its class from which it takes the stratum and cluster."""
     order = np.argsort(of_record, kind="stable")
     starts = np.searchsorted(of_record[order], np.arange(int(of_record.max()) + 2))
     held = np.diff(starts)
@@ -209,6 +211,6 @@ def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _renumbered(numbers: Ints, rng: np.random.Generator) -> Ints:
-    """The same groups under numbers in a random order, so that no number leads back to a place."""
+    """The same groups with random numbers, so that no number reveals a place."""
     found, place = np.unique(numbers, return_inverse=True)
     return np.asarray(rng.permutation(found.size)[place], dtype=np.int64)

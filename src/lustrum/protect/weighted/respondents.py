@@ -1,4 +1,4 @@
-"""Respondents of a survey, as the agency has them and as everybody may."""
+"""Respondents of a survey: the agency's confidential records, and the protected public file."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ class SurveyRecords:
         if any(values.shape != (records,) for values in self.measures.values()):
             raise InputError("A survey needs a value of each measure for every record.")
         if records and not bool((self.design.weights > 0).all()):
-            raise InputError(
-                "A respondent has the weight 0 and stands for nobody; leave such records out."
-            )
+            raise InputError("A respondent has the weight 0; leave such records out.")
         if self.total is not None:
             summed = float(self.design.weights.sum())
             if not abs(summed - self.total) <= FRAME_ROOM * self.total:
@@ -74,13 +72,13 @@ class SurveyRecords:
 
     @property
     def order(self) -> Ints:
-        """The records in an order that does not depend on how they came."""
+        """The records in an order that does not depend on the file."""
         return self._grouped[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Sums over cells of protected respondents: the cell of every row or -1, and a measure unless it counts."""
+    """Sums over cells: the cell of every protected respondent or -1, and a measure, or None for counts."""
 
     cells: Ints
     count: int
@@ -91,8 +89,8 @@ class Part:
 class ProtectedRespondents:
     """The public file of a survey: one row for each protected respondent.
 
-    ``weights`` are whole numbers in units of ``10**-decimals``. ``strata`` and ``clusters`` are numbers that
-    lead to no place. ``count_errors`` are typical errors of counts by the number of variables,
+    ``weights`` are whole numbers in units of ``10**-decimals``. ``strata`` and ``clusters`` are random
+    numbers that reveal no place. ``count_errors`` are typical errors of counts by the number of variables,
     ``weight_spread`` is the relative spread of true weights within a class and ``weight_noise`` the largest
     relative noise of a class: together they say what protection adds to the error of sampling. ``values`` are
     those of measures, shared by a class too, with their spread in proportion to the mean over all
@@ -131,7 +129,7 @@ class ProtectedRespondents:
     def totals(self, part: Part, variables: int = 1) -> Estimates:
         """Weighted counts or sums, with errors of sampling and protection together.
 
-        Respondents are counted as the file shows them.
+        Respondents are counted as in the file.
         """
         own = self._amounts(part.measure)
         found = estimate_totals(self.design, part.cells, part.count, own)
@@ -142,8 +140,8 @@ class ProtectedRespondents:
     def quotients(self, over: Part, under: Part, base: Ints, variables: int = 1) -> Estimates:
         """Sums in proportion to others, with errors of both kinds: means, ratios, shares and growth.
 
-        Where numerator and denominator are over the same respondents, their number and their weights do not
-        matter to the quotient, and only values add an error of protection. A share ``a / (a + b)`` moves by
+        If numerator and denominator are over the same respondents, their number and weights do not affect
+        the quotient, and only values add an error of protection. A share ``a / (a + b)`` moves by
         ``1 - R`` with ``a`` and by ``R`` with ``b``. Otherwise each side adds its own error.
         """
         found = estimate_quotients(

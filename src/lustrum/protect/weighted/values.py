@@ -1,8 +1,8 @@
-"""Values of measures that are nobody's own: the mean of a class without its largest values, moved by noise.
+"""Shared values of measures: the mean of a class with its largest values cut, plus noise.
 
 The two largest values of a class, in size, are cut to the third largest before the mean is taken. So a
-single very large value does not show in the mean of its class, whatever the noise is. Sums are a little too
-small where there are such values, as they are from top-coded files.
+single very large value does not affect the mean of its class. Sums are a little too small where there are
+such values, as they are from top-coded files.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]
             if variables.count(variable) > 1:
                 raise QueryError(
                     say(
-                        "{name!r} names {variable!r} twice; once is right.",
+                        "{name!r} names {variable!r} twice; name it once.",
                         name=name,
                         variable=variable,
                     )

@@ -1,4 +1,4 @@
-"""Controlled rounding, way by way; ``method.ControlledRounding`` chooses.
+"""Controlled rounding by several algorithms; ``method.ControlledRounding`` chooses one.
 
 - ``two_way``: the nearest rounding of tables that are networks, by network flow
 - ``unbiased``: one that is right on average, for the same tables

@@ -1,9 +1,9 @@
 """Controlled rounding of three-way, hierarchical and linked tables: exact if small, otherwise by search.
 
 Every published cell becomes a neighbouring multiple of the base, multiples stay, and every relation between
-published cells holds: zero-restricted controlled rounding (Cox 1987). For three-way tables it need not exist
-(Causey, Cox and Ernst 1985; Ernst 1989). Then some cells have to go further, by as few steps of the
-base as possible; zeros stay zeros, and nothing goes below zero.
+published cells holds: zero-restricted controlled rounding (Cox 1987). For three-way tables it need not
+exist (Causey, Cox and Ernst 1985; Ernst 1989). Then some cells must move further, by as few steps of the
+base as possible; zeros stay zeros, and no cell becomes negative.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ How = Literal["auto", "exact", "search"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
-EXACT_CELLS = (
-    1500  # published cells up to which the exact way is taken unless the caller says otherwise
-)
+EXACT_CELLS = 1500  # by default, tables with up to this many published cells are rounded exactly
 _MOST_STEPS = 1000
 
 
@@ -40,8 +38,8 @@ _MOST_STEPS = 1000
 class Rounded:
     """A rounding of all published cells of a system of tables.
 
-    ``steps`` tells for each cell how many steps of the base it lies beyond its neighbouring multiples; all
-    are 0 in a zero-restricted rounding. ``proven`` says that no rounding is better: first in the largest
+    ``steps`` is, for each cell, the number of steps of the base beyond its neighbouring multiples; all are
+    0 in a zero-restricted rounding. ``proven`` means that no rounding is better: first in the largest
     number of steps, then in their total, then in distance. ``inner`` holds the rounded inner cells where
     the rounding was made on them. Steps and errors follow from true counts and are not for the public.
     """
@@ -74,7 +72,7 @@ def round_published(
 
     The ``distance`` is the weighted sum of absolute errors, or of their squares. An ``incumbent`` is any
     rounding that keeps the relations; it is returned if this many ``steps`` of the solver find nothing
-    better. ``stop`` is asked now and then; a search that was told to stop is over, and gives nothing.
+    better. ``stop`` is called regularly; a search that it stops returns nothing.
 
     >>> sums = sparse.csr_array([[1, 1, 1, -1]])
     >>> round_published([1, 1, 2, 4], sums, 3).published.tolist()
@@ -96,7 +94,7 @@ def round_published(
     proven = search.run()
     if search.best is None:
         raise InputError(
-            "No rounding was found in so many steps; allow more 'steps', or give an incumbent."
+            "No rounding was found within the steps; allow more 'steps', or give an incumbent."
         )
     return _rounded(true, search.best, base, proven)
 
@@ -120,10 +118,10 @@ def round_system(
 ) -> Rounded:
     """Round all published cells of linked tables from the counts of their inner cells.
 
-    The local search on inner cells always goes first; it is all there is for ``how="search"``, for
-    ``scope="small"`` and, unless the caller says otherwise, for more than :data:`EXACT_CELLS` cells. The
-    exact way then looks for the nearest rounding of the published cells. Where the inner cells are not
-    published, it keeps all relations between those that are, but need not be the sum of any rounded cube.
+    The local search on inner cells always comes first. It is the only step for ``how="search"``, for
+    ``scope="small"`` and, by default, for more than :data:`EXACT_CELLS` cells. Otherwise an exact search
+    for the nearest rounding of the published cells follows. If the inner cells are not published, its
+    result keeps all relations between the published cells, but may not be the sum of any rounded cube.
     """
     if how not in ("auto", "exact", "search"):
         raise InputError(f"The way to round is 'auto', 'exact' or 'search', not {how!r}.")
@@ -161,7 +159,7 @@ def round_system(
 
 
 class _Stages:
-    """First all cells to neighbouring multiples; if there is no way, a step further, and so on."""
+    """Round all cells to neighbouring multiples; if that is impossible, allow one step more, and so on."""
 
     def __init__(
         self,
@@ -190,7 +188,7 @@ class _Stages:
         )
 
     def rank(self, shown: Ints) -> tuple[int, int, float]:
-        """What is to be as small as possible, the first first."""
+        """What is minimised, in order of priority."""
         error = np.abs(shown - self.true)
         steps = error // self.base
         size = error if self.distance == "absolute" else error**2
@@ -202,7 +200,7 @@ class _Stages:
             self.best = shown
 
     def run(self) -> bool:
-        """Go through the stages; whether the best is proven to be the best there is."""
+        """Go through the stages; returns whether the best rounding is proven to be optimal."""
         for most in range(_MOST_STEPS):
             program = Program.of(self.true, self.matrix, self.base, most)
             cost = program.cost(self.weights, self.distance)
@@ -228,7 +226,7 @@ class _Stages:
             cost, whole=True, steps=self.left, stop=self.stop
         )
         if self.stop():
-            raise Stopped  # what was found by then depends on the clock
+            raise Stopped  # what a stopped search has found depends on the clock
         if self.left is not None:
             self.left -= found.steps
         if found.point is None:
@@ -236,7 +234,7 @@ class _Stages:
         point = np.rint(found.point)
         self.offer(program.published(point.astype(np.int64)))
         value = float(cost @ point)
-        # Between whole costs less than one apart there is none that would be better.
+        # Costs are whole, so nothing lies between two that differ by less than one.
         whole = bool((cost == np.rint(cost)).all())
         closed = value - found.bound < (0.999 if whole else 1e-5 * max(1.0, abs(value)))
         return found.outcome, found.outcome is Outcome.OPTIMAL and closed

@@ -1,8 +1,8 @@
-"""What a reader can know of true counts from numbers whose inner cells were rounded.
+"""Bounds of true counts for a reader of numbers whose inner cells were rounded.
 
-All intervals follow from published numbers and public parameters alone. The interval of a sum that adds up
-those of its inner cells is always true. A ``promise``, the largest error that the agency states in advance, may
-only be used for a rounding that kept it.
+All intervals follow from published numbers and public parameters alone. The sum of the intervals of its
+inner cells is always a valid interval of a sum. A ``promise``, the largest error that the agency states in
+advance, may only be used for a rounding that kept it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Sparse: TypeAlias = Any
 
 
 def inner_bounds(published: npt.ArrayLike, base: int, scope: Scope = "all") -> tuple[Ints, Ints]:
-    """The least and the most that a rounded inner cell can stand for.
+    """Bounds of the true count of a rounded inner cell.
 
-    With all cells rounded, less than one base away. With small ones rounded, 0 stands for anything below
-    the base, the base for 1 up to itself, and every larger number for itself.
+    If all cells were rounded, less than one base away. If only small ones were, 0 can be anything below the
+    base, the base can be 1 up to itself, and larger numbers are exact.
 
     >>> [ends.tolist() for ends in inner_bounds([0, 3, 6], 3)]
     [[0, 1, 4], [2, 5, 8]]
@@ -42,10 +42,10 @@ def inner_bounds(published: npt.ArrayLike, base: int, scope: Scope = "all") -> t
 
 
 def multiple_bounds(published: npt.ArrayLike, base: int, steps: int = 0) -> tuple[Ints, Ints]:
-    """The least and the most that a cell can stand for that was itself rounded to a multiple of the base.
+    """Bounds of the true count of a cell that was itself rounded to a multiple of the base.
 
     ``steps`` is how far beyond the neighbouring multiples cells may lie: stated in advance, and true of
-    the rounding. As zeros stay zeros, a number above 0 stands for somebody.
+    the rounding. Zeros stay zeros, so a number above 0 means a true count above 0.
 
     >>> [ends.tolist() for ends in multiple_bounds([0, 3, 6], 3)]
     [[0, 1, 4], [2, 5, 8]]
@@ -67,14 +67,13 @@ def published_bounds(
     inner: npt.ArrayLike | None = None,
     promise: int | None = None,
 ) -> tuple[Ints, Ints]:
-    """The least and the most that sums of rounded inner cells can stand for, in the order of the structure.
+    """Bounds of the true values of sums of rounded inner cells, in the order of the structure.
 
     For a rounding that the search made; where published cells were rounded as such, see
-    :func:`multiple_bounds`.
-    Where the public sees all rounded inner cells, give them as ``inner``: the bounds of a sum are the
-    sums of theirs. Else a reader only knows how many inner cells lie behind a number, and the bounds are
-    the widest that this many can make; ``tables`` must then have all inner cells that could hold anybody,
-    not only those that do. A ``promise`` narrows both.
+    :func:`multiple_bounds`. Where the public sees all rounded inner cells, give them as ``inner``: the
+    bounds of a sum are the sums of theirs. Otherwise a reader only knows the number of inner cells of a
+    sum, and the bounds are the widest for this number; ``tables`` must then have all inner cells that could
+    hold anybody, not only those that do. A ``promise`` narrows both.
     """
     whole_base(base)
     shown = np.asarray(published, dtype=np.int64).ravel()
@@ -99,11 +98,11 @@ def _width(tables: Structure | Sparse) -> int:
 
 
 def _behind(shown: Ints, sizes: Ints, base: int, scope: Scope) -> tuple[Ints, Ints]:
-    """Bounds of sums of this many inner cells that nobody sees."""
+    """Bounds of sums of this many unpublished inner cells."""
     if scope == "all":
         raised = np.minimum(sizes, shown // base)
         return shown - (base - 1) * raised, shown + (base - 1) * sizes
-    # Each raised cell shows the base; the others show 0 or at least the base, so none can hold less.
+    # Each raised cell shows the base; all others show at most their true count.
     raised = np.where(shown % base == 0, shown // base, np.maximum(shown // base - 1, 0))
     raised = np.minimum(raised, np.where(shown == sizes * base, sizes, np.maximum(sizes - 1, 0)))
     zeros = np.where(shown > 0, np.maximum(sizes - 1, 0), sizes)

@@ -1,12 +1,12 @@
-"""Rounding of inner cells so that all published sums stay close: a local search for large tables.
+"""Round inner cells so that all published sums stay close: a local search for large tables.
 
 Every published number is the sum of rounded inner cells, so all tables add up and agree where they overlap.
-Each inner cell goes to one of its two neighbouring multiples of the base; which one is a matter of
-search. The largest error of a published sum comes first, then the sum of squared errors.
+The search chooses for each inner cell one of its two neighbouring multiples of the base. It minimises the
+largest error of a published sum first, then the sum of squared errors.
 
-Errors below the base in every sum mean that every sum, too, stands at a neighbouring multiple: that is
-zero-restricted controlled rounding (Cox 1987). It need not exist for three-way tables (Causey, Cox and
-Ernst 1985), but large ones leave so much choice that the search as a rule finds it. With
+If every error is below the base, every sum is a neighbouring multiple, too: that is zero-restricted
+controlled rounding (Cox 1987). It need not exist for three-way tables (Causey, Cox and Ernst 1985), but in
+large ones there is so much choice that the search usually finds it. With
 ``scope="small"`` only counts below the base are rounded, to 0 or the base, after the idea of Langsrud
 and Heldal (2018).
 """
@@ -33,8 +33,8 @@ Scope = Literal["all", "small"]
 Sparse: TypeAlias = Any
 _Pair: TypeAlias = tuple[Any, Any]
 
-_SLICE = 16  # sweeps between two looks at the caller's hooks
-_HOT, _COLD = 0.25, 0.011  # of the energy that one step of a cell in balance costs
+_SLICE = 16  # sweeps between two calls of the caller's hooks
+_HOT, _COLD = 0.25, 0.011  # temperatures, as shares of the energy of one step of a balanced cell
 _POLISH = 4
 _FEWEST_STEPS, _STEPS_A_MARGIN = 20_000, 30
 
@@ -44,8 +44,8 @@ class InnerRounding:
     """Rounded inner cells, and how far the published sums are from the true ones.
 
     ``largest_error`` is over all published cells, inner ones included; ``squares`` is the sum of squared
-    errors over the distinct sums of several inner cells. These follow from the true counts: they are for
-    the agency, not for the public. ``kept`` says whether no published cell is further off than the goal.
+    errors over the distinct sums of several inner cells. They follow from the true counts and are
+    confidential. ``kept`` says whether no published cell is further off than the goal.
     """
 
     inner: Ints
@@ -77,7 +77,7 @@ def round_inner(
     progress: Callable[[float], object] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> InnerRounding:
-    """Round inner cells so that the published sums of them err as little as can be found.
+    """Round inner cells so that the errors of the published sums are as small as the search can make them.
 
     ``tables`` is a structure, or a 0/1 matrix of published by inner cells. The search tries to
     bring every sum within the ``goal``, by default ``base - 1``, and where it cannot, within the next
@@ -113,7 +113,7 @@ def round_inner(
 
 
 def whole_base(base: int) -> None:
-    """Refuse a base that nothing can be rounded to."""
+    """Raise an error for an invalid base."""
     if type(base) is not int or not 2 <= base < 2**20:
         raise InputError(f"Controlled rounding needs a whole base from 2 to 2**20, not {base!r}.")
 
@@ -149,7 +149,7 @@ class _Search:
         free = (values % base != 0) & ((values < base) | (scope == "all"))
         moving = np.flatnonzero(free).astype(np.int64)
         margins = _margins(tables, values.size, moving)
-        # A random order, so that neither the start nor the sweeps follow the lines of the table.
+        # A random order, so that the search does not follow the lines of the table.
         order = rng.permutation(moving.size)
         by_cell = sparse.csc_array(margins)[:, order]
         residue = values[moving[order]] % base
@@ -171,7 +171,7 @@ class _Search:
         return int(self.error @ self.error)
 
     def rounded(self, values: Ints) -> Ints:
-        """All inner cells, those that can move at the multiple where they stand."""
+        """All inner cells, with movable ones at their present multiples."""
         made = values.copy()
         made[self.moving] += self.base * self.up - self.residue
         return made
@@ -206,13 +206,13 @@ class _Search:
             progress(1.0)
 
     def _repair(self, goal: int, cells: _Pair, lists: _Pair) -> None:
-        """Bring all errors within the goal, or within the least error above it that can be had."""
+        """Bring all errors within the goal, or within the smallest larger error that is achievable."""
         steps = _FEWEST_STEPS + _STEPS_A_MARGIN * self.error.size
         aim = goal
         while int(np.abs(self.error).max(initial=0)) > aim:
             error, up = self.error.copy(), self.up.copy()
             _, done = walk(*cells, *lists, error, up, self.base, aim, steps, self.state)
-            # What is left of a walk that did not arrive is as a rule closer than where it set out.
+            # A walk that did not succeed usually ends closer than it started.
             if done or _beyond(error, aim) < _beyond(self.error, aim):
                 self.error, self.up = error, up
             aim += 1
@@ -222,7 +222,7 @@ class _Search:
         return max(worst, goal), float(self.squares) + float(self.lean @ self.up)
 
     def _temperatures(self, sweeps: int) -> npt.NDArray[np.float64]:
-        """From where about every tenth step is taken down to where hardly any is."""
+        """Temperatures, from one that accepts about every tenth step down to one that accepts hardly any."""
         each = self.by_cell.indices.size / max(self.moving.size, 1)
         scale = max(each, 1.0) * self.base**2
         return np.geomspace(_HOT * scale, _COLD * scale, max(sweeps, 1))[:sweeps]
@@ -233,7 +233,7 @@ def _beyond(error: Ints, aim: int) -> int:
 
 
 def _pair(matrix: Sparse) -> _Pair:
-    """Pointers and entries in types that are always the same, so that kernels are compiled once."""
+    """Pointers and entries in fixed types, so that kernels are compiled once."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
 
 
@@ -255,7 +255,7 @@ def sums_of(values: Ints, tables: Structure | Sparse) -> Ints:
 
 def _margins(tables: Structure | Sparse, inner: int, moving: Ints) -> Sparse:
     """The sums of several inner cells over the cells that can move, each sum once."""
-    # Sums of random words tell sets of inner cells apart: equal ones are the same published cell.
+    # Sums of random words identify sets of inner cells: equal sums are the same published cell.
     words = np.random.default_rng(0).integers(0, 2**64, size=inner, dtype=np.uint64)
     if isinstance(tables, Structure):
         if inner != tables.inner:

@@ -1,4 +1,4 @@
-"""The loops of the local search, compiled when they are first run.
+"""The loops of the local search, compiled at first use.
 
 A cell that can move stands at one of two neighbouring multiples of the base: ``up[i]`` is 1 at the upper
 one. Its margins are ``margin[begin[i]:begin[i + 1]]``; the cells of margin ``m`` are
@@ -18,15 +18,15 @@ from lustrum.stream import below, unit
 __all__ = ["anneal", "greedy_start", "polish", "walk"]
 
 LOOKED_AT = 128  # cells of a margin that are compared before one of them is moved
-LEAN = 0.02  # how much small errors count beside those above the goal
-DRAWN = 4  # margins beyond the goal of which the smallest is repaired first
-BLIND = 32  # one step in this many is taken without looking, which ends going round in circles
+LEAN = 0.02  # the weight of small errors against those above the goal
+DRAWN = 4  # of this many margins beyond the goal, the smallest is repaired first
+BLIND = 32  # one step in this many is random, which breaks cycles
 TRIES = 4  # partners drawn for a swap
 
 
 @compiled
 def _gain(begin: Any, margin: Any, error: Any, i: int, step: int) -> Any:  # pragma: no cover
-    """What a step of cell ``i`` adds to the sum of squared errors of its margins."""
+    """The change of the sum of squared errors if cell ``i`` takes a step."""
     total = 0
     for k in range(begin[i], begin[i + 1]):
         total += error[margin[k]]
@@ -43,9 +43,10 @@ def _move(begin: Any, margin: Any, error: Any, i: int, step: int) -> None:  # pr
 def greedy_start(  # pragma: no cover
     begin: Any, margin: Any, error: Any, up: Any, residue: Any, lean: Any, base: int, state: Any
 ) -> None:
-    """Round cell after cell to the side that leaves its margins with the smaller squares.
+    """Round cell after cell to the side with the smaller squared errors of its margins.
 
-    ``error`` holds the cells rounded so far. Where both sides are as good, chance decides without bias.
+    ``error`` holds the cells rounded so far. If both sides are equally good, a random choice without bias
+    decides.
     """
     for i in range(up.size):
         above, under = base - residue[i], -residue[i]
@@ -90,7 +91,7 @@ def anneal(  # pragma: no cover
 
 @compiled
 def _pain(error: int, goal: int, base: int) -> float:  # pragma: no cover
-    """How bad an error is: steps of the base beyond the goal, squared, and a little for its size."""
+    """The penalty of an error: squared steps of the base beyond the goal, and a little for its size."""
     share = error / base
     beyond = abs(error) - goal
     if beyond <= 0:
@@ -114,10 +115,10 @@ def walk(  # pragma: no cover
 ) -> Any:
     """Repair margins beyond the goal, one cell a step; gives the steps taken and whether all are repaired.
 
-    A few margins are drawn among those beyond the goal. Of the cells of the smallest the one is moved that
-    does the least harm elsewhere, even if that is more than it repairs; now and then any of them (as
-    WalkSAT does for logical clauses: Selman, Kautz and Cohen 1994). So an error wanders from margin to
-    margin until it meets its opposite.
+    A few margins are drawn among those beyond the goal. The cell of the smallest margin that does the least
+    harm elsewhere is moved, even if the harm exceeds the gain; sometimes a random cell of it is moved (as
+    WalkSAT does for logical clauses: Selman, Kautz and Cohen 1994). So an error moves from margin to margin
+    until it cancels with an opposite one.
     """
     where = np.full(error.size, -1, dtype=np.int64)
     bad = np.empty(error.size, dtype=np.int64)

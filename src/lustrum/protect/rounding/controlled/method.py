@@ -1,10 +1,10 @@
-"""Controlled rounding of one table or of several together: everything adds up, everything is a multiple.
+"""Controlled rounding of one table or of several together: all numbers are multiples and add up.
 
 Every published number becomes an adjacent multiple of the base, multiples stay, and all relations hold
 (Cox and Ernst 1982). Where a table is a network, that is with one or two variables and subtotals along
 one of them at most, the nearest such table is found exactly, and one that is right on average can be
 drawn instead (Cox 1987). Small other tables are solved by integer program, large ones by search; there
-an adjacent rounding need not exist (Causey, Cox and Ernst 1985), and some numbers may have to go further.
+an adjacent rounding need not exist (Causey, Cox and Ernst 1985), and some numbers may have to move further.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ControlledRounding:
         return self._together(tables, chance)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file; what is usual goes without saying."""
+        """The method in the words of a policy file, without defaults."""
         words: dict[str, Any] = {"method": self.name, "base": self.base}
         if self.distance != "l1":
             words["distance"] = self.distance
@@ -221,7 +221,7 @@ def _checked(table: Table) -> InnerTable:
 
 @dataclass(frozen=True)
 class _Network:
-    """A table that is a network: turned so that subtotals are along the rows."""
+    """A table that is a network, transposed so that subtotals are along the rows."""
 
     turned: bool
     groups: tuple[tuple[int, ...], ...]

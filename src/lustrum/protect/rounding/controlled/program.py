@@ -23,9 +23,9 @@ Sparse: TypeAlias = Any
 class Program:
     """Columns of 0 or 1, each of which moves a cell by one step of the base.
 
-    A cell starts at the multiple of the base below it. Its first column takes it to the one above; up to
-    ``most`` further columns each way take it beyond. ``start`` and ``end`` are the errors before and after the
-    step of a column. Errors cost the more the larger they are, so the columns of a cell are used in order.
+    A cell starts at the multiple of the base below it. Its first column moves it to the one above; up to
+    ``most`` further columns in each direction move it beyond. ``start`` and ``end`` are the errors before
+    and after the step of a column. Larger errors cost more, so the columns of a cell are used in order.
     """
 
     problem: LinearProblem

@@ -30,14 +30,14 @@ __all__ = ["Layout", "Nearest", "checked_counts", "nearest_rounding"]
 Norm = Literal["l1", "l2"]
 
 _LARGEST = 2**61  # sums of published numbers stay below
-_NOISE = 24  # bits of chance for each cell to break ties with
+_NOISE = 24  # random bits for each cell, to break ties
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Which numbers of a table with this many rows and columns are published, as the arcs of a circulation.
 
-    ``groups`` are lists of rows; two of them are apart or one lies in the other. Each has a subtotal in
+    ``groups`` are lists of rows; any two are disjoint or nested. Each has a subtotal in
     every column and, where ``rows`` have totals, a total. The published numbers are, in this order: inner
     cells, row by row; the subtotals, group by group; totals of rows; totals of groups; totals of columns;
     the grand total.
@@ -131,8 +131,8 @@ def nearest_rounding(
 
     The totals of the rounded table are the sums of its cells. ``groups`` of rows have subtotals; a table
     with one axis has a grand total and groups only. ``weights`` are whole numbers, one for each published
-    number in the order of :class:`Layout`. Among equally near tables the choice is always the same one
-    or, with a generator, depends on chance.
+    number in the order of :class:`Layout`. Among equally near tables the choice is always the same, or
+    random with a generator.
 
     >>> nearest_rounding([[1, 5], [7, 0]], 3).cells.tolist()
     [[0, 6], [6, 0]]
@@ -216,7 +216,7 @@ def _nesting(groups: tuple[tuple[int, ...], ...], height: int) -> tuple[Ints, In
             if part >= 0 and size < len(groups[part]):
                 raise InputError(
                     f"Groups {min(part, place)} and {max(part, place)} of the rows overlap in part; "
-                    "two groups must be apart, or one must lie in the other."
+                    "two groups must be disjoint, or one must lie in the other."
                 )
             if part >= 0:
                 above_group[part] = place
@@ -226,7 +226,7 @@ def _nesting(groups: tuple[tuple[int, ...], ...], height: int) -> tuple[Ints, In
 
 
 def _numbered(used: int, count: int, published: bool, else_at: int) -> tuple[Ints, int]:
-    """New nodes for sums that are published; those that are not fall together with another node."""
+    """New nodes for published sums; a sum that is not published shares the node of another."""
     if not published:
         return np.full(count, else_at, dtype=np.int64), used
     return np.arange(used, used + count, dtype=np.int64), used + count
@@ -244,7 +244,7 @@ def _checked_weights(weights: npt.ArrayLike | None, count: int) -> Ints:
 
 
 def _with_ties(cost: Ints, steepest: int, nodes: int, rng: np.random.Generator | None) -> Ints:
-    """Costs whose ties are broken by chance: all chance together weighs less than one unit of cost."""
+    """Costs with random tie-breaking; all random terms together are less than one unit of cost."""
     room = 2**57 // (nodes + 2)
     if steepest > room:
         raise InputError(

@@ -1,11 +1,10 @@
 """Unbiased controlled rounding of one-way and two-way tables (Cox 1987), in whole numbers throughout.
 
-The published numbers are the flows of a circulation (see ``two_way``). Where one
-of them at a node is no multiple of the base, another one is none either; so a walk along such
-numbers closes a cycle. Along it, all numbers can move up or down together and the table still adds up. The
-first multiple is reached after ``up`` steps the one way or ``down`` steps the other; going up has the
-probability ``down / (up + down)``, which leaves every mean as it was. Each move makes one more number a
-multiple, so the walk ends.
+The published numbers are the flows of a circulation (see ``two_way``). If one of the numbers at a node is
+not a multiple of the base, at least one other is not either; so a walk along such numbers closes a cycle.
+Along it, all numbers can move up or down together and the table still adds up. The first multiple is
+reached after ``up`` units upwards or ``down`` units downwards; the cycle goes up with probability ``down /
+(up + down)``, which keeps every mean. Each move makes one more number a multiple, so the walk ends.
 
 Every published number, totals too, becomes one of its two adjacent multiples and is right on average. Two
 values with a known mean have known probabilities: up with ``r / b``. Each number on its own is therefore
@@ -43,8 +42,8 @@ def unbiased_rounding(
 ) -> Ints:
     """Rounded inner cells; they and all published totals are adjacent multiples and right on average.
 
-    The totals of the rounded table are the sums of its cells. Chance is whole numbers from the generator,
-    so that the means are exact to the last digit.
+    The totals of the rounded table are the sums of its cells. Random numbers are whole numbers from the
+    generator, so that the means are exact.
 
     >>> rounded = unbiased_rounding([[1, 5], [7, 0]], 3, np.random.default_rng(1))
     >>> rounded.tolist(), rounded.sum(axis=1).tolist()
@@ -60,7 +59,7 @@ def unbiased_rounding(
         open_ = (left > 0) & (left < base)
         if not open_.any():
             break
-        # One word a cell is enough unless one of them is turned down, about once in 2**62 draws.
+        # One word for each cell is enough unless one is rejected, about once in 2**62 draws.
         words = rng.integers(0, 2**64, size=int(open_.sum()), dtype=np.uint64)
         _walk(layout.tail[moving], layout.head[moving], left, base, layout.nodes, words)
     true[moving] += left - residue[moving]
@@ -106,7 +105,7 @@ def round_by_decisions(layout: Layout, values: Ints, base: int, decide: Decide) 
 
 
 def _next_arc(around: list[int], left: Ints, base: int, came_by: int) -> int:
-    """The last arc at a node that is no multiple yet, and by which one did not come; -1 without any."""
+    """The last arc at a node that is not a multiple yet and was not just used; -1 if there is none."""
     k = len(around) - 1
     while k >= 0:
         arc = around[k]
@@ -132,7 +131,7 @@ def decision_of_word(word: int, up: int, down: int) -> bool | None:
 def _walk(  # pragma: no cover
     tail: Any, head: Any, left: Any, base: int, count: int, words: Any
 ) -> int:
-    """Round ``left``, the residues on the arcs, in place, as far as the words last; how many were used."""
+    """Round the residues ``left`` on the arcs in place, while words last; returns how many were used."""
     size = np.zeros(count, dtype=np.int64)
     for arc in range(tail.size):
         if 0 < left[arc] < base:
@@ -159,7 +158,7 @@ def _walk(  # pragma: no cover
     for start in range(count):
         nodes[0] = start
         place[start] = 0
-        length = 0  # arcs walked; node number ``length`` is where one stands
+        length = 0  # arcs walked; node number ``length`` is the present one
         while True:
             node = nodes[length]
             came_by = arcs[length - 1] if length else -1
