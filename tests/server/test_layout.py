@@ -36,7 +36,8 @@ def release(*axes: TableAxis, hidden: tuple[int, ...] | None = None) -> Release:
     return Release(axes, values, status, {"method": "none"}, unit="people")
 
 
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.booleans())
+# Four variables of six categories and a total make 2,401 cells, which one page holds.
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans())
 def test_every_value_is_shown_once_and_in_its_place(sizes: list[int], total: bool) -> None:
     axes = tuple(axis("abcd"[i], n, total and n > 1) for i, n in enumerate(sizes))
     shown = lay_out(release(*axes))
