@@ -79,3 +79,11 @@ def test_saved_questions_are_mapped_on_their_data(tmp_path: Path) -> None:
 def test_a_wrong_method_is_one_sentence(word: str) -> None:
     with pytest.raises(InputError):
         methods_of_words([word])
+
+
+def test_suppression_on_a_map_is_quick_unless_its_algorithm_is_named() -> None:
+    assert [m.algorithm for m in methods_of_words(["suppression"])] == ["quick"]
+    both = methods_of_words(["suppression:algorithm=auto,exact:keep=totals"])
+    assert [(m.algorithm, m.keep) for m in both] == [("auto", "totals"), ("exact", "totals")]
+    searched = methods_of_words(["suppression:work=10..100"])[0]
+    assert searched.parameters["algorithm"] == "quick"

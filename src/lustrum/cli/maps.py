@@ -17,6 +17,7 @@ from lustrum.agency.inputs import cases_of_files
 from lustrum.model import InputError
 from lustrum.rumap import RUMap, Space, Span, best, find_frontier, grid, space
 from lustrum.rumap.choose import Choice, best_of
+from lustrum.rumap.grids import usual_parameters
 from lustrum.rumap.map import rumap
 
 __all__ = ["draw_map", "methods_of_words", "open_page"]
@@ -73,7 +74,8 @@ def draw_map(
 def methods_of_words(words: Sequence[str]) -> list[Any]:
     """Methods from words such as ``random-rounding:base=3,5`` and ``markov-perturbation:theta=0.1,0.2``.
 
-    Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search.
+    Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search. Suppression is
+    quick unless its ``algorithm`` is named.
 
     >>> [m.base for m in methods_of_words(["random-rounding:base=3,5"])]
     [3, 5]
@@ -83,7 +85,7 @@ def methods_of_words(words: Sequence[str]) -> list[Any]:
     found: list[Any] = []
     for word in words:
         name, _, rest = word.partition(":")
-        parameters: dict[str, Any] = {}
+        parameters = usual_parameters(name)
         for part in filter(None, rest.split(":")):
             key, equals, values = part.partition("=")
             if not equals:

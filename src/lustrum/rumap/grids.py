@@ -12,7 +12,15 @@ from lustrum.model import InputError, Table
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 
-__all__ = ["BeforeCounting", "MapMethod", "default_methods", "grid", "labels", "words"]
+__all__ = [
+    "BeforeCounting",
+    "MapMethod",
+    "default_methods",
+    "grid",
+    "labels",
+    "usual_parameters",
+    "words",
+]
 
 MapMethod: TypeAlias = Any
 """A method for tables or for records, or :class:`BeforeCounting`."""
@@ -54,6 +62,17 @@ def grid(method: str, **parameters: Any) -> list[Any]:
     ]
 
 
+def usual_parameters(method: str) -> dict[str, Any]:
+    """Parameters that a map sets where nobody chose others.
+
+    A map compares methods; a proof that no pattern of suppression is cheaper would take minutes.
+
+    >>> usual_parameters("suppression"), usual_parameters("cell-key")
+    ({'algorithm': 'quick'}, {})
+    """
+    return {"algorithm": "quick"} if method == "suppression" else {}
+
+
 def default_methods(table: Table) -> list[Any]:
     """A set of methods that fits the kind of a table, each with a few parameters.
 
@@ -71,7 +90,7 @@ def default_methods(table: Table) -> list[Any]:
         wanted: tuple[tuple[str, dict[str, Any]], ...] = (
             ("multiplicative-noise", {}),
             ("cell-key-magnitude", {}),
-            ("suppression", close | {"algorithm": "quick"}),
+            ("suppression", close),
             ("controlled-adjustment", close),
         )
     else:
@@ -85,8 +104,7 @@ def default_methods(table: Table) -> list[Any]:
             ("markov-perturbation", {"theta": [0.05, 0.1, 0.2]}),
             ("table-swapping", {"order": 1, "sweeps": [1, 5]}),
             ("protected-population", {}),
-            # A map compares methods; a proof that no pattern is cheaper would take minutes.
-            ("suppression", {"algorithm": "quick"}),
+            ("suppression", {}),
         )
     return [spec for name, values in wanted if name in installed for spec in _made(name, values)]
 
@@ -119,7 +137,7 @@ def labels(methods: Sequence[MapMethod]) -> list[str]:
 
 def _made(name: str, values: Mapping[str, Any]) -> list[Any]:
     try:
-        return grid(name, **values)
+        return grid(name, **(usual_parameters(name) | dict(values)))
     except (InputError, TypeError):
         return []  # a method that cannot do without parameters of its own
 
