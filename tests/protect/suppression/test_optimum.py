@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -231,8 +231,9 @@ def test_flows_and_programs_prove_the_same_optimum() -> None:
     assert costs == pytest.approx([optimum(problem)] * 2)
 
 
-def test_the_published_example_of_fischetti_and_salazar() -> None:
-    # Investment by activity and region; the cell of 22 is sensitive, with levels of 5 below and 8 above.
+def test_no_cheaper_pattern_of_a_worked_example_protects_its_sensitive_cell() -> None:
+    # Investment by activity and region; the cell of 22 is sensitive, with levels of 5 below and 8 above. The
+    # range of each cheaper pattern is worked out by a plain linear program.
     values = [20, 50, 10, 80, 8, 19, 22, 49, 17, 32, 12, 61, 45, 101, 44, 190]
     number = np.arange(16).reshape(4, 4)
     lines = [*number, *number.T]
@@ -243,3 +244,30 @@ def test_the_published_example_of_fischetti_and_salazar() -> None:
     assert pattern.optimal
     assert pattern.safe
     assert (pattern.audited.low.tolist(), pattern.audited.high.tolist()) == ([5], [30])
+    assert ranges_of_22(values, lines, {4, 6, 8, 10}) == pytest.approx((5, 30))
+    cheaper = [
+        {6, *others}
+        for size in range(16)
+        for others in combinations(set(range(16)) - {6}, size)
+        if sum(values[c] for c in others) < pattern.cost
+    ]
+    assert len(cheaper) > 20
+    for hidden in cheaper:
+        low, high = ranges_of_22(values, lines, hidden)
+        assert low > 22 - 5 or high < 22 + 8
+
+
+def ranges_of_22(
+    values: list[int], lines: list[np.ndarray], hidden: set[int]
+) -> tuple[float, float]:
+    """What a reader can say about cell 6 from the cells that are not hidden, all of which are 0 at least."""
+    matrix = np.zeros((len(lines), len(values)))
+    for row, line in zip(matrix, lines, strict=True):
+        row[line] = [1, 1, 1, -1]
+    ends = [(0, None) if c in hidden else (v, v) for c, v in enumerate(values)]
+    aim = np.zeros(len(values))
+    aim[6] = 1
+    low, high = (
+        linprog(sign * aim, A_eq=matrix, b_eq=np.zeros(len(lines)), bounds=ends) for sign in (1, -1)
+    )
+    return low.x[6], high.x[6]
