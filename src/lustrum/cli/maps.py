@@ -74,8 +74,8 @@ def draw_map(
 def methods_of_words(words: Sequence[str]) -> list[Any]:
     """Methods from words such as ``random-rounding:base=3,5`` and ``markov-perturbation:theta=0.1,0.2``.
 
-    Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search. Suppression is
-    quick unless its ``algorithm`` is named.
+    Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search.
+    Suppression is quick unless its ``algorithm`` is named.
 
     >>> [m.base for m in methods_of_words(["random-rounding:base=3,5"])]
     [3, 5]

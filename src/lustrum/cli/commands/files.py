@@ -268,7 +268,7 @@ def map_(
         list[str] | None,
         typer.Option(
             help="A method, with values to try, as 'random-rounding:base=3,5', or a span to search, as "
-            "'base=2..20'; by default a set that fits. Suppression is 'quick' unless 'suppression:algorithm=auto'."
+            "'base=2..20'; by default a set that fits. Suppression is quick unless its algorithm is named."
         ),
     ] = None,
     risk: Annotated[
