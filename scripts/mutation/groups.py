@@ -52,24 +52,12 @@ _CERTIFICATES = (
     "tests/audit/test_certificate_hostile.py",
     "tests/audit/test_certificate_tampering.py",
 )
-_RELEASE = tuple(
-    f"tests/release/test_{name}.py"
-    for name in (
-        "limits",
-        "rules",
-        "figures",
-        "pipeline",
-        "statistics",
-        "quantiles",
-        "table_service",
-        "protected_sums",
-        "weighted",
-        "known_totals",
-        "one_number",
-        "replay",
-        "records_log",
-    )
-)
+
+
+def _release(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/release/test_{name}.py" for name in names)
+
+
 _POPULATION = ("tests/protect/population",)
 _SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
 
@@ -90,12 +78,9 @@ GROUPS = {
         _in("audit/certificate", "exact", "linear", "branch", "basis", "document"), _CERTIFICATES
     ),
     "rules": Group(
-        _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state"),
-        (
-            "tests/release/test_limits.py",
-            "tests/release/test_rules.py",
-            "tests/release/test_sum_figures.py",
-        ),
+        _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state")
+        + _in("release", "coarsen"),
+        _release("limits", "rules", "sum_figures", "carried"),
     ),
     "figures": Group(
         _in("release/figures", "counts"),
@@ -109,13 +94,20 @@ GROUPS = {
             "tests/release/test_quantiles.py",
         ),
     ),
-    "release": Group(
-        _in("release", "table_service", "separate_process", "replay")
-        + _in("release/bundle", "numbers", "known", "protection", "respondents", "sums", "weighted")
-        + _in("release/bundle", "files", "place")
-        + _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
+    "service": Group(
+        _in("release", "table_service", "separate_process", "replay"),
+        _release("table_service", "separate_process", "replay", "records_log", "one_number"),
+    ),
+    "bundle": Group(
+        _in("release/bundle", "numbers", "known", "protection", "respondents", "sums", "weighted")
+        + _in("release/bundle", "files", "place"),
+        _release("table_service", "protected_sums", "weighted", "known_totals", "one_number"),
+    ),
+    "records": Group(
+        _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
         + _in("release/records", "memory", "make_bundle", "open_datasets", "process"),
-        _RELEASE,
+        _release("table_service", "protected_sums", "weighted", "known_totals", "one_number")
+        + _release("records_log", "second_sums"),
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),

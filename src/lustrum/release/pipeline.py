@@ -333,7 +333,7 @@ def _sum_figures(case: QuestionState, parts: Mapping[Quantity, Release]) -> tupl
         if noise is not None:
             counts = parts[replace(quantity, measure=None)]
             out[name] = sum_figures(
-                dataset.measure(name), parts[quantity], counts, noise, max(len(variables), 1)
+                dataset.measure(name), parts[quantity], counts, noise, len(variables)
             )
     return tuple(out.values())
 
