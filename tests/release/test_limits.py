@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +20,7 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
+from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.policy import Audit, Policy
 from lustrum.release import door_audit
 from lustrum.release.door_audit import is_disclosive
@@ -238,6 +239,11 @@ def test_areas_that_fail_are_left_out_of_what_is_shown() -> None:
     assert decision.release.axes[0].codes == ("1", "3", "_T")
     none = {"rules": {"per_area": "a", "min_area_population": 99}}
     assert rules_of(Written(table), query(by=["a"], totals=True), **none) == ["areas"]
+    for dataset, help_ in ((DATASET, "Choose fewer variables."), (RICH, ADVICE)):
+        for limits in (limit, none):
+            asked = query(by=["a"], totals=True)
+            refused = answer(asked, Written(table, dataset=dataset), policy(**limits))
+            assert str(refused.reasons[0].way_forward) == help_
 
 
 def test_a_precheck_says_what_the_answer_would_without_the_risk() -> None:
@@ -314,6 +320,7 @@ def test_a_table_that_takes_more_programs_than_allowed_counts_as_disclosive() ->
 
 # Sums, weights, classes and earlier periods are judged like the table itself
 
+ADVICE = "Use the level 'Wide' of A."
 GROUPS = [
     {"code": "lo", "label": "Low", "members": ["1", "2"]},
     {"code": "hi", "label": "High", "members": ["3", "4"]},
@@ -451,6 +458,87 @@ def test_a_coarser_table_is_tried_only_for_rules_that_it_may_satisfy() -> None:
     assert len(fine.asked) == 1
 
 
+def test_each_coarser_level_is_tried_until_one_passes_or_fails_for_good() -> None:
+    codes = [str(i) for i in range(1, 9)]
+    pairs = [{"code": f"p{i}", "members": codes[2 * i : 2 * i + 2]} for i in range(4)]
+    halves = [{"code": f"h{i}", "members": codes[4 * i : 4 * i + 4]} for i in range(2)]
+    levels = [{"name": "halves", "groups": halves}, {"name": "pairs", "groups": pairs}]
+    deep = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                {
+                    "name": "a",
+                    "codes": codes,
+                    "hierarchies": [{"name": "h", "levels": levels[::-1]}],
+                }
+            ],
+        }
+    )
+
+    @dataclass
+    class Levels(Written):
+        paired: int = 0
+
+        def views(self, asked: TableQuery) -> Views:
+            self.asked.append(asked)
+            level = asked.by[0].level
+            values = {"pairs": [self.paired] * 4, "halves": [20] * 2}.get(level or "", [2] * 8)
+            names = {"pairs": pairs, "halves": halves}.get(
+                level or "", [{"code": c} for c in codes]
+            )
+            shown = released(values, axis("a", *(str(group["code"]) for group in names)))
+            return Views(shown, None, shown)
+
+    limits = policy(
+        rules={"min_mean_cell_size": 6.0, "min_population": 14}, fallback=[{"method": "merge"}]
+    )
+    # Pairs of 5 are too small still, and halves pass; with pairs of 3 too few people are left.
+    for paired, tried, shown in (
+        (5, 3, ("h0", "h1")),
+        (3, 2, None),
+        (6, 2, ("p0", "p1", "p2", "p3")),
+    ):
+        numbers = Levels(SMALL, dataset=deep, paired=paired)
+        decision = answer(query(by=["a"]), numbers, limits)
+        assert len(numbers.asked) == tried
+        assert (decision.release and decision.release.axes[0].codes) == shown
+        if shown:
+            assert [reason.rule for reason in decision.reasons] == ["merged"]
+
+
+def test_a_question_that_makes_no_sense_is_refused_before_any_number_is_made() -> None:
+    for step in (answer, precheck):
+        numbers = Rich()
+        with pytest.raises(QueryError, match="classes"):
+            step(query(by=["a"], statistics=["median:year"]), numbers, policy())  # type: ignore[operator]
+        assert numbers.asked == []
+
+
+def test_each_method_of_an_answer_is_named_once() -> None:
+    def text(numbers: Rich, *statistics: str) -> str:
+        asked = query(by=["a"], statistics=list(statistics))
+        return str(answer(asked, numbers, policy()).trace[1].text)  # type: ignore[arg-type]
+
+    assert text(Rich(), "mean:m") == "Protected by made-up."
+    sums = replace(released([1, 2, 3, 4]), method={"method": "factors", "p": 5})
+    both = "Protected by made-up. Protected by factors (p 5)."
+    assert text(Rich(sums=sums), "mean:m") == both
+    assert text(Rich(sums=sums), "sum:m", "count", "median:age") == both
+
+
+def test_a_question_reports_its_steps_and_stops_between_them() -> None:
+    heard: list[tuple[str, float]] = []
+    with reporting_progress(lambda name, share: heard.append((name, share))):
+        answer(query(by=["a"]), Written(LARGE), policy())
+    names = ["question", "numbers", "judge", "measure", "finish"]
+    assert [h for h in heard if h[0] in names] == [(n, i / 5) for i, n in enumerate(names)]
+    numbers = Written(LARGE)
+    with stopping(lambda: True), pytest.raises(Stopped):
+        answer(query(by=["a"]), numbers, policy())
+    assert numbers.asked == []
+
+
 def test_a_trace_names_the_method_and_every_step() -> None:
     decision = answer(query(by=["a"]), Written(LARGE), policy())
     assert [step.step for step in decision.trace] == [
@@ -512,7 +600,7 @@ def test_a_total_is_never_left_out_as_an_area() -> None:
 
 def test_help_names_a_level_where_there_is_one() -> None:
     for dataset, help_ in (
-        (RICH, "Use the level 'Wide' of A."),
+        (RICH, ADVICE),
         (DATASET, "Choose fewer variables"),
     ):
         limits = policy(rules={"min_mean_cell_size": 99.0}).rules

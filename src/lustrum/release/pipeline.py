@@ -368,7 +368,7 @@ def _errors(case: QuestionState) -> dict[Statistic, Release]:
         found = case.numbers.quotients(
             query.part(needed[0], totals),
             query.part(needed[0] if share else needed[1], totals),
-            statistic.of if share else None,
+            statistic.of,
         )
         if found is not None:
             part = case.parts[needed[0]]
