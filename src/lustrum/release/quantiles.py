@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, Release
 from lustrum.structure import UNBOUNDED
 
@@ -56,25 +56,24 @@ def _bounds(
 ) -> tuple[Ints | None, Ints | None]:
     if histogram.low is None or histogram.high is None:
         return None, None
-    # Floating point is exact here: a sum of counts below 2**53, and infinity where nothing is known.
+    # Floating point is exact here: whole numbers far below 2**53, and infinity where nothing is known.
     least = np.maximum(histogram.low, 0).astype(np.float64)
     most = np.where(histogram.high >= UNBOUNDED, np.inf, histogram.high.astype(np.float64))
-    share = parts / _PARTS
     below_least, below_most = np.cumsum(least, axis=-1), np.cumsum(most, axis=-1)
-    above_least = np.flip(np.cumsum(np.flip(least, -1), axis=-1), -1) - least
-    above_most = np.flip(np.cumsum(np.flip(most, -1), axis=-1), -1)
-    above_most = np.concatenate([above_most[..., 1:], np.zeros_like(most[..., :1])], axis=-1)
-    hair = 1e-9
-    can = below_most * (1 - share) >= share * above_least - hair
-    with np.errstate(invalid="ignore"):
-        must = below_least * (1 - share) > share * above_most + hair
-    must[..., -1] = below_least[..., -1] > 0
+    can = below_most * (_PARTS - parts) >= parts * _above(least)
+    can &= below_most > 0  # a class that nobody can have reached holds no quantile
+    must = below_least * (_PARTS - parts) >= parts * _above(most)
     first, last = np.argmax(can, axis=-1), np.argmax(must, axis=-1)
     bottom = np.array([_floor(end) for end in ends[: can.shape[-1]]], dtype=np.int64)
     top = [_ceiling(end) for end in ends[1:]]
     top += [UNBOUNDED] * (can.shape[-1] - len(top))
-    high = np.where(must.any(axis=-1), np.array(top, dtype=np.int64)[last], UNBOUNDED)
-    return bottom[first], high
+    return bottom[first], np.array(top, dtype=np.int64)[last]
+
+
+def _above(counts: Floats) -> Floats:
+    """Of each class how many are in the classes above it."""
+    from_above = np.flip(np.cumsum(np.flip(counts, -1), axis=-1), -1)
+    return np.concatenate([from_above[..., 1:], np.zeros_like(counts[..., :1])], axis=-1)
 
 
 def _nearest(value: Fraction) -> int:
