@@ -13,6 +13,7 @@ from lustrum.model import InputError
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.protect.abilities import abilities_of
+from lustrum.protect.unchanged import Unchanged
 from lustrum.protect.weighted.method import ProtectedSurvey
 from lustrum.risk.measure import RiskSpec
 from lustrum.survey import Reliability
@@ -160,6 +161,11 @@ class Before(Method):
             )
         if not {"microdata", "hypercube", "population", "magnitudes"} & set(spec.stages):
             raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
+        if isinstance(spec, Unchanged):
+            raise ValueError(
+                f"the method {self.method!r} protects nothing; leave it out under [[before]], or name "
+                "another method"
+            )
         return self
 
 
