@@ -87,12 +87,7 @@ GROUPS = {
         ("tests/release/test_figures_kept.py", "tests/release/test_figures.py"),
     ),
     "statistics": Group(
-        _in("release", "statistics", "quantiles"),
-        (
-            "tests/release/test_quotients.py",
-            "tests/release/test_statistics.py",
-            "tests/release/test_quantiles.py",
-        ),
+        _in("release", "statistics", "quantiles"), _release("quotients", "quantiles", "carried")
     ),
     "service": Group(
         _in("release", "table_service", "separate_process", "replay"),

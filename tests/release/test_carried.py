@@ -90,7 +90,7 @@ class Numbers:
         return FactorNoise(FACTORS, measure) if measure in self.noisy else None
 
 
-def asked(numbers: Numbers, *statistics: str, rules: Any = None, **words: Any) -> Decision:
+def asked(numbers: Numbers, *statistics: Any, rules: Any = None, **words: Any) -> Decision:
     query = TableQuery.from_mapping(
         {"dataset": "d", "by": ["a"], "statistics": list(statistics), **words}
     )
@@ -100,7 +100,7 @@ def asked(numbers: Numbers, *statistics: str, rules: Any = None, **words: Any) -
     return decision
 
 
-def carried(numbers: Numbers, *statistics: str, **words: Any) -> tuple[list[Any], list[Any]]:
+def carried(numbers: Numbers, *statistics: Any, **words: Any) -> tuple[list[Any], list[Any]]:
     release = asked(numbers, *statistics, weight="w", **words).release
     assert release is not None
     assert release.errors is not None
@@ -122,6 +122,7 @@ def test_the_error_of_a_weighted_mean_is_rounded_up_to_its_decimals() -> None:
 
 def test_the_error_of_a_weighted_ratio_is_that_of_its_two_sums() -> None:
     numbers = Numbers(errors=[0.5, 0.25, 0.0009])
+    # Euros over euros are shown in tenths of a percent.
     assert carried(numbers, "ratio:m:n")[0] == [500, 250, 1]
     ((over, under, within),) = numbers.quotients_of
     assert (over.measure, under.measure, within) == ("m", "n", None)
@@ -161,6 +162,10 @@ def test_only_weighted_numbers_that_are_worked_out_ask_for_errors() -> None:
     assert beside == [[-1, 10]] * 3
     assert grades == [["", f"grade {i}"] for i in range(3)]
     assert len(plain.quotients_of) == 1
+    # Beside a number with three decimals a mean has three, and what cannot be estimated has none still.
+    finer = {"statistic": "mean", "measure": "n", "decimals": 3}
+    two, _ = carried(Numbers(errors=[np.nan, 1.0, 2.0]), "mean:m", finer)
+    assert two == [[-1, -1], [1000, 1000], [2000, 2000]]
     unable = asked(Numbers(without=True), "mean:m", weight="w").release
     assert unable is not None
     assert unable.errors is None

@@ -117,17 +117,25 @@ def test_large_counts_are_compared_exactly() -> None:
 
 
 def test_cells_have_quantiles_of_their_own_rounded_to_the_nearest() -> None:
-    axes = (TableAxis.plain("a", ["1", "2", "3", "4"]), TableAxis.plain("age", ["x", "y"]))
-    counts = np.array([[1, 3], [3, 0], [0, 0], [4, 4]])
+    axes = (TableAxis.plain("a", list("123456")), TableAxis.plain("age", ["x", "y"]))
+    counts = np.array([[1, 3], [3, 0], [0, 0], [4, 4], [0, 2], [1, 0]])
     status = np.full(counts.shape, "F")
     status[3, 1] = "N"
-    shown = Release(axes, counts, status, {"method": "x"})
-    values, exists, _, _ = quantile(shown, (-9.0, 0.0, 0.9), 0.5, 0)
-    # A third of the second class is 0.3; half of the first is -4.5; nobody, or a class hidden, has none.
-    assert exists.tolist() == [True, True, False, False]
-    assert values.tolist() == [0, -5, 0, 0]
-    tenths, _, _, _ = quantile(shown, (-9.0, 0.0, 0.9), 0.5, 1)
-    assert tenths.tolist() == [3, -45, 0, 0]
+    shown = Release(axes, counts, status, {"method": "x"}, low=counts, high=counts)
+    values, exists, least, most = quantile(shown, (-9.0, 0.0, 1.8), 0.5, 0)
+    # A third of the second class is 0.6; half of the first is -4.5; nobody, or a class hidden, has none.
+    assert exists.tolist() == [True, True, False, False, True, True]
+    assert values.tolist() == [1, -5, 0, 0, 1, -5]
+    tenths, _, _, _ = quantile(shown, (-9.0, 0.0, 1.8), 0.5, 1)
+    assert tenths.tolist() == [6, -45, 0, 0, 9, -45]
+    assert least is not None
+    assert most is not None
+    assert [least[i] for i in (0, 1, 4, 5)] == [0, -9, 0, -9]
+    assert [most[i] for i in (0, 1, 4, 5)] == [2, 0, 2, 0]
+    # What ends exactly with a class lies in it, though the next one is open.
+    values, exists, _, _ = quantile(histogram([1, 1]), (0, 5), 0.5, 0)
+    assert exists
+    assert values == 5
 
 
 def test_a_variable_has_an_edge_for_each_class() -> None:

@@ -109,13 +109,18 @@ def test_bounds_hold_every_pair_of_true_numbers_and_are_reached(seed: int) -> No
         assert all(low <= value <= high for value in true)
         if bl > 0 or bh < 0:
             assert (low, high) == (math.floor(min(true)), math.ceil(max(true)))
-        elif bl == 0:
+        elif bl == 0 or bh == 0:
             # Next to 0 a quotient grows without end, unless its numerator keeps one sign.
-            assert low == (math.floor(min(true)) if al >= 0 else -UNBOUNDED)
-            assert high == (math.ceil(max(true)) if ah <= 0 else UNBOUNDED)
+            rises, falls = (al >= 0, ah <= 0) if bl == 0 else (ah <= 0, al >= 0)
+            assert low == (math.floor(min(true)) if rises else -UNBOUNDED)
+            assert high == (math.ceil(max(true)) if falls else UNBOUNDED)
         else:
-            assert low == -UNBOUNDED or bh == 0
-            assert high == UNBOUNDED or bh == 0
+            assert (low, high) == (-UNBOUNDED, UNBOUNDED)
+
+
+def test_a_numerator_that_may_be_one_leaves_no_upper_end_beside_a_denominator_of_zero() -> None:
+    found = quotient(release([1, 0], [(0, 1), (0, 0)]), release([2, 2], [(0, 3), (0, 3)]), "mean:t")
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [UNBOUNDED, 0])
 
 
 def test_what_is_unbounded_stays_so_and_an_endless_denominator_leaves_nothing() -> None:
@@ -124,6 +129,12 @@ def test_what_is_unbounded_stays_so_and_an_endless_denominator_leaves_nothing() 
     found = quotient(over, under, "ratio:t:e", 1)
     assert found.low.tolist() == [3, -UNBOUNDED, -UNBOUNDED, 0]
     assert found.high.tolist() == [UNBOUNDED, 60, -3, 30]
+    # However large the numbers beside them are.
+    over = release([5, 5, 10**16], [(1, UNBOUNDED), (-UNBOUNDED, 6), (10**16, 10**16)])
+    under = release([10**9] * 3, [(10**9, 10**9), (10**9, 10**9), (10**9, UNBOUNDED)])
+    found = quotient(over, under, "ratio:t:e", 6)
+    assert found.low.tolist() == [0, -UNBOUNDED, 0]
+    assert found.high.tolist() == [UNBOUNDED, 1, 10**13]
 
 
 def test_a_share_of_a_count_lies_between_nothing_and_all() -> None:
@@ -135,6 +146,9 @@ def test_a_share_of_a_count_lies_between_nothing_and_all() -> None:
     assert share.high.tolist() == [1000, 500]
     of_sums = quotient(over, under, "share:t:total", 1, "%")
     assert of_sums.high.tolist() == [2250, 500]
+    nothing = quotient(release([0], [(0, 2)]), release([0], [(0, 3)]), "share:count:total", 1, "%")
+    assert nothing.undefined.tolist() == [True]
+    assert (nothing.low.tolist(), nothing.high.tolist()) == ([0], [UNBOUNDED])
 
 
 def test_what_is_hidden_in_a_part_is_hidden_in_the_quotient() -> None:
@@ -155,6 +169,15 @@ def test_large_numbers_are_divided_exactly_and_never_wrap_around() -> None:
             ):  # fmt: skip
                 found = statistics._divided(np.array([a]), np.array([b]), up, down, rounding)  # type: ignore[arg-type]
                 assert int(found[0]) == max(-UNBOUNDED, min(expected, UNBOUNDED))
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        # Products on both sides of what 64 bits hold.
+        up, down = (int(10 ** rng.integers(0, 7)) for _ in range(2))
+        a, b = (int(rng.integers(2**59, 2**62)) >> int(rng.integers(0, 30)) for _ in range(2))
+        a, b = (max(x // max(f, 1), 1) for x, f in ((a, up), (b, down)))
+        exact = Fraction(a * up, b * down)
+        found = statistics._divided(np.array([-a, a]), np.array([b, b]), up, down, "near")
+        assert found.tolist() == [max(-nearest(exact), -UNBOUNDED), min(nearest(exact), UNBOUNDED)]
     times = statistics._times(np.array([5, UNBOUNDED, -UNBOUNDED, 2**61, -(2**61)]), 100)
     assert times.tolist() == [500, UNBOUNDED, -UNBOUNDED, UNBOUNDED, -UNBOUNDED]
 
@@ -354,6 +377,12 @@ def test_standard_errors_and_grades_stand_only_where_a_number_exists() -> None:
         map(str, composed(asked("count", "sum:t")).notes)
     )
     assert found.method == {"method": "n", "beside": [{"method": "m"}]}
+    three = composed(asked("sum:t", "mean:t", "count")).method
+    assert three == {"method": "n", "beside": [{"method": "m"}]}
+    free = {q: replace(p, low=None, high=None) for q, p in PARTS.items()}
+    plain = composed(asked("sum:t", "mean:t"), free)
+    assert plain.low is None
+    assert plain.high is None
 
 
 def test_shares_within_a_category_and_quantiles_other_than_the_median() -> None:

@@ -36,7 +36,7 @@ def quantile(
     counts = np.maximum(histogram.published, 0)
     running = np.cumsum(counts, axis=-1)
     wanted = parts * running[..., -1:]
-    found = np.argmax((_PARTS * running >= wanted) & (counts > 0), axis=-1)
+    found = np.argmax(_PARTS * running >= wanted, axis=-1)
     exists = (running[..., -1] > 0) & histogram.shown.all(axis=-1)
     exists &= found + 1 < len(ends)
     values = np.zeros(found.shape, dtype=np.int64)
@@ -56,9 +56,8 @@ def _bounds(
 ) -> tuple[Ints | None, Ints | None]:
     if histogram.low is None or histogram.high is None:
         return None, None
-    # Floating point is exact here: whole numbers far below 2**53, and infinity where nothing is known.
-    least = np.maximum(histogram.low, 0).astype(np.float64)
-    most = np.where(histogram.high >= UNBOUNDED, np.inf, histogram.high.astype(np.float64))
+    # Floating point is exact here: whole numbers far below 2**53, except where nothing is known.
+    least, most = np.maximum(histogram.low, 0).astype(np.float64), histogram.high.astype(np.float64)
     below_least, below_most = np.cumsum(least, axis=-1), np.cumsum(most, axis=-1)
     can = below_most * (_PARTS - parts) >= parts * _above(least)
     can &= below_most > 0  # a class that nobody can have reached holds no quantile

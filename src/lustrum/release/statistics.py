@@ -44,7 +44,6 @@ def quantities(query: TableQuery) -> tuple[Quantity, ...]:
     for statistic in query.asked:
         needed = statistic.quantities(query.weight)
         found += [Quantity(period=q.period) for q in needed if q.period is not None]
-        found += [q for q in needed if q.histogram is not None]
         found += needed
     return tuple(dict.fromkeys(found))
 
@@ -296,8 +295,8 @@ def _ends(
         return None, None
     al, ah = over.low.astype(np.int64), over.high.astype(np.int64)
     bl, bh = under.low.astype(np.int64), under.high.astype(np.int64)
-    # A denominator below 0 turns both around.
-    turn = bh < 0
+    # A denominator that is not above 0 turns both around.
+    turn = bh <= 0
     al, ah = np.where(turn, -ah, al), np.where(turn, -al, ah)
     bl, bh = np.where(turn, -bh, bl), np.where(turn, -bl, bh)
     apart = exists & (bl > 0)
