@@ -75,6 +75,8 @@ class Numbers:
             {"method": "made-up"},
             low=values - values // 10,
             high=values + values // 10,
+            errors=np.arange(values.size).reshape(values.shape) if asked.weight else None,
+            grades=np.full(values.shape, "own") if asked.weight else None,
         )
 
     def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
@@ -156,11 +158,11 @@ def test_only_weighted_numbers_that_are_worked_out_ask_for_errors() -> None:
     release = asked(plain, "mean:m").release
     assert release is not None
     assert release.errors is None
-    assert asked(plain, "sum:m", weight="w").release is not None
+    assert carried(plain, "sum:m") == ([0, 1, 2], ["own"] * 3)
     assert plain.quotients_of == []
     beside, grades = carried(plain, "sum:m", "mean:m")
-    assert beside == [[-1, 10]] * 3
-    assert grades == [["", f"grade {i}"] for i in range(3)]
+    assert beside == [[0, 10], [10, 10], [20, 10]]
+    assert grades == [["own", f"grade {i}"] for i in range(3)]
     assert len(plain.quotients_of) == 1
     # Beside a number with three decimals a mean has three, and what cannot be estimated has none still.
     finer = {"statistic": "mean", "measure": "n", "decimals": 3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -169,15 +170,12 @@ def test_large_numbers_are_divided_exactly_and_never_wrap_around() -> None:
             ):  # fmt: skip
                 found = statistics._divided(np.array([a]), np.array([b]), up, down, rounding)  # type: ignore[arg-type]
                 assert int(found[0]) == max(-UNBOUNDED, min(expected, UNBOUNDED))
-    rng = np.random.default_rng(5)
-    for _ in range(300):
-        # Products on both sides of what 64 bits hold.
-        up, down = (int(10 ** rng.integers(0, 7)) for _ in range(2))
-        a, b = (int(rng.integers(2**59, 2**62)) >> int(rng.integers(0, 30)) for _ in range(2))
-        a, b = (max(x // max(f, 1), 1) for x, f in ((a, up), (b, down)))
-        exact = Fraction(a * up, b * down)
+    # Products on both sides of what 64 bits hold.
+    edges = [1, 3, 2**40, 2**61 - 1, 2**61, 2**62 - 1]
+    for a, b, up, down in product(edges, edges, (1, 3, 10**4), (1, 3, 10**4)):
+        expected = nearest(Fraction(a * up, b * down))
         found = statistics._divided(np.array([-a, a]), np.array([b, b]), up, down, "near")
-        assert found.tolist() == [max(-nearest(exact), -UNBOUNDED), min(nearest(exact), UNBOUNDED)]
+        assert found.tolist() == [max(-expected, -UNBOUNDED), min(expected, UNBOUNDED)]
     times = statistics._times(np.array([5, UNBOUNDED, -UNBOUNDED, 2**61, -(2**61)]), 100)
     assert times.tolist() == [500, UNBOUNDED, -UNBOUNDED, UNBOUNDED, -UNBOUNDED]
 

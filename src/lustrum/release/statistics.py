@@ -95,7 +95,7 @@ def compose(
     if len(made) == 1:
         only = made[0]
         whole = replace(
-            counted if asked[0].variable else needed[0],
+            counted,
             published=only.published,
             status=only.status,
             low=only.low,
@@ -323,8 +323,7 @@ def _end_quotient(a: Ints, b: Ints, where: Mask, up: int, down: int, rounding: R
 
 def _divided(a: Ints, b: Ints, up: int, down: int, rounding: Rounding) -> Ints:
     """``a * up / (b * down)``, exactly rounded: to the nearest, halves away from 0, or down or up."""
-    largest = max(_largest(a) * up * 2 + _largest(b) * down, _largest(b) * down * 2)
-    wide = largest >= _FITS
+    wide = _largest(a) * up * 2 + _largest(b) * down >= _FITS
     x: Any = (a.astype(object) if wide else a) * up
     y: Any = (b.astype(object) if wide else b) * down
     x, y = np.where(y < 0, -x, x), np.where(y < 0, -y, y)
