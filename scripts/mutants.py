@@ -2,12 +2,12 @@
 
     python scripts/mutants.py                      # every group
     python scripts/mutants.py cell-key bounds      # some groups
-    python scripts/mutants.py --report             # what is known so far, and every survivor
+    python scripts/mutants.py --report             # what is known so far, and every survivor not explained
 
 Each group names modules and the tests that must hold them. ``mutation/operators.py`` says what is changed,
 ``mutation/worker.py`` how it is tried. What was tried is kept in ``build/mutants/<group>.jsonl``: a run that
 was stopped goes on where it was, and a survivor is tried again when its tests have changed.
-``docs/reference/mutants.md`` tells what survived and why.
+``mutation/explained/<group>.txt`` tells why survivors are harmless, and ``docs/reference/mutants.md`` sums it up.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from mutation.explained import explained
 from mutation.groups import GROUPS
 from mutation.operators import mutants
 from mutation.worker import named, read
@@ -93,7 +94,7 @@ def _names(module: str) -> list[str]:
 
 
 def table(groups: Iterable[str]) -> None:
-    """Print a row for each module: mutants, tried, noticed by a test of any group, not noticed."""
+    """Print a row for each module: mutants, tried, noticed by a test of any group, explained, left."""
     of_module: dict[str, list[str]] = {}
     for name in groups:
         for module in GROUPS[name].modules:
@@ -102,24 +103,45 @@ def table(groups: Iterable[str]) -> None:
         now = _names(module)
         states = [read(BUILD / f"{name}.jsonl") for name in names]
         outcomes = [{s[n]["outcome"] for s in states if n in s} for n in now]
+        why = {n for name in names for n in explained(name)}
         tried = sum(bool(found) for found in outcomes)
         noticed = sum(bool(found & _NOTICED) for found in outcomes)
-        said = f"`{module}` | {len(now)} | {tried} | {noticed} | {tried - noticed}"
-        print(f"| {', '.join(f'`{name}`' for name in names)} | {said} |", flush=True)
+        known = sum(
+            bool(found) and not found & _NOTICED and n in why
+            for n, found in zip(now, outcomes, strict=True)
+        )
+        said = [f"`{module}`", len(now), tried, noticed, known, tried - noticed - known]
+        of_groups = ", ".join(f"`{name}`" for name in names)
+        print("|", " | ".join([of_groups, *map(str, said)]), "|", flush=True)
 
 
 def report(name: str, every_survivor: bool) -> None:
-    """Print how many mutants of a group were noticed, by module, and those that were not."""
-    known = read(BUILD / f"{name}.jsonl")
+    """Print how many mutants of a group were noticed, by module, and survivors that nothing explains."""
+    known, why = read(BUILD / f"{name}.jsonl"), explained(name)
     for module in GROUPS[name].modules:
         now = _names(module)
         counts = Counter(known[n]["outcome"] if n in known else "not tried" for n in now)
-        print(name, module, len(now), json.dumps(dict(sorted(counts.items()))), flush=True)
-        for n in now if every_survivor else ():
-            if n in known and known[n]["outcome"] in ("survived", "survived so far", "no tests"):
-                record = known[n]
-                print(f"  {record['line']}: {record['before']}")
-                print(f"      {record['outcome']}: {record['after']}")
+        left = [n for n in now if n in known and known[n]["outcome"] not in _NOTICED]
+        counts["explained"] = sum(n in why for n in left)
+        print("#", name, module, len(now), json.dumps(dict(sorted(counts.items()))), flush=True)
+        if not every_survivor:
+            continue
+        for n in why.keys() - set(left):
+            if n.startswith(f"{module}:"):
+                print(f"# not needed: {n}")
+        place, before = "?", ""
+        for n in left:
+            if n in why:
+                continue
+            record = known[n]
+            where = n.removeprefix(f"{module}:").partition(": ")[0]
+            if where != place:
+                place = where
+                print(f"@ {module} {where}")
+            if record["before"] != before:
+                before = record["before"]
+                print(f"- {before}")
+            print(f"+ {n.partition(f'{before} -> ')[2]}")
 
 
 if __name__ == "__main__":

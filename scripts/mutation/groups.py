@@ -45,7 +45,11 @@ _BOUNDS = (
     "tests/audit/test_lattice_walk.py",
     "tests/audit/test_best.py",
 )
-_NETWORK = ("tests/audit/test_bounds_hold.py", "tests/audit/test_network.py")
+_NETWORK = (
+    "tests/audit/test_flows_by_hand.py",
+    "tests/audit/test_bounds_hold.py",
+    "tests/audit/test_network.py",
+)
 _CERTIFICATES = (
     "tests/audit/test_certificate_by_hand.py",
     "tests/audit/test_certificate.py",
@@ -105,7 +109,7 @@ GROUPS = {
         + _release("records_log", "second_sums"),
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
-    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
+    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:2], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "lines": Group(_in("protect/totals", "lines"), _TOTALS[:1], loops=True),
     "structure": Group(
@@ -119,6 +123,7 @@ GROUPS = {
     "risk": Group(
         _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy", "counts", "cell_certainty"),
         (
+            "tests/risk/test_measures_by_hand.py",
             "tests/risk/test_r1.py",
             "tests/risk/test_r2.py",
             "tests/risk/test_simple.py",

@@ -162,8 +162,6 @@ def _whole(number: object) -> bool:
 
 
 def _inner(axes: Sequence[TableAxis]) -> tuple[npt.NDArray[np.intp], ...]:
-    if not axes:
-        return ()
     return np.ix_(*(np.flatnonzero(axis.inner) for axis in axes))
 
 

@@ -108,7 +108,7 @@ class SparseLines(RiskSpec):
         if self.axis is not None and self.axis not in names:
             raise InputError(f"The table has no axis {self.axis!r}; {choices(self.axis, names)}.")
         cells = _cells(table)
-        grid = np.ix_(*(np.flatnonzero(axis.inner) for axis in table.axes)) if names else ()
+        grid = np.ix_(*(np.flatnonzero(axis.inner) for axis in table.axes))
         along = range(len(names)) if self.axis is None else [names.index(self.axis)]
         found = [sparse_lines(table.values[grid], a, self.populated, cells[grid]) for a in along]
         lines = sum(total for _, total in found)

@@ -15,8 +15,6 @@ from lustrum.compiled import compiled
 
 __all__ = ["push", "reachable", "settle", "spanning"]
 
-_ENDLESS = 2**62
-
 
 @compiled
 def _layers(  # pragma: no cover
@@ -45,10 +43,8 @@ def _layers(  # pragma: no cover
 @compiled
 def _send(k: int, amount: Any, mate: Any, room: Any) -> None:  # pragma: no cover
     """Use room in one direction, which adds room in the other."""
-    if room[k] < _ENDLESS:
-        room[k] -= amount
-    if room[mate[k]] < _ENDLESS:
-        room[mate[k]] += amount
+    room[k] -= amount
+    room[mate[k]] += amount
 
 
 @compiled
@@ -64,7 +60,7 @@ def push(  # pragma: no cover
     flow: Any,
     work: Any,
 ) -> Any:
-    """Send as much as possible, up to a limit; infinite if nothing limits the flow.
+    """Send as much as possible, up to a limit. Every room is finite: see ``_LARGEST`` of the network.
 
     ``arc[k]`` is the arc of a slot, and its complement at the arc's head.
     """
@@ -80,8 +76,6 @@ def push(  # pragma: no cover
                 amount = limit - sent
                 for step in range(length):
                     amount = min(amount, room[path[step]])
-                if amount >= _ENDLESS:
-                    return _ENDLESS
                 sent += amount
                 back = length
                 for step in range(length - 1, -1, -1):
@@ -157,20 +151,14 @@ def settle(  # pragma: no cover
         room[forth], room[back] = 0, 0
         if upper:
             sent = push(head[cell], tail[cell], up, indptr, to, mate, arc, room, flow, work)
-            if sent >= _ENDLESS:
-                most[cell] = _ENDLESS
-            else:
-                flow[cell] += sent
-                high[cell] = flow[cell]
-                up, down = 0, down + (sent if down < _ENDLESS else 0)
+            flow[cell] += sent
+            high[cell] = flow[cell]
+            up, down = 0, down + sent
         else:
             sent = push(tail[cell], head[cell], down, indptr, to, mate, arc, room, flow, work)
-            if sent >= _ENDLESS:
-                least[cell] = -_ENDLESS
-            else:
-                flow[cell] -= sent
-                low[cell] = flow[cell]
-                up, down = up + (sent if up < _ENDLESS else 0), 0
+            flow[cell] -= sent
+            low[cell] = flow[cell]
+            up, down = up + sent, 0
         room[forth], room[back] = up, down
         flows += 1
         for c in range(least.size):

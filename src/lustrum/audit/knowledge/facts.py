@@ -58,6 +58,7 @@ class Knowledge:
     structure: Structure | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", _tidy(self.matrix))
         facts, cells = self.matrix.shape
         sizes = {"low": cells, "high": cells, "fact_low": facts, "fact_high": facts}
         for name, size in sizes.items():
@@ -202,3 +203,17 @@ class Knowledge:
     def relaxed(self) -> Knowledge:
         """The same facts about real numbers, as linear programming treats them."""
         return replace(self, whole=False)
+
+
+def _tidy(matrix: Sparse) -> Sparse:
+    """A matrix whose entries are what its facts say: one for a cell of a fact, and none that is 0.
+
+    A cell with a weight of 0 would count as tied to the fact, and two entries for one cell as two facts.
+    """
+    rows = sparse.csr_array(matrix)
+    if rows.has_canonical_format and bool(rows.data.all()):
+        return rows
+    rows = rows.copy()
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
