@@ -7,7 +7,7 @@
 Each group names modules and the tests that must hold them. ``mutation/operators.py`` says what is changed,
 ``mutation/worker.py`` how it is tried. What was tried is kept in ``build/mutants/<group>.jsonl``: a run that
 was stopped goes on where it was, and a survivor is tried again when its tests have changed.
-``mutation/explained/<group>.txt`` tells why survivors are harmless, and ``docs/reference/mutants.md`` sums it up.
+``mutation/explained/<group>.txt`` tells why survivors are harmless; ``docs/reference/mutants.md`` sums it up.
 """
 
 from __future__ import annotations

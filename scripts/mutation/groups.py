@@ -37,6 +37,7 @@ _CELL_KEY = (
     "tests/protect/test_conformance.py",
 )
 _BOUNDS = (
+    "tests/audit/test_sweep_by_hand.py",
     "tests/audit/test_bounds_hold.py",
     "tests/audit/test_bounds.py",
     "tests/audit/test_bounds_sweep.py",
