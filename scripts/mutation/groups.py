@@ -42,7 +42,6 @@ _BOUNDS = (
     "tests/audit/test_bounds.py",
     "tests/audit/test_bounds_sweep.py",
     "tests/audit/test_bounds_infeasible.py",
-    "tests/audit/test_bounds_elimination.py",
     "tests/audit/test_lattice_walk.py",
     "tests/audit/test_best.py",
 )
@@ -75,7 +74,12 @@ GROUPS = {
     "cell-key-loops": Group(
         _in("protect/cell_key", "channel"), ("tests/protect/test_cell_key_lookup.py",), loops=True
     ),
-    "bounds": Group(_in("audit/bounding", "compute", "sweep", "lattice", "elimination"), _BOUNDS),
+    "bounds": Group(_in("audit/bounding", "compute", "sweep"), _BOUNDS),
+    "lattice": Group(
+        _in("audit/bounding", "lattice", "elimination"),
+        ("tests/audit/test_lattice_by_hand.py",),
+        loops=True,
+    ),
     "verify": Group(
         _in("audit/certificate", "verify"), ("tests/audit/test_certificate_by_hand.py",)
     ),

@@ -1,0 +1,186 @@
+"""Whole solutions of equations, and cells that equations give away, on systems that can be written out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import gcd
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lustrum.audit import Knowledge
+from lustrum.audit.bounding import elimination
+from lustrum.audit.bounding.elimination import exactly_disclosed
+from lustrum.audit.bounding.lattice import (
+    integer_kernel,
+    integer_solution,
+    reduced,
+    short_moves,
+)
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
+
+
+def rank(rows: list[list[int]]) -> int:
+    """The rank, by exact fractions."""
+    left = [[Fraction(v) for v in row] for row in rows]
+    found = 0
+    for column in range(len(left[0]) if left else 0):
+        pivot = next((i for i in range(found, len(left)) if left[i][column]), None)
+        if pivot is None:
+            continue
+        left[found], left[pivot] = left[pivot], left[found]
+        for i in range(found + 1, len(left)):
+            times = left[i][column] / left[found][column]
+            left[i] = [a - times * b for a, b in zip(left[i], left[found], strict=True)]
+        found += 1
+    return found
+
+
+def spanned(vector: np.ndarray, basis: np.ndarray) -> bool:
+    """Whether a vector is a whole sum of the vectors of a basis."""
+    times, *_ = np.linalg.lstsq(basis.T.astype(float), vector.astype(float), rcond=None)
+    return bool((np.rint(times).astype(np.int64) @ basis == vector).all())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_kernel_spans_every_whole_change_that_keeps_the_equations(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-3, 4, (2, 4))
+    matrix = sparse.csr_array(rows)
+    kernel = integer_kernel(matrix)
+    assert kernel.shape == (4 - rank(rows.tolist()), 4)
+    assert not (rows @ kernel.T).any()
+    box = np.array(list(product(range(-3, 4), repeat=4)))
+    for change in box[~(box @ rows.T).any(axis=1)]:
+        assert spanned(change, kernel)
+    for vector in kernel:
+        assert vector[np.flatnonzero(vector)[0]] > 0
+    short = reduced(kernel)
+    assert all(spanned(v, kernel) for v in short)
+    assert all(spanned(v, short) for v in kernel)
+    products = short @ short.T
+    for i, j in product(range(len(short)), repeat=2):
+        assert i == j or 2 * abs(products[i, j]) <= products[i, i]
+    lengths = np.abs(short).sum(axis=1)
+    assert (np.diff(lengths) >= 0).all()
+
+
+def test_changes_with_large_entries_are_refused() -> None:
+    assert integer_kernel(sparse.csr_array([[2**25 - 1, 2**25 - 2]])).tolist() == [
+        [2**25 - 2, -(2**25 - 1)]
+    ]
+    with pytest.raises(OverflowError):
+        integer_kernel(sparse.csr_array([[2**25, 2**25 - 1]]))
+
+
+def test_a_whole_solution_is_found_exactly_where_there_is_one() -> None:
+    for a, b, total in product(range(-4, 5), range(-4, 5), range(-3, 4)):
+        found = integer_solution(sparse.csr_array([[a, b]]), np.array([total]))
+        divisor = gcd(a, b)
+        assert (found is not None) == (total % divisor == 0 if divisor else total == 0)
+        assert found is None or a * found[0] + b * found[1] == total
+    box = np.array(list(product(range(-5, 6), repeat=3)))
+    rng = np.random.default_rng(5)
+    missing = 0
+    for _ in range(30):
+        rows, totals = rng.integers(-2, 5, (2, 3)), rng.integers(-3, 4, 2)
+        rows[1] = 2 * rows[0] if rng.random() < 0.3 else rows[1]
+        totals[1] = 2 * totals[0] if rng.random() < 0.3 else totals[1]
+        found = integer_solution(sparse.csr_array(rows), totals)
+        if found is None:
+            missing += 1
+            assert not (box @ rows.T == totals).all(axis=1).any()
+        else:
+            assert (rows @ found == totals).all()
+    assert 0 < missing < 30
+
+
+def test_short_moves_are_the_basis_and_its_short_sums() -> None:
+    chain = np.array([[1, -1, 0, 0], [0, 1, -1, 0], [0, 0, 1, -1]])
+    moves = short_moves(chain)
+    assert moves[:3].tolist() == chain.tolist()
+    pairs = {(i, j) for i in range(4) for j in range(i + 1, 4)}
+    assert {tuple(np.flatnonzero(m).tolist()) for m in moves} == pairs
+    assert len(moves) == len(pairs)
+    assert all(m[np.flatnonzero(m)[0]] == 1 for m in moves)
+    # Sums up to half as long again as the longest vector: 6 for 4, and none of 8.
+    squares = np.array([[1, -1, -1, 1, 0, 0], [0, 0, 1, -1, -1, 1]])
+    assert short_moves(squares).tolist() == [*squares.tolist(), [1, -1, 0, 0, -1, 1]]
+    apart = np.array([[1, -1, 0, 0, 0], [0, 0, 1, 1, -2], [0, 1, -1, 0, 0]])
+    assert [1, -1, 1, 1, -2] in short_moves(apart).tolist()
+    assert short_moves(chain, most=3).tolist() == chain.tolist()
+    assert len(short_moves(chain, most=5)) == 5
+    assert short_moves(chain[:1]).tolist() == chain[:1].tolist()
+
+
+def systems(seed: int) -> Knowledge:
+    """Cells far from any bound, tied by a few equations, some cells given and some facts only ranges."""
+    rng = np.random.default_rng(seed)
+    cells, facts = int(rng.integers(3, 9)), int(rng.integers(1, 9))
+    rows = rng.choice([-2, -1, 0, 0, 0, 0, 1, 1, 3], (facts, cells))
+    value = rng.integers(0, 9, cells)
+    slack = rng.choice([0, 0, 0, 1], facts)
+    given = rng.random(cells) < 0.15
+    return Knowledge(
+        [f"x{i}" for i in range(cells)],
+        np.where(given, value, -1000),
+        np.where(given, value, 1000),
+        sparse.csr_array(rows),
+        rows @ value,
+        rows @ value + slack,
+    )
+
+
+def determined(known: Knowledge) -> list[bool]:
+    """Whether the unit row of each cell is a sum of equations and of rows of given cells."""
+    units = np.eye(len(known), dtype=np.int64)
+    equations = known.matrix.toarray()[known.fact_low == known.fact_high]
+    rows = np.vstack([equations, units[known.low == known.high]]).tolist()
+    full = rank(rows)
+    return [rank([*rows, unit.tolist()]) == full for unit in units]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_what_equations_give_away_is_what_exact_fractions_say(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in (systems(2 * seed), systems(2 * seed + 1)):
+        expected = determined(known)
+        assert exactly_disclosed(known).tolist() == expected
+        with monkeypatch.context() as written_out:
+            written_out.setattr(elimination, "_MOST_STEPS", -1)
+            assert exactly_disclosed(known).tolist() == expected
+
+
+KNOT = [[1, 1, 0, 1], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 1, 0]]  # no equation can be peeled
+
+
+def test_a_knot_is_solved_and_two_knots_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    loose = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    rows = np.block([[np.array(KNOT), np.zeros((4, 4))], [np.zeros((4, 4)), np.array(loose)]])
+    rows = rows.astype(np.int64)
+    known = Knowledge(
+        list("abcdefgh"), [0] * 8, [UNBOUNDED] * 8, sparse.csr_array(rows), [6] * 8, [6] * 8
+    )
+    for steps in (3 * 10**9, -1):
+        monkeypatch.setattr(elimination, "_MOST_STEPS", steps)
+        assert exactly_disclosed(known).tolist() == [True] * 4 + [False] * 4
+    # Written out in full, four equations of four cells take 64 steps.
+    monkeypatch.setattr(elimination, "_MOST_WORK", 64)
+    exactly_disclosed(known)
+    monkeypatch.setattr(elimination, "_MOST_WORK", 63)
+    with pytest.raises(InputError, match="4 cells hang together by 4 equations"):
+        exactly_disclosed(known)
+
+
+def test_a_cell_put_off_is_solved_with_its_own_weight() -> None:
+    """3 a + b = 5 and b + c = 4 with c + d = 2: nothing is given away until d is known."""
+    known = Knowledge.of("abcd", low=-99)
+    known = known.fact({"a": 3, "b": 1}, 5, 5).fact({"b": 1, "c": 1}, 4, 4)
+    known = known.fact({"c": -1, "d": 2}, 2, 2)
+    assert exactly_disclosed(known).tolist() == [False] * 4
+    assert exactly_disclosed(known.bound("d", 1, 1)).tolist() == [True] * 4
+    assert exactly_disclosed(known.fact({"a": 6, "b": 2, "d": 5}, 15, 15)).tolist() == [True] * 4
