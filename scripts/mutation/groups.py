@@ -51,6 +51,7 @@ _NETWORK = (
     "tests/audit/test_network.py",
 )
 _CERTIFICATES = (
+    "tests/audit/test_certificate_makers.py",
     "tests/audit/test_certificate_by_hand.py",
     "tests/audit/test_certificate.py",
     "tests/audit/test_certificate_hostile.py",
@@ -84,7 +85,9 @@ GROUPS = {
         _in("audit/certificate", "verify"), ("tests/audit/test_certificate_by_hand.py",)
     ),
     "certificates": Group(
-        _in("audit/certificate", "exact", "linear", "branch", "basis", "document"), _CERTIFICATES
+        _in("audit/certificate", "exact", "linear", "branch", "basis", "document", "make")
+        + _in("audit/certificate", "propose"),
+        _CERTIFICATES,
     ),
     "rules": Group(
         _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state")

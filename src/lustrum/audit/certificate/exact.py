@@ -91,18 +91,14 @@ class System:
         >>> System.of(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 2}, high=7)).facts
         (((0, 1), (1, 2)),)
         """
-        matrix = known.matrix.tocsr().astype(np.int64)
-        matrix.sum_duplicates()
+        matrix = known.matrix.astype(np.int64)  # Knowledge keeps cells in order and drops zeros
         starts = matrix.indptr.tolist()
         cells, weights = matrix.indices.tolist(), matrix.data.tolist()
-        facts = [
-            tuple((c, w) for c, w in zip(cells[a:b], weights[a:b], strict=True) if w)
-            for a, b in pairwise(starts)
-        ]
+        facts = [tuple(zip(cells[a:b], weights[a:b], strict=True)) for a, b in pairwise(starts)]
         return cls(
             names=tuple(known.names),
             boxes=_ends(known.low.tolist(), known.high.tolist()),
-            facts=tuple(tuple(sorted(f)) for f in facts),
+            facts=tuple(facts),
             ends=_ends(known.fact_low.tolist(), known.fact_high.tolist()),
             whole=known.whole,
             decimals=known.decimals,
