@@ -119,7 +119,9 @@ GROUPS = {
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:2], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
-    "lines": Group(_in("protect/totals", "lines"), _TOTALS[:1], loops=True),
+    "lines": Group(
+        _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True
+    ),
     "structure": Group(
         _in("structure", "intervals", "relations", "incidence", "build"), ("tests/structure",)
     ),
