@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, TableAxis
-from lustrum.protect.totals.lines import added_up, line_totals, narrow_relations, pinned
+from lustrum.protect.totals.lines import (
+    added_up,
+    line_totals,
+    narrow_lines,
+    narrow_relations,
+    pinned,
+)
 
 
 def axis(*members: tuple[int, ...]) -> TableAxis:
@@ -27,6 +33,7 @@ def axis(*members: tuple[int, ...]) -> TableAxis:
         (((0,), (1, 2), (2,), (0, 1, 2)), None),  # parts overlap
         (((0,), (0,)), None),
         ((), -1),
+        (((0,), (1,), (), (0, 1)), None),  # a part that is empty
     ],
 )
 def test_a_plain_axis_has_parts_that_make_up_its_total_or_no_total(
@@ -140,3 +147,39 @@ def test_lines_of_a_grid_and_written_relations_narrow_alike() -> None:
         flat = pinned(low[:2], high[:2], wanted[:2], [-1, 2], None if shown is None else shown[:2])
         assert found or not flat
     assert 5 < sum(decided) < 55
+
+
+def test_the_order_of_axes_does_not_matter() -> None:
+    """Parts and total in the middle of three axes, so that lines start apart and step over cells."""
+    rng = np.random.default_rng(9)
+    decided = []
+    for _ in range(20):
+        value = added_up(
+            np.pad(rng.integers(0, 3, (2, 2, 2)), ((0, 0), (0, 1), (0, 0))), [-1, 2, -1]
+        )
+        low = value - rng.integers(0, 2, value.shape) * (value > 0)
+        high = value + rng.integers(0, 2, value.shape)
+        wanted = low < high
+        wanted[:, 2] = False
+        found = pinned(low, high, wanted, [-1, 2, -1])
+        single = [
+            pinned(low[i, :, j], high[i, :, j], wanted[i, :, j], [2])
+            for i, j in product(range(2), repeat=2)
+        ]
+        assert found == any(single)
+        first, last = (np.moveaxis(a, 1, 0) for a in (low, high)), [2, -1, -1]
+        assert pinned(*first, np.moveaxis(wanted, 1, 0), last) == found
+        decided.append(found)
+    assert 0 < sum(decided) < 20
+
+
+def test_bounds_that_still_change_when_the_rounds_run_out_count_as_pinned() -> None:
+    low, high = np.array([0, 0, 0]), np.array([9, 9, 5])
+    open_cells, rows = np.array([True, True, False]), (np.array([0, 3]), np.array([2, 0, 1]))
+    for rounds, undecided in ((1, True), (2, False)):
+        ends = low.copy(), high.copy()
+        assert narrow_relations(*ends, open_cells, *rows, low, False, rounds) == undecided
+        assert ends[1].tolist() == [5, 5, 5]
+        lines_of = np.array([3]), np.array([2])
+        ends = low.copy(), high.copy()
+        assert narrow_lines(*ends, open_cells, *lines_of, low, False, rounds) == undecided

@@ -60,7 +60,7 @@ def added_up(array: Ints, places: Sequence[int]) -> Ints:
 def pinned(
     low: Ints, high: Ints, open_cells: Mask, places: Sequence[int], shown: Ints | None = None
 ) -> bool:
-    """Whether the lines leave a single value for a cell that had several.
+    """Whether the lines leave a single value for a cell that had several, or cannot be shown not to.
 
     With record keys, a total of the same records as one of its parts is ``shown`` with the same number. If
     the two numbers differ, another part is not empty.
@@ -91,7 +91,10 @@ def narrow_lines(  # pragma: no cover
     keyed: bool,
     rounds: int,
 ) -> bool:
-    """Narrow in place along every line of every axis with a total; stop at the first pinned cell."""
+    """Narrow in place along every line of every axis with a total; stop at the first pinned cell.
+
+    Where the rounds run out before nothing changes any more, a cell may be pinned, and counts as such.
+    """
     line = np.empty(shape.max(), dtype=np.int64)
     for _ in range(rounds):
         changed = False
@@ -115,7 +118,7 @@ def narrow_lines(  # pragma: no cover
             outer *= n
         if not changed:
             return False
-    return False
+    return True
 
 
 @compiled
@@ -141,7 +144,7 @@ def narrow_relations(  # pragma: no cover
             changed = changed or outcome == 1
         if not changed:
             return False
-    return False
+    return True
 
 
 @compiled
