@@ -45,16 +45,18 @@ def spanned(vector: np.ndarray, basis: np.ndarray) -> bool:
     return bool((np.rint(times).astype(np.int64) @ basis == vector).all())
 
 
-@pytest.mark.parametrize("seed", range(8))
+BOX = np.array(list(product(range(-2, 3), repeat=5)))
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_a_kernel_spans_every_whole_change_that_keeps_the_equations(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows = rng.integers(-3, 4, (2, 4))
+    rows = rng.choice([-3, -2, -1, 0, 0, 0, 1, 2, 3], (1 + seed % 4, 5))
     matrix = sparse.csr_array(rows)
     kernel = integer_kernel(matrix)
-    assert kernel.shape == (4 - rank(rows.tolist()), 4)
+    assert kernel.shape == (5 - rank(rows.tolist()), 5)
     assert not (rows @ kernel.T).any()
-    box = np.array(list(product(range(-3, 4), repeat=4)))
-    for change in box[~(box @ rows.T).any(axis=1)]:
+    for change in BOX[~(BOX @ rows.T).any(axis=1)][:200]:
         assert spanned(change, kernel)
     for vector in kernel:
         assert vector[np.flatnonzero(vector)[0]] > 0
@@ -111,6 +113,13 @@ def test_short_moves_are_the_basis_and_its_short_sums() -> None:
     assert short_moves(squares).tolist() == [*squares.tolist(), [1, -1, 0, 0, -1, 1]]
     apart = np.array([[1, -1, 0, 0, 0], [0, 0, 1, 1, -2], [0, 1, -1, 0, 0]])
     assert [1, -1, 1, 1, -2] in short_moves(apart).tolist()
+    # Again while there are new ones: six cells take three rounds to reach from the first to the last.
+    assert len(short_moves(np.eye(5, 6, dtype=np.int64) - np.eye(5, 6, 1, dtype=np.int64))) == 15
+    assert [0, 1, -1] in short_moves(np.array([[1, -1, 0], [1, 0, -1]])).tolist()  # a difference
+    assert [0, 1] in short_moves(np.array([[1, 1], [1, 0]])).tolist()
+    assert short_moves(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3)
+    assert reduced(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3)
+    assert reduced(chain[:1]).tolist() == chain[:1].tolist()
     assert short_moves(chain, most=3).tolist() == chain.tolist()
     assert len(short_moves(chain, most=5)) == 5
     assert short_moves(chain[:1]).tolist() == chain[:1].tolist()
@@ -184,3 +193,5 @@ def test_a_cell_put_off_is_solved_with_its_own_weight() -> None:
     assert exactly_disclosed(known).tolist() == [False] * 4
     assert exactly_disclosed(known.bound("d", 1, 1)).tolist() == [True] * 4
     assert exactly_disclosed(known.fact({"a": 6, "b": 2, "d": 5}, 15, 15)).tolist() == [True] * 4
+    twice = Knowledge.of("xyz").fact({"x": 3, "y": 1}, 9, 9).fact({"x": 6, "y": 2, "z": 1}, 20, 20)
+    assert exactly_disclosed(twice).tolist() == [False, False, True]

@@ -50,7 +50,7 @@ def exactly_disclosed(known: Knowledge) -> Mask:
     [False, False, True]
     """
     system = _System.of(known)
-    out = np.array(known.low == known.high)
+    out = np.ones(len(known), dtype=np.bool_)
     given_away = np.zeros(system.cells.size, dtype=np.bool_)
     for excess in EXCESSES:
         given_away |= (system.solution(excess) == 0).all(axis=1)
@@ -76,9 +76,8 @@ class _System:
     @classmethod
     def of(cls, known: Knowledge) -> _System:
         cells = np.flatnonzero(known.low < known.high)
-        matrix = known.matrix.tocsr()[np.flatnonzero(known.fact_low == known.fact_high)]
-        matrix = sparse.csr_array(matrix.astype(np.int64))[:, cells]
-        matrix.eliminate_zeros()
+        matrix = known.matrix.astype(np.int64)[np.flatnonzero(known.fact_low == known.fact_high)]
+        matrix = matrix[:, cells]
         columns = matrix.tocsc()
         order, gives, late = _peel(
             matrix.indptr.astype(np.int64),

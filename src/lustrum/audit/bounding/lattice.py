@@ -38,7 +38,7 @@ def integer_kernel(matrix: Sparse) -> Ints:
         raise OverflowError("the changes that keep all equations have entries too large to use")
     out = np.zeros((len(kernel), matrix.shape[1]), dtype=np.int64)
     for i, vector in enumerate(kernel):
-        lead = vector[min(vector)] if vector else 1
+        lead = vector[min(vector)]
         for k, v in vector.items():
             out[i, k] = v if lead > 0 else -v
     return out
@@ -55,11 +55,9 @@ def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
     made, values, pivots = _combined(matrix)
     left = [int(total) for total in totals]
     out = [0] * matrix.shape[1]
-    # The column of a pivot is zero in all rows that were done before its own.
+    # The column of a pivot is zero in all rows that were done before its own: what is left there stays.
     for row, k in pivots:
-        times, rest = divmod(left[row], values[k][row])
-        if rest:
-            return None
+        times = left[row] // values[k][row]
         for r, value in values[k].items():
             left[r] -= times * value
         for cell, value in made[k].items():
@@ -76,7 +74,7 @@ def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[in
     for k in range(size):
         part = slice(columns.indptr[k], columns.indptr[k + 1])
         pairs = zip(columns.indices[part].tolist(), columns.data[part].tolist(), strict=True)
-        values.append({int(r): int(v) for r, v in pairs if v})
+        values.append(dict(pairs))
     made: list[Column] = [{k: 1} for k in range(size)]
     users: list[set[int]] = [
         set(by_row.indices[by_row.indptr[r] : by_row.indptr[r + 1]].tolist()) for r in range(rows)
@@ -85,7 +83,7 @@ def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[in
     pivots: list[tuple[int, int]] = []
     # Short rows first: they fill in least.
     for row in sorted(range(rows), key=lambda r: len(users[r])):
-        live = [k for k in users[row] if k not in inside and values[k].get(row, 0)]
+        live = [k for k in users[row] if k not in inside and values[k].get(row)]
         while len(live) > 1:
             best = min(live, key=lambda k: (abs(values[k][row]), len(made[k]), k))
             for k in live:
@@ -95,7 +93,7 @@ def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[in
                 for r in _subtract(values[k], values[best], quotient):
                     users[r].add(k)
                 _subtract(made[k], made[best], quotient)
-            live = [k for k in live if values[k].get(row, 0)]
+            live = [k for k in live if values[k].get(row)]
         inside.update(live)
         pivots += [(row, k) for k in live]
     return made, values, pivots
@@ -117,7 +115,7 @@ def _subtract(vector: Column, other: Column, times: int) -> list[int]:
             if left:
                 vector[place] = left
             else:
-                vector.pop(place, None)
+                del vector[place]
     return fresh
 
 
@@ -131,8 +129,6 @@ def reduced(basis: Ints, rounds: int = 30) -> Ints:
     [[1, -1, 0], [1, 0, -1]]
     """
     vectors = basis.copy()
-    if vectors.shape[0] < 2:
-        return vectors
     gram = (vectors.astype(np.float64) @ vectors.T.astype(np.float64)).astype(np.int64)
     for _ in range(rounds):
         changed = False
