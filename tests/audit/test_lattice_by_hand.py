@@ -195,3 +195,47 @@ def test_a_cell_put_off_is_solved_with_its_own_weight() -> None:
     assert exactly_disclosed(known.fact({"a": 6, "b": 2, "d": 5}, 15, 15)).tolist() == [True] * 4
     twice = Knowledge.of("xyz").fact({"x": 3, "y": 1}, 9, 9).fact({"x": 6, "y": 2, "z": 1}, 20, 20)
     assert exactly_disclosed(twice).tolist() == [False, False, True]
+
+
+def test_two_equations_of_one_cell_give_away_that_cell_only() -> None:
+    known = Knowledge.of("xyz").fact({"x": 1}, 5, 5).fact({"x": 2}, 10, 10)
+    known = known.fact({"y": 1, "z": 1}, 3, 3)
+    assert exactly_disclosed(known).tolist() == [True, False, False]
+    assert exactly_disclosed(known.fact({"z": 1}, 1, 1).fact({"z": 3}, 3, 3)).all()
+
+
+def test_a_cell_put_off_sees_the_signs_of_a_knot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a square of sums ``a - d`` is fixed and ``a + d`` is not."""
+    square = Knowledge.of("abcdz", low=-99)
+    for pair in ("ab", "cd", "ac", "bd"):
+        square = square.fact(dict.fromkeys(pair, 1), 4, 4)
+    for steps in (3 * 10**9, -1):
+        monkeypatch.setattr(elimination, "_MOST_STEPS", steps)
+        for weight, given in ((-1, True), (1, False)):
+            known = square.fact({"a": 1, "d": weight, "z": 1}, 2, 2)
+            assert exactly_disclosed(known).tolist() == [False] * 4 + [given]
+
+
+def test_cells_that_stay_open_are_not_named_by_chance() -> None:
+    cells = 3000
+    rows = np.vstack([np.ones(cells), 1 + np.arange(cells) % 2]).astype(np.int64)
+    known = Knowledge(
+        [str(i) for i in range(cells)], [0] * cells, [9] * cells,
+        sparse.csr_array(rows), [cells, cells], [cells, cells],
+    )  # fmt: skip
+    assert not exactly_disclosed(known).any()
+    alone = Knowledge(known.names, known.low, known.high, known.matrix[:1], [cells], [cells])
+    assert not exactly_disclosed(alone).any()
+
+
+def test_the_work_of_a_knot_grows_with_its_shorter_side_squared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = np.array([[1, 1, 0, 1, 1], [0, 1, 1, 1, 2], [1, 2, 1, 0, 1]])
+    known = Knowledge(list("abcde"), [0] * 5, [9] * 5, sparse.csr_array(rows), [9] * 3, [9] * 3)
+    monkeypatch.setattr(elimination, "_MOST_STEPS", -1)
+    monkeypatch.setattr(elimination, "_MOST_WORK", 3 * 5 * 3)
+    assert not exactly_disclosed(known).any()
+    monkeypatch.setattr(elimination, "_MOST_WORK", 3 * 5 * 3 - 1)
+    with pytest.raises(InputError, match="5 cells hang together by 3 equations"):
+        exactly_disclosed(known)

@@ -182,7 +182,8 @@ def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # prag
     row_open, cell_open = np.ones(height, np.bool_), np.ones(width, np.bool_)
     order, gives = np.empty(height, np.int64), np.empty(height, np.int64)
     late = np.zeros(height, np.bool_)
-    rows, cells = np.empty(2 * height + 1, np.int64), np.empty(2 * width + 1, np.int64)
+    # Each row and each cell waits at most once: at first, or when all but one of its entries have gone.
+    rows, cells = np.empty(height, np.int64), np.empty(width, np.int64)
     waiting_rows = waiting_cells = count = 0
     for r in range(height):
         if in_row[r] == 1:
