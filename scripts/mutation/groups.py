@@ -134,6 +134,7 @@ GROUPS = {
         _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy", "counts", "cell_certainty"),
         (
             "tests/risk/test_measures_by_hand.py",
+            "tests/risk/test_certainty_by_hand.py",
             "tests/risk/test_r1.py",
             "tests/risk/test_r2.py",
             "tests/risk/test_simple.py",

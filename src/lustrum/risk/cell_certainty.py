@@ -96,14 +96,6 @@ class CellCertainty(RiskSpec):
     def __post_init__(self) -> None:
         if isinstance(self.attacker, str) and self.attacker not in ("outsider", "insider"):
             raise InputError(f"An attacker is 'outsider' or 'insider', not {self.attacker!r}.")
-        if type(self.up_to) is not int or self.up_to < 1:
-            raise InputError(
-                f"The largest count at risk must be a whole number of 1 or more, not {self.up_to!r}."
-            )
-        if self.audit not in ("cell", "propagate", "sharp"):
-            raise InputError(
-                f"An attacker calculates by 'cell', 'propagate' or 'sharp', not {self.audit!r}."
-            )
 
     def before(self, table: Table) -> float:
         """1 where a cell is at risk, as the true table gives it away; otherwise 0."""
