@@ -39,11 +39,6 @@ _CELL_KEY = (
 _BOUNDS = (
     "tests/audit/test_sweep_by_hand.py",
     "tests/audit/test_bounds_hold.py",
-    "tests/audit/test_bounds.py",
-    "tests/audit/test_bounds_sweep.py",
-    "tests/audit/test_bounds_infeasible.py",
-    "tests/audit/test_lattice_walk.py",
-    "tests/audit/test_best.py",
 )
 _NETWORK = (
     "tests/audit/test_flows_by_hand.py",
