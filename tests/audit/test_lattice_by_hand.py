@@ -181,7 +181,7 @@ def test_a_knot_is_solved_and_two_knots_do_not_mix(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(elimination, "_MOST_WORK", 64)
     exactly_disclosed(known)
     monkeypatch.setattr(elimination, "_MOST_WORK", 63)
-    with pytest.raises(InputError, match="4 cells hang together by 4 equations"):
+    with pytest.raises(InputError, match="4 cells are tied by 4 equations"):
         exactly_disclosed(known)
 
 
@@ -237,5 +237,5 @@ def test_the_work_of_a_knot_grows_with_its_shorter_side_squared(
     monkeypatch.setattr(elimination, "_MOST_WORK", 3 * 5 * 3)
     assert not exactly_disclosed(known).any()
     monkeypatch.setattr(elimination, "_MOST_WORK", 3 * 5 * 3 - 1)
-    with pytest.raises(InputError, match="5 cells hang together by 3 equations"):
+    with pytest.raises(InputError, match="5 cells are tied by 3 equations"):
         exactly_disclosed(known)
