@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from agency.test_browser import draw, visit
+from agency.test_browser import draw
+from browsing import visit
 
 if TYPE_CHECKING:
     from pathlib import Path

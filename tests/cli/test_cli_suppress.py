@@ -249,11 +249,25 @@ def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
         return real(*words, **more)
 
     monkeypatch.setattr(place, interrupted)
+    # A shell that runs tests in the background has them ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     picture = table.parent / "picture.svg"
-    done = CliRunner().invoke(
-        app,
-        ["suppress", str(table), "--rule", "p=10", "--out", str(out), "--picture", str(picture)],
-    )
+    try:
+        done = CliRunner().invoke(
+            app,
+            [
+                "suppress",
+                str(table),
+                "--rule",
+                "p=10",
+                "--out",
+                str(out),
+                "--picture",
+                str(picture),
+            ],
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done.exit_code != 0
     assert out.read_text() == "last year\n"
     assert sorted(p.name for p in table.parent.iterdir()) == ["out.csv", "t.csv"]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from browsing import context_of
 from lustrum.cli.protect import protect_dataset
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.release.bundle import read_bundle
@@ -235,13 +236,11 @@ def test_the_page_is_read_on_a_phone_by_everybody(
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    try:
+    phone = {"width": 390, "height": 800}
+    with context_of(browser, viewport=phone, color_scheme=scheme) as context:
         page = context.new_page()
         page.goto((first[0] / "reports" / "town" / "report.html").as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         found = Axe().run(page)
         assert [v["id"] for v in found.response["violations"]] == []
-    finally:
-        context.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from server.test_browser import visit
+from browsing import expect, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -17,33 +17,34 @@ pytestmark = pytest.mark.browser
 TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&totals=on"
 WIDE = "/datasets/demo/table?by=age:ten-year&by=sex&by=household_size:broad&totals=on"
 FOCUSED = "document.activeElement.id"
+HEADS = "tbody th[scope=row]"
 
 
 def heads(page: Page) -> list[str]:
-    return [text.strip() for text in page.locator("tbody th[scope=row]").all_inner_texts()]
+    return [text.strip() for text in page.locator(HEADS).all_inner_texts()]
 
 
 def test_a_view_is_changed_without_leaving_the_page(browser: Browser, address: str) -> None:
     with visit(browser, address) as page:
         page.goto(TABLE)
         page.evaluate("window.stayed = true")
-        assert page.locator(".apply").is_hidden()
+        expect(page.locator(".apply")).to_be_hidden()
         page.get_by_label("Show", exact=True).focus()
         page.get_by_label("Show", exact=True).select_option("row-percent")
         page.wait_for_url("**show=row-percent")
-        assert page.locator("tr.t td").last.inner_text() == "100.0"
+        expect(page.locator("tr.t td").last).to_have_text("100.0")
         assert page.evaluate("window.stayed")
         assert page.evaluate(FOCUSED) == "view-show"
-        assert page.get_by_role("status").inner_text() == "The table has been updated."
+        expect(page.get_by_role("status")).to_have_text("The table has been updated.")
         page.get_by_role("link", name="Swap rows and columns").click()
         page.wait_for_url("**pivot=**")
-        assert heads(page) == ["Male", "Female", "Total"]
+        expect(page.locator(HEADS)).to_have_text(["Male", "Female", "Total"])
         # What was of each row is of each column now, so that the figures are the same.
         assert page.get_by_label("Show", exact=True).input_value() == "column-percent"
         assert page.evaluate(FOCUSED) == "turn"
         page.go_back()
-        page.locator("tbody th[scope=row]").nth(4).wait_for()
-        assert page.get_by_label("Show", exact=True).input_value() == "row-percent"
+        page.locator(HEADS).nth(4).wait_for()
+        expect(page.get_by_label("Show", exact=True)).to_have_value("row-percent")
         page.go_back()
         page.locator("#view-show option[value=counts][selected]").wait_for(state="attached")
         assert page.evaluate("window.stayed")
@@ -61,10 +62,10 @@ def test_a_saved_address_shows_the_same_view(browser: Browser, address: str) -> 
         assert "_T" not in shown
         assert page.evaluate("document.querySelector('#more').open")
         page.reload()
-        assert heads(page) == shown
+        expect(page.locator(HEADS)).to_have_text(shown)
         page.get_by_role("link", name="Back to the plain table").click()
         page.wait_for_url(f"**{TABLE}")
-        assert heads(page)[-1] == "Total"
+        expect(page.locator(HEADS).last).to_have_text("Total")
 
 
 def test_rows_are_sorted_by_the_header_of_a_column(browser: Browser, address: str) -> None:
@@ -82,7 +83,7 @@ def test_rows_are_sorted_by_the_header_of_a_column(browser: Browser, address: st
         page.wait_for_url("**sort=sex:2")
         page.keyboard.press("Enter")
         page.wait_for_url(f"**{TABLE}")
-        assert heads(page) == first
+        expect(page.locator(HEADS)).to_have_text(first)
 
 
 def test_empty_rows_are_hidden(browser: Browser, address: str) -> None:
@@ -93,7 +94,7 @@ def test_empty_rows_are_hidden(browser: Browser, address: str) -> None:
         page.get_by_label("Hide empty rows").check()
         page.wait_for_url("**empty=hide")
         empty = [row for row in rows if re.fullmatch(r".*?( 0)+", row) and row.endswith(" 0" * 5)]
-        assert len(heads(page)) == len(rows) - len(empty)
+        expect(page.locator(HEADS)).to_have_count(len(rows) - len(empty))
 
 
 def test_a_chart_can_be_seen_instead(browser: Browser, address: str) -> None:
@@ -102,18 +103,18 @@ def test_a_chart_can_be_seen_instead(browser: Browser, address: str) -> None:
         page.get_by_role("link", name="Chart").click()
         page.wait_for_url("**as=chart")
         picture = page.get_by_role("img", name=re.compile("Age"))
-        assert picture.is_visible()
-        assert picture.locator("rect").count() == 11 * 2
+        expect(picture).to_be_visible()
+        expect(picture.locator("rect")).to_have_count(11 * 2)
         widths = picture.locator("rect").evaluate_all(
             "(all) => all.map((rect) => rect.getBoundingClientRect().width)"
         )
         assert max(widths) > 20 * min(widths)
-        assert page.get_by_role("table").is_hidden()
+        expect(page.get_by_role("table")).to_be_hidden()
         page.get_by_text("The same as a table").click()
-        assert page.get_by_role("table").is_visible()
+        expect(page.get_by_role("table")).to_be_visible()
         page.get_by_role("link", name="Table", exact=True).click()
         page.wait_for_url(f"**{TABLE}")
-        assert page.get_by_role("table").is_visible()
+        expect(page.get_by_role("table")).to_be_visible()
 
 
 def test_the_citation_and_the_calls_can_be_copied(browser: Browser, address: str) -> None:
@@ -125,7 +126,7 @@ def test_the_citation_and_the_calls_can_be_copied(browser: Browser, address: str
 
         def copied(name: str) -> str:
             page.locator(".copy", has=page.locator(f"#{name}-text")).get_by_role("button").click()
-            page.get_by_role("button", name="Copied").wait_for()
+            expect(page.get_by_role("button", name="Copied")).to_be_visible()
             text: str = page.evaluate("navigator.clipboard.readText()")
             page.get_by_role("button", name="Copied").wait_for(state="detached")
             return text
@@ -148,17 +149,17 @@ def test_every_view_works_without_scripts(browser: Browser, address: str) -> Non
         page.get_by_label("Age stands").select_option("age:columns")
         page.get_by_role("button", name="Show it so").click()
         page.wait_for_url("**show=column-percent**")
-        assert heads(page) == ["Male", "Female", "Total"]
-        assert page.locator("tr.t td").last.inner_text() == "100.0"
+        expect(page.locator(HEADS)).to_have_text(["Male", "Female", "Total"])
+        expect(page.locator("tr.t td").last).to_have_text("100.0")
         page.get_by_role("link", name="Swap rows and columns").click()
-        assert heads(page)[-1] == "Total"
+        expect(page.locator(HEADS).nth(4)).to_be_visible()
+        expect(page.locator(HEADS).last).to_have_text("Total")
         page.get_by_role("link", name="Chart").click()
-        assert page.get_by_role("img", name=re.compile("Age")).is_visible()
+        expect(page.get_by_role("img", name=re.compile("Age"))).to_be_visible()
         page.get_by_role("link", name="Table", exact=True).click()
         page.get_by_role("link", name="Female", exact=True).click()
-        assert (
-            page.get_by_role("columnheader", name="Female").get_attribute("aria-sort")
-            == "descending"
+        expect(page.get_by_role("columnheader", name="Female")).to_have_attribute(
+            "aria-sort", "descending"
         )
 
 
@@ -198,4 +199,4 @@ def test_the_view_is_changed_with_the_keyboard_alone(browser: Browser, address: 
         assert page.evaluate(FOCUSED) == "turn"
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        assert page.get_by_label("Hide empty rows").is_visible()
+        expect(page.get_by_label("Hide empty rows")).to_be_visible()

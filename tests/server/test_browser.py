@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 import pytest
 
+from browsing import expect, visit
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
 TABLE = "/datasets/demo/table?by=age:ten-year&by=sex&by=household_size:broad&totals=on"
 REFUSED = "/datasets/demo/table?by=area&by=age"
-
-
-@contextmanager
-def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
-    """A page in a profile of its own; any complaint or request to another host fails the test."""
-    context = browser.new_context(base_url=address, **options)
-    page = context.new_page()
-    host = urlsplit(address).netloc
-    abroad: list[str] = []
-    complaints: list[str] = []
-    context.on("request", lambda r: urlsplit(r.url).netloc == host or abroad.append(r.url))
-    page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
-    page.on("pageerror", lambda e: complaints.append(str(e)))
-    page.set_default_timeout(10_000)
-    yield page
-    assert abroad == []
-    assert complaints == []
-    assert context.cookies() == []
-    context.close()
 
 
 PAGES = [
@@ -63,6 +43,7 @@ def test_headers_stay_in_sight_while_a_table_scrolls(browser: Browser, address: 
     with visit(browser, address, viewport={"width": 390, "height": 700}) as page:
         page.goto("/datasets/demo/table?by=age&by=sex&by=household_size:broad&totals=on")
         page.evaluate("document.querySelector('.scroll').scrollTo(300, 200)")
+        page.wait_for_function("document.querySelector('.scroll').scrollTop === 200")
         box = page.locator(".scroll").bounding_box()
         head = page.locator("thead .corner").bounding_box()
         first = page.locator("tbody th").nth(8).bounding_box()
@@ -79,7 +60,7 @@ def test_the_call_for_a_program_can_be_copied(browser: Browser, address: str) ->
     with visit(browser, address, permissions=rights) as page:
         page.goto(TABLE)
         page.locator(".copy", has_text="curl").get_by_role("button").click()
-        page.get_by_role("button", name="Copied").wait_for()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied.startswith(f"curl '{address}/api/v1/tables?dataset=demo&by=age:ten-year")
 

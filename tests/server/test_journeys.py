@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from server.test_browser import visit
+from browsing import arrive, expect, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -46,7 +46,7 @@ def test_a_table_is_built_turned_taken_away_and_found_again(
 ) -> None:
     with visit(browser, address) as page:
         page.goto("/")
-        page.get_by_role("link", name="Demo census", exact=True).click()
+        arrive(page, page.get_by_role("link", name="Demo census", exact=True), "**/datasets/demo")
         page.get_by_label("Variable 1").select_option("age:life-stage")
         page.get_by_label("Variable 2").select_option("sex")
         page.locator("#foresight:not(.waiting)", has_text="Likely answered.").wait_for()
@@ -89,14 +89,13 @@ def test_a_refusal_leads_to_a_table(browser: Browser, address: str) -> None:
         page.goto("/datasets/demo?by=area&by=age")
         page.get_by_role("button", name="Make the table").click()
         page.wait_for_url("**/table?**")
-        assert page.get_by_text("This table cannot be shown").is_visible()
-        offered = page.locator(".suggestions a")
-        assert offered.count() >= 1
-        offered.first.click()
-        assert page.get_by_role("table").is_visible()
-        assert page.get_by_text("This table cannot be shown").count() == 0
-        page.get_by_role("link", name="Change this table").click()
-        assert page.get_by_label("Variable 1").input_value() != ""
+        expect(page.get_by_text("This table cannot be shown")).to_be_visible()
+        page.locator(".suggestions a").first.click()
+        expect(page.get_by_role("table")).to_be_visible()
+        expect(page.get_by_text("This table cannot be shown")).to_have_count(0)
+        change = page.get_by_role("link", name="Change this table")
+        arrive(page, change, "**/datasets/demo?by=**")
+        expect(page.get_by_label("Variable 1")).not_to_have_value("")
 
 
 def test_the_keyboard_alone_leads_from_the_start_to_a_file(
@@ -119,6 +118,7 @@ def test_the_keyboard_alone_leads_from_the_start_to_a_file(
         tab_to("by-1")
         page.keyboard.type("Educ")
         page.locator("#count", has_text="9 cells").wait_for()
+        page.locator("#foresight:not(.waiting)", has_text="Likely").wait_for()
         tab_to("Make the table")
         page.keyboard.press("Enter")
         page.wait_for_url("**/table?**")
@@ -141,38 +141,39 @@ def test_a_journey_in_french_stays_french_and_leads_to_the_same_figures(
     with visit(browser, address, locale="fr-FR", java_script_enabled=scripts) as page:
         page.goto("/")
         assert page.url == f"{address}/fr/"
-        page.get_by_role("link", name="Demo census", exact=True).click()
+        census = page.get_by_role("link", name="Demo census", exact=True)
+        arrive(page, census, "**/fr/datasets/demo")
         page.get_by_label("Variable 1").select_option("age:life-stage")
         page.get_by_label("Variable 2").select_option("sex")
         if scripts:
             page.locator("#foresight:not(.waiting)", has_text="Réponse probable.").wait_for()
-            assert page.locator("#count").inner_text() == (
-                "6 × 2 = 12 cases sur 20\u202f000 au plus."
-            )
+            expect(page.locator("#count")).to_have_text("6 × 2 = 12 cases sur 20\u202f000 au plus.")
         page.get_by_label("Afficher un total pour chaque variable").check()
         page.get_by_role("button", name="Créer le tableau").click()
         page.wait_for_url("**/fr/datasets/demo/table?**")
-        assert page.locator("html").get_attribute("lang") == "fr"
-        assert page.get_by_role("heading", level=1).inner_text() == "Age (life stage) par sex"
+        expect(page.locator("html")).to_have_attribute("lang", "fr")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Age (life stage) par sex")
         french = figures(page)
         page.get_by_label("Afficher", exact=True).select_option("row-percent")
         if scripts:
             page.wait_for_url("**show=row-percent")
-            assert page.get_by_role("status").inner_text() == "Le tableau a été mis à jour."
+            expect(page.get_by_role("status")).to_have_text("Le tableau a été mis à jour.")
         else:
             page.get_by_role("button", name="Appliquer").click()
-        assert page.locator("tr.t td").last.inner_text() == "100,0"
+            page.wait_for_url("**show=row-percent**")
+        expect(page.locator("tr.t td").last).to_have_text("100,0")
         page.get_by_role("link", name="English").click()
         page.wait_for_url(f"{address}/datasets/**show=row-percent")
-        assert page.locator("tr.t td").last.inner_text() == "100.0"
-        page.get_by_role("link", name="Back to the plain table").click()
+        expect(page.locator("tr.t td").last).to_have_text("100.0")
+        plain = page.get_by_role("link", name="Back to the plain table")
+        arrive(page, plain, re.compile(r"/datasets/demo/table\?(?!.*show=)"))
         page.locator("td", has_text=re.compile(r"^\d{1,3}\u202f\d{3}$")).first.wait_for()
         assert figures(page) == french
-        # Whoever has chosen English keeps it, though the browser prefers French.
-        page.get_by_role("link", name="Datasets").first.click()
-        assert page.locator("html").get_attribute("lang") == "en"
+        # A visitor who has chosen English keeps it, though the browser prefers French.
+        arrive(page, page.get_by_role("link", name="Datasets").first, f"{address}/en/")
+        expect(page.locator("html")).to_have_attribute("lang", "en")
         page.get_by_role("link", name="Français").click()
-        assert page.url == f"{address}/fr/"
+        expect(page).to_have_url(f"{address}/fr/")
 
 
 def test_without_scripts_everything_is_reached_by_links_and_buttons(
@@ -182,16 +183,19 @@ def test_without_scripts_everything_is_reached_by_links_and_buttons(
         page.goto("/")
         page.get_by_label("Search by name").fill("census")
         page.get_by_role("button", name="Search").click()
-        page.get_by_role("link", name="Demo census", exact=True).click()
+        page.wait_for_url("**q=census**")
+        arrive(page, page.get_by_role("link", name="Demo census", exact=True), "**/datasets/demo")
         page.get_by_label("Variable 1").select_option("area")
         page.get_by_label("Variable 2").select_option("age")
         page.get_by_role("button", name="Make the table").click()
-        assert page.get_by_text("This table cannot be shown").is_visible()
-        page.locator(".suggestions a").first.click()
+        expect(page.get_by_text("This table cannot be shown")).to_be_visible()
+        offered = page.locator(".suggestions a").first
+        arrive(page, offered, f"{address}{offered.get_attribute('href')}")
         shown = page.locator("tbody td").count()
         assert shown > 20
-        page.get_by_role("link", name="Swap rows and columns").click()
-        assert page.locator("tbody td").count() == shown
+        swap = page.get_by_role("link", name="Swap rows and columns")
+        arrive(page, swap, "**pivot=**")
+        expect(page.locator("tbody td")).to_have_count(shown)
         assert taken_away(page, "csv", tmp_path).read_text("utf-8").count("\n") == shown + 1
         page.get_by_role("link", name="Chart").click()
-        assert page.get_by_role("img").first.is_visible()
+        expect(page.get_by_role("img").first).to_be_visible()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from browsing import context_of, expect
 from lustrum.release import TableService
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
@@ -39,10 +40,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    context = browser.new_context(base_url=address, bypass_csp=True, viewport=DESKTOP)  # type: ignore[arg-type]
-    context.set_default_timeout(15_000)
-    yield context.new_page()
-    context.close()
+    with context_of(browser, base_url=address, bypass_csp=True, viewport=DESKTOP) as context:
+        yield context.new_page()
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -65,5 +64,5 @@ def test_the_keyboard_leads_from_the_programme_to_a_chart(page: Page) -> None:
         if page.evaluate("document.activeElement.textContent.trim()") == "Chart":
             break
     page.keyboard.press("Enter")
-    page.locator("figure.chart").wait_for()
-    assert "as=chart" in page.url
+    page.wait_for_url("**as=chart**")
+    expect(page.locator("figure.chart")).to_be_visible()

@@ -58,10 +58,10 @@ def test_it_listens_when_it_says_so_and_ends_at_a_signal(tmp_path: Path, number:
         assert process.stdout is not None
         assert process.stderr is not None
         url = process.stdout.readline().decode().strip()
-        with urllib.request.urlopen(f"{url}/health", timeout=10) as response:
+        with urllib.request.urlopen(f"{url}/health", timeout=90) as response:
             assert response.status == 200
             assert "Server" not in response.headers
         process.send_signal(number)
         assert process.stdout.read().decode().strip() == "ended"
         assert process.stderr.read() == b""
-        assert process.wait(10) == 0
+        assert process.wait(90) == 0

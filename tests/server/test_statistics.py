@@ -14,6 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
+from browsing import arrive, context_of, expect, visit
 from lustrum.cli.app import app as command_line
 from lustrum.client import Client
 from lustrum.demo import businesses, description_path
@@ -28,7 +29,6 @@ from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import served
 from server.test_axe import violations
-from server.test_browser import visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -417,7 +417,8 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
 ) -> None:
     with visit(browser, address) as page:
         page.goto("/")
-        page.get_by_role("link", name="Demo business register", exact=True).click()
+        register = page.get_by_role("link", name="Demo business register", exact=True)
+        arrive(page, register, "**/datasets/businesses")
         page.get_by_label("Variable 1").select_option("activity:sector")
         page.get_by_label("Variable 2").select_option("region")
         page.get_by_label("Number 1").select_option(GROWTH)
@@ -425,13 +426,12 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
         page.get_by_role("button", name="Make the table").click()
         page.wait_for_url("**/table?**")
         assert f"statistic={GROWTH}" in page.url
-        assert "Growth of turnover since the period before" in page.locator("h1").inner_text()
+        expect(page.locator("h1")).to_contain_text("Growth of turnover since the period before")
         cells = page.locator(".data tbody td").all_inner_texts()
         assert all(re.fullmatch(r"-?[\d\u202f]+\.\d", text.strip()) for text in cells)
         page.get_by_role("link", name="Chart").click()
-        page.locator("figure.chart").wait_for()
-        assert page.locator("figure.chart rect").count() >= 6
-        assert "Unit: %" in page.locator("#chart-caption").inner_text()
+        expect(page.locator("figure.chart rect").nth(5)).to_be_visible()
+        expect(page.locator("#chart-caption")).to_contain_text("Unit: %")
 
 
 @pytest.mark.browser
@@ -439,15 +439,14 @@ def test_turnover_by_activity_and_region_as_growth_since_last_year_as_a_chart(
 def test_figures_of_sums_shut_nobody_out(browser: Browser, address: str, look: str) -> None:
     path = "/datasets/businesses/table?by=activity:sector&by=size&statistic=sum:turnover"
     width = 390 if look == "phone" else 1280
-    context = browser.new_context(
+    with context_of(
+        browser,
         base_url=address,
         bypass_csp=True,
         viewport={"width": width, "height": 900},
         color_scheme="dark" if look == "dark" else "light",
-    )
-    context.set_default_timeout(15_000)
-    page = context.new_page()
-    assert violations(page, f"/fr{path}" if look == "phone" else path) == []
-    assert page.locator(".sum-figures table").count() == 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
+    ) as context:
+        page = context.new_page()
+        assert violations(page, f"/fr{path}" if look == "phone" else path) == []
+        expect(page.locator(".sum-figures table")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
