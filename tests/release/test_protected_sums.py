@@ -113,7 +113,8 @@ def test_sums_are_plain_sums_and_their_bounds_hold(
     assert (shown.unit, shown.decimals) == (true.unit, 0)
     assert (shown.low <= true.values).all()
     assert (true.values <= shown.high).all()
-    assert (shown.published != true.values).any()
+    if shown.published.size > 1:  # balanced noise can leave one large total as it is
+        assert (shown.published != true.values).any()
     assert shown.published.dtype == np.int64
     assert all("holding" not in note for note in shown.notes)
 

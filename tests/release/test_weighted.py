@@ -138,9 +138,12 @@ def test_shares_have_standard_errors_of_their_own(service: TableService) -> None
     assert (both.errors[..., 1] > 0).all()
     # Where a category is a large part of its row, the row varies with it: the share errs less than the count.
     assert (relative[:, 0] < whole[:, 0]).all()
-    # Elsewhere it errs about as much: the row adds its own error, and shares are rounded.
-    large = counts > 5000
-    assert (relative[large] < 1.25 * whole[large]).all()
+    # Elsewhere it errs about as much, since the row adds its own error, which is small. Standard errors of
+    # shares are rounded up to whole tenths of a percent: one tenth is taken back before they are compared. The
+    # secret is fixed, so nothing here is left to chance.
+    unrounded = (both.errors[..., 1] - 1) / np.maximum(shares, 1)
+    large = counts > 3000
+    assert (unrounded[large] < 1.1 * whole[large]).all()
     # A category and all others have the same error.
     two = asked(service, by=["sex"], statistics=["share:count:total"])
     assert two.errors is not None

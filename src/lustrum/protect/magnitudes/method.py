@@ -112,7 +112,7 @@ class ProtectedMagnitudes:
     existence: Literal["secret", "public"] = parameter(
         "secret", "Whether everybody may know in which finest cells there are units."
     )
-    sweeps: int = parameter(6, "How often the search visits every contributor.", least=1)
+    sweeps: int = parameter(10, "How often the search visits every contributor.", least=1)
 
     @checks_parameters("Protected magnitudes")
     def __post_init__(self) -> None:

@@ -29,6 +29,8 @@ from lustrum.protect.population.start import cell_numbers
 __all__ = ["RememberedSums", "SumsTogether", "keep_noise", "remember", "sums_together"]
 
 _SAME = ("p", "directions", "existence")
+_UNBOUNDED = 1 << 256
+"""Above every product of two values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,22 +187,20 @@ def sums_together(
     judged = np.flatnonzero(both & ~(unchanged & ~other))
     low, high = _reach(shown[judged], factors)
     was_low, was_high = _reach(shown_before[judged], factors)
-    sure = 0
-    for k, row in enumerate(judged):
-        factor = Fraction(abs(int(new[row])), abs(int(old[row])))
-        # What the first release leaves open, in terms of the second value; outer ends of what is left.
-        parts = [
-            (
-                max(Fraction(low[s][k]), was_low[t][k] * factor),
-                min(Fraction(high[s][k]), was_high[t][k] * factor),
-            )
-            for s in (0, 1)
-            for t in (0, 1)
-        ]
-        left = [part for part in parts if part[0] <= part[1]]
-        if left:
-            ends = np.array([min(a for a, _ in left)]), np.array([max(b for _, b in left)])
-            sure += bool(certain_within(*ends, share)[0])
+    # Whole numbers throughout: everything is multiplied by the old value, so that no fraction is needed.
+    was, now = (np.abs(v[judged]).astype(object) for v in (old, new))
+    least = np.full(judged.size, _UNBOUNDED, dtype=object)
+    most = np.full(judged.size, -1, dtype=object)
+    for s in (0, 1):
+        for t in (0, 1):
+            # What the first release leaves open, in terms of the second value.
+            start = np.maximum(low[s] * was, was_low[t] * now)
+            stop = np.minimum(high[s] * was, was_high[t] * now)
+            left = start <= stop
+            # The outer ends of what is left; the others decide where a pair of directions leaves nothing.
+            least = np.where(left, np.minimum(least, start), least)
+            most = np.where(left, np.maximum(most, stop), most)
+    sure = int(certain_within(least, most, share).sum())
     return SumsTogether(
         measure,
         int((unchanged & ~other).sum()),

@@ -1,8 +1,9 @@
 """The search: directions and amounts so that the cells of all controlled tables stay close to the truth.
 
-Noise of sensitive cells is left as it is. In all others relative errors cost, more in tables of few cells than
-in those of many; after every sweep costs are weighted anew, so that their sum is nearly that of absolute
-relative errors and not of squares, which a few cells with a giant would rule. Work is bounded by sweeps.
+Noise of sensitive cells is left as it is. In all others relative errors cost, a little more in tables of few
+cells than in those of many. Before every sweep costs are weighted anew. The first sweeps let squares of errors
+cost, which settles directions where several giants share cells; the last ones nearly absolute errors, so that a
+few cells with a giant do not rule all others. Work is bounded by sweeps.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from lustrum.protect.population.start import derived
 
 __all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]
 
-_CLOSE = 0.005
-"""Relative errors below this cost as squares do."""
-_TOTAL = 100.0
+_FAR, _CLOSE = 0.2, 0.001
+"""Relative errors below this cost as squares do, in the first sweep and in the last."""
+_FEW = 0.125
+"""How much more an error costs in a table of few cells: the exponent of how many times fewer there are."""
+_TOTAL = 1000.0
 """How much more an error of the total costs than its being the only cell of its table would make it."""
 
 
@@ -92,10 +95,17 @@ def search(
         order = np.argsort(scramble(derived(key, f"order {sweep}"), secret), kind="stable")
         if locked is not None:
             order = order[~locked[order]]
-        weights = prices * scale * scale / np.maximum(np.abs(errors) * scale, _CLOSE)
+        weights = (
+            prices * scale * scale / np.maximum(np.abs(errors) * scale, _squared(sweep, sweeps))
+        )
         balance(plan.layout, units, order, family.adds, weights, errors)
     report_progress(f"balancing {family.name}", 1.0)
     return errors
+
+
+def _squared(sweep: int, sweeps: int) -> float:
+    """Up to which relative error squares cost in a sweep: from far to close in equal ratios."""
+    return _FAR * (_CLOSE / _FAR) ** ((sweep + 1) / sweeps)
 
 
 def _prices(plan: Plan) -> Floats:
@@ -103,7 +113,7 @@ def _prices(plan: Plan) -> Floats:
     prices = np.zeros(plan.cells)
     for table in plan.tables:
         places = table.places().ravel()
-        prices[places] = (plan.cells / places.size) ** 0.25 * (1 if table.levels else _TOTAL)
+        prices[places] = (plan.cells / places.size) ** _FEW * (1 if table.levels else _TOTAL)
     return prices
 
 
