@@ -12,6 +12,7 @@ from lustrum.model import Measure, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.release.figures.noise import FactorNoise
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["SumTables", "sum_bounds"]
@@ -88,10 +89,15 @@ class SumTables:
                     "Sums are tied to the protected counts: where a combination of all variables shows a count "
                     "of 0, near ones carry its sums."
                 ),
+                say(
+                    "What attackers can say is stated as if every cell had the sums of its own contributors "
+                    "alone. That sums may be carried leaves more open."
+                ),
             )
         )
+        made = self.plain(table)
         return replace(
-            self.plain(table),
+            made,
             low=low,
             high=high,
             notes=(
@@ -103,10 +109,18 @@ class SumTables:
                     high=100 * float(self.public.factors.most),
                 ),
                 say(
-                    "Margin of error of {measure}: a sum of this kind is typically {error:.3g} percent away "
-                    "from the true one, and more where one contributor is very large.",
+                    "Margin of error of {measure}: the sums of this table are typically {error:.3g} percent "
+                    "away from the true ones, small sums more and large sums less.",
                     measure=self.measure.label,
-                    error=self.public.error(self.measure.name, max(len(variables), 1)),
+                    error=self._typical(made, max(len(variables), 1)),
                 ),
             ),
         )
+
+    def _typical(self, made: Release, variables: int) -> float:
+        """The mean of the expected errors of the cells shown, as the figures by size state them."""
+        shown = made.published[made.inner & (made.published > 0)]
+        if not shown.size:
+            return self.public.error(self.measure.name, variables)
+        noise = FactorNoise(self.public, self.measure.name)
+        return float(noise.error(shown.astype(np.float64), variables).mean())
