@@ -220,7 +220,10 @@ def growth(now: Tables, before: Tables, factors: Factors, share: Fraction) -> Gr
     p, known = float(share), 0
     for side in ("up", "down"):
         a, b = (_ends(v[single], v[single], factors, side) for v in (later, earlier))  # type: ignore[arg-type]
-        least, most = (np.divide(a[k], b[1 - k]).astype(float) for k in (0, 1))
+        # A value of few units may have no candidate in this direction.
+        none = ((a[0] > a[1]) | (b[0] > b[1])).astype(bool)
+        least = np.where(none, np.inf, a[0].astype(float) / np.maximum(b[1].astype(float), 1))
+        most = np.where(none, 0.0, a[1].astype(float) / b[0].astype(float))
         inside = (least <= true) & (true <= most)
         known += int((inside & ((1 - p) * most <= (1 + p) * least)).sum())
         low, high = np.minimum(low, least), np.maximum(high, most)

@@ -105,7 +105,7 @@ def search(
 
 def _squared(sweep: int, sweeps: int) -> float:
     """Up to which relative error squares cost in a sweep: from far to close in equal ratios."""
-    return _FAR * (_CLOSE / _FAR) ** ((sweep + 1) / sweeps)
+    return float(_FAR * (_CLOSE / _FAR) ** ((sweep + 1) / sweeps))
 
 
 def _prices(plan: Plan) -> Floats:
