@@ -23,6 +23,10 @@ Sparse: TypeAlias = Any
 
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
 _PRIMAL, _DUAL = 4, 1
+_LEAST_PIVOTS, _PIVOTS_EACH = (
+    1000,
+    2,
+)  # a program that goes on: in any case, and for each row and column
 # Multipliers of sums of cells are nearly always multiples of one of these.
 _DIVISORS = (1, 2, 6, 12, 60, 840)
 
@@ -49,7 +53,7 @@ class DeviationProgram:
         self._light_cost = np.zeros(2 * width)
         self._weight = np.zeros(width)
         self._held = np.zeros(0, dtype=np.int64)
-        self.steps = 0
+        self.steps = self.restarts = 0
 
     def furthest(
         self,
@@ -140,11 +144,16 @@ class DeviationProgram:
         self._ends = low, high
 
     def _run(self, model: Any) -> None:
+        # Where ends change much, the primal simplex method may go in circles from its last basis.
+        limit = _LEAST_PIVOTS + _PIVOTS_EACH * sum(self.matrix.shape)
         model.setOptionValue("simplex_strategy", _PRIMAL)
+        model.setOptionValue("simplex_iteration_limit", limit)
         model.run()
         if model.getModelStatus() != _OPTIMAL:
-            # No deviation at all is always feasible, so this is numerical trouble.
+            # No deviation at all is always feasible, so this is a circle or numerical trouble.
+            self.restarts += 1
             model.clearSolver()
+            model.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
             model.setOptionValue("simplex_strategy", _DUAL)
             model.run()
 

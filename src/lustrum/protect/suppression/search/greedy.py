@@ -15,7 +15,8 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks import program_weight
 from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
-from lustrum.protect.suppression.search.space import TIED, DeviationSpace, in_fixed_order
+from lustrum.protect.suppression.search.needs import Needs, Slack
+from lustrum.protect.suppression.search.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["Published", "Publisher"]
@@ -30,7 +31,7 @@ _BACK = (0.05, 0.9)  # which share of what was published is taken back
 _PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
 _FIRST_WORK = 100_000  # steps for one pattern; what is not looked at by then stays suppressed
 _SEVERAL = 8  # cells to publish at once, or one after the other
-_FIRST_PART = 4  # of as many cells as there are dimensions, at first
+_PART = 16  # of as many cells as there are dimensions are published at once, at most
 _SLOWER = 4  # fewer cells at once where a task needs some of them
 _TOGETHER_COST = 4  # cells published at once that count as one look
 _PARALLEL = 1e-11  # a squared length below this share is none
@@ -50,7 +51,9 @@ class Published:
 class Publisher:
     """The search for one problem, among the cells that may be suppressed."""
 
-    def __init__(self, tasks: Tasks, cells: Ints, space: DeviationSpace) -> None:
+    def __init__(
+        self, tasks: Tasks, cells: Ints, space: DeviationSpace, needs: Needs | None = None
+    ) -> None:
         problem = tasks.problem
         self.tasks, self.cells, self.space = tasks, cells, space
         self.choice = problem.choice[cells]
@@ -58,17 +61,21 @@ class Publisher:
         self.targets = np.flatnonzero(
             problem.primary[cells] & (problem.upper + problem.lower + problem.sliding > 0)[cells]
         )
-        self.joint = JointWitnesses(tasks, cells)
+        self.needs = Needs(tasks) if needs is None else needs
+        self.joint = JointWitnesses(tasks, cells, self.needs)
         self.luck = np.random.default_rng(0)
         self.looks = 0
         self.end = _FIRST_WORK
         self.weight = 1 + space.basis.size // _ENTRIES
 
     @classmethod
-    def of(cls, tasks: Tasks, cells: Ints, most: int) -> Publisher | None:
+    def of(
+        cls, tasks: Tasks, cells: Ints, most: int, needs: Needs | None = None
+    ) -> Publisher | None:
         """None where the cells have too many deviations to write a basis of them down."""
         problem = tasks.problem
-        part = in_fixed_order(problem.relations[:, cells])
+        part = problem.relations[:, cells].tocsr()
+        part = part[fixed_order(part)]
         # A relation takes away one dimension at most.
         if cells.size - part.shape[0] > most:
             return None
@@ -76,7 +83,7 @@ class Publisher:
         level = float(max(problem.upper.max(initial=1), problem.lower.max(initial=1)))
         unit = np.clip(rooms, 1.0, _ROOM * level)
         space = DeviationSpace.of(part, unit)
-        return None if space is None or space.dimension > most else cls(tasks, cells, space)
+        return None if space is None or space.dimension > most else cls(tasks, cells, space, needs)
 
     @property
     def steps(self) -> int:
@@ -139,18 +146,26 @@ class Publisher:
     ) -> Published:
         held = np.zeros(self.cells.size, dtype=np.bool_)
         chosen = basis.tolist()
-        at_once = space.dimension // _FIRST_PART
-        while True:
+        at_once = space.dimension // _PART
+        slack = Slack(self.needs, self.cells, shut)
+        while self.steps < self.end:
             # What no deviation moves protects nothing.
             shut = shut | (space.idle() & self.choice)
+            slack.publish(shut)
             live = np.flatnonzero(~shut & ~held & self.choice)
-            if not live.size or self.steps >= self.end:
+            if not live.size:
                 break
             number = space.groups(live, self.luck)
-            price = np.bincount(number, weights=weight[live])
-            if at_once >= _SEVERAL:
-                order = np.argsort(-price, kind="stable")[:at_once]
-                some = np.sort(_leaders(live, number, space.lengths)[order])
+            groups = _dearest_first(live, number, weight)
+            at_once = min(at_once, max(space.dimension // _PART, 1))
+            picked = slack.allowed(groups, max(at_once, 1))
+            if not picked:
+                break
+            # What was passed over is needed, and stays so as more is published.
+            for members in groups[: picked[0]]:
+                held[members] = True
+            if at_once >= _SEVERAL and len(picked) > 1:
+                some = np.sort([space.longest(groups[k]) for k in picked])
                 several = self._several(space, shut, some, pool)
                 if several is None:
                     at_once //= _SLOWER
@@ -160,7 +175,7 @@ class Publisher:
                     chosen.extend(cells.tolist())
                     at_once *= 2
                 continue
-            members = live[number == int(np.argmax(price))]
+            members = groups[picked[0]]
             cell = space.longest(members)
             self.looks += 1
             shadow = space.shadow(cell)
@@ -221,14 +236,13 @@ class Publisher:
             return row
 
         made = self.joint.aimed(self.joint.bent(pool, cell, direction, less), aim, self.luck)
-        return self.joint.completed(made, less, self.luck)
+        return self.joint.completed(made, less, self.luck, cell)
 
 
-def _leaders(live: Ints, number: Ints, lengths: Floats) -> Ints:
-    """For each group the cell that moves most, the first of several that move as much up to rounding."""
-    length = lengths[live]
-    top = np.zeros(int(number.max()) + 1)
-    np.maximum.at(top, number, length)
-    long = np.flatnonzero(length >= top[number] * (1.0 - TIED))
-    _, first = np.unique(number[long], return_index=True)
-    return np.asarray(live[long[first]])
+def _dearest_first(live: Ints, number: Ints, weight: Floats) -> list[Ints]:
+    """The groups of cells, those first whose weights sum up to most."""
+    price = np.bincount(number, weights=weight[live])
+    order = np.argsort(number, kind="stable")
+    ends = np.cumsum(np.bincount(number))[:-1]
+    groups = np.split(live[order], ends)
+    return [groups[k] for k in np.argsort(-price, kind="stable").tolist()]

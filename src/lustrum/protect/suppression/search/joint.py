@@ -18,11 +18,16 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.space import in_fixed_order, independent_part
+from lustrum.protect.suppression.search.attacks import Reason
+from lustrum.protect.suppression.search.needs import Needs
+from lustrum.protect.suppression.search.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.tasks import OUTSIDER, Tasks
 from lustrum.solve.deviations import DeviationProgram
 
 __all__ = ["JointWitnesses", "Known"]
+
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
 
 
 _NEARLY = 1e-7  # a level counts as reached up to this share; the audit decides without it
@@ -32,7 +37,7 @@ _IN_VAIN = 6  # cells aimed at in a row without success
 _PARTNERS = 3  # witnesses that another is added to, at most
 _WIDE = 1e4  # common units by which a cell may move in a program
 _MANY = 8  # witnesses of one attacker from which on those without use are dropped
-_SPARE = 1.5  # columns of a program for each that can move, at most
+_SPARE = 1.2  # columns of a program for each that can move, at most
 _UNEVEN = 0.8090169943749475  # sums of witnesses are uneven, so that moves hardly cancel out
 _TINY = 1e-9
 _LONGEST = 1e12  # factor of a witness that moves nothing
@@ -51,6 +56,20 @@ class Known:
     sliding: Floats
 
 
+class _Asked:
+    """A program with some of the places and the relations that they need."""
+
+    def __init__(self, program: DeviationProgram, mask: Mask, held: Ints, rows: Ints) -> None:
+        self.program, self.mask, self.held, self._rows = program, mask, held, rows
+        self._columns: Sparse = None
+
+    def columns(self, every: Sparse) -> Sparse:
+        """The same relations with all cells, turned."""
+        if self._columns is None:
+            self._columns = every[self._rows].T.tocsr()
+        return self._columns
+
+
 Pool: TypeAlias = list[Floats]  # for each attacker its witnesses, one a row
 Aim: TypeAlias = Callable[[Ints, Floats], Floats]
 
@@ -58,19 +77,25 @@ Aim: TypeAlias = Callable[[Ints, Floats], Floats]
 class JointWitnesses:
     """The attackers of one problem, the cells that may move, and the program that finds deviations of them."""
 
-    def __init__(self, tasks: Tasks, cells: Ints) -> None:
+    def __init__(self, tasks: Tasks, cells: Ints, needs: Needs | None = None) -> None:
         problem = tasks.problem
-        self.cells = cells
+        self.tasks, self.cells = tasks, cells
+        self.needs = Needs(tasks) if needs is None else needs
         self.known = [_known(tasks, view, cells) for view in range(-1, len(problem.views))]
         self.known = [k for k in self.known if k.targets.size]
         levels = np.concatenate([np.maximum(k.upper, k.lower) for k in self.known] or [np.ones(1)])
         self.scale = float(max(np.median(levels), 1.0))
-        self._relations = in_fixed_order(problem.relations[:, cells])
-        self._held = np.zeros(0, dtype=np.int64)
-        self._mask = np.zeros(cells.size, dtype=np.bool_)
-        self._program: DeviationProgram | None = None
+        self._every = problem.relations[fixed_order(problem.relations[:, cells])]
+        self._relations = self._every[:, cells].tocsr()
+        self._task = {
+            (int(v), int(c), int(s)): t
+            for t, (v, c, s) in enumerate(zip(tasks.view, tasks.cell, tasks.sign, strict=True))
+        }
+        # Each kind of bounds has a program of its own, so that questions go on from bounds like their own.
+        self._asked: dict[bool, _Asked] = {}
         self._last: dict[int, int] = {}
-        self.programs = 0
+        self._culprit: dict[int, tuple[int, int]] = {}
+        self.programs = self.pivots = 0
 
     def nothing(self) -> Pool:
         """No witness for any attacker."""
@@ -118,18 +143,24 @@ class JointWitnesses:
             out.append(made)
         return out
 
-    def completed(self, pool: Pool, shut: Mask, luck: np.random.Generator) -> Pool | None:
-        """The pool with more witnesses where tasks lack one; None where a task cannot be fulfilled."""
+    def completed(
+        self, pool: Pool, shut: Mask, luck: np.random.Generator, cell: int = -1
+    ) -> Pool | None:
+        """The pool with more witnesses where tasks lack one; None where a task cannot be fulfilled.
+
+        ``cell`` is the place that is about to be published, if it is a single one: the target that could
+        not do without it before is looked at first.
+        """
         out: Pool = []
         for known, rows in zip(self.known, pool, strict=True):
-            made = self._completed(known, rows, shut, luck)
+            made = self._completed(known, rows, shut, luck, cell)
             if made is None:
                 return None
             out.append(made)
         return out
 
     def _completed(
-        self, known: Known, rows: Floats, shut: Mask, luck: np.random.Generator
+        self, known: Known, rows: Floats, shut: Mask, luck: np.random.Generator, cell: int
     ) -> Floats | None:
         high, low = self._reach(known, rows)
         lack = _lacking(known, high, low)
@@ -147,13 +178,32 @@ class JointWitnesses:
 
         ends = int(_lacking(known, high, low, each=True).sum())
         in_vain = turn = 0
-        while in_vain < _TOGETHER and lack.sum() > 1:
+        while lack.any():
+            # The cell that lacks most is the one that most likely fails, which ends the matter.
+            view, place = self._culprit.get(cell, (known.view, -1)) if turn == 0 else (0, -1)
+            if place < 0 or view != known.view or not lack[place]:
+                place = _worst(known, lack, high, low)
+            for way in (1.0, -1.0):
+                if not lack[place] or not self._needed(known, place, way, high, low):
+                    continue
+                weight = np.zeros(self.cells.size)
+                weight[known.targets[place]] = way
+                met(self._ask(weight, *limits))
+                end, level = (high, known.upper) if way > 0 else (low, known.lower)
+                if end[place] < level[place] * (1 - _NEARLY):
+                    self._learn(known, place, int(way))
+                    self._culprit[cell] = known.view, place
+                    return None
+            if lack[place]:
+                return None
+            if in_vain >= _TOGETHER or lack.sum() < 2:
+                continue
             # A deviation that is as far within the bounds as its opposite shows both directions at once.
             both_ways = turn % 2 == 0
             sign = np.where(high < known.upper * (1 - _NEARLY), 1.0, -1.0)
             if both_ways or turn % 4 == 3:
                 sign = np.where(luck.random(sign.size) < 0.5, 1.0, -1.0)
-            row = self._together(known, lack, sign, _narrow(limits) if both_ways else limits)
+            row = self._together(known, lack, sign, limits, both_ways)
             rise, fall = self._reach(known, row[None])
             rise, fall = np.maximum(high, rise), np.maximum(low, fall)
             left = int(_lacking(known, rise, fall, each=True).sum())
@@ -161,17 +211,6 @@ class JointWitnesses:
             if left < ends:
                 ends = left
                 met(row)
-        for place in np.flatnonzero(lack).tolist():
-            for way in (1.0, -1.0):
-                if not lack[place]:
-                    break
-                if not self._needed(known, place, way, high, low):
-                    continue
-                weight = np.zeros(self.cells.size)
-                weight[known.targets[place]] = way
-                met(self._ask(weight, *limits))
-            if lack[place]:
-                return None
         made = np.concatenate([rows, np.array(more)])
         return self._few(known, made)
 
@@ -182,9 +221,10 @@ class JointWitnesses:
         return bool(wide or low[place] < known.lower[place] * (1 - _NEARLY))
 
     def _together(
-        self, known: Known, lack: Mask, sign: Floats, limits: tuple[Floats, Floats]
+        self, known: Known, lack: Mask, sign: Floats, limits: tuple[Floats, Floats], narrow: bool
     ) -> Floats:
         """One deviation that moves as many lacking cells as possible, none further than it needs."""
+        limits = _narrow(limits) if narrow else limits
         some = known.targets[lack]
         level = np.maximum(known.upper, known.lower)[lack]
         level = np.maximum(level, known.sliding[lack] / 2) / self.scale
@@ -193,24 +233,37 @@ class JointWitnesses:
         high[some] = np.minimum(high[some], _MORE * level)
         weight = np.zeros(self.cells.size)
         weight[some] = sign[lack] / np.maximum(level, _TINY)
-        return self._ask(weight, low, high)
+        return self._ask(weight, low, high, narrow)
 
-    def _ask(self, weight: Floats, low: Floats, high: Floats) -> Floats:
+    def _ask(self, weight: Floats, low: Floats, high: Floats, narrow: bool = False) -> Floats:
         """The deviation with the most weight, by a program that has hardly more columns than can move."""
         self.programs += 1
         free = low < high
+        asked = self._asked.get(narrow)
         if (
-            self._program is None
-            or bool((free & ~self._mask).any())
-            or self._held.size > _SPARE * free.sum()
+            asked is None
+            or bool((free & ~asked.mask).any())
+            or asked.held.size > _SPARE * free.sum()
         ):
-            self._mask, self._held = free, np.flatnonzero(free)
-            part = self._relations[:, self._held].tocsr()
-            self._program = DeviationProgram(independent_part(part))
-        held = self._held
+            held = np.flatnonzero(free)
+            rows = independent_part(self._relations[:, held].tocsr())
+            program = DeviationProgram(self._relations[rows][:, held])
+            asked = self._asked[narrow] = _Asked(program, free, held, rows)
+        held = asked.held
         out = np.zeros(self.cells.size)
-        out[held] = self._program.most(weight[held], low[held], high[held]) * self.scale
+        before = asked.program.steps
+        out[held] = asked.program.most(weight[held], low[held], high[held]) * self.scale
+        self.pivots += asked.program.steps - before
         return out
+
+    def _learn(self, known: Known, place: int, sign: int) -> None:
+        """Keep the reason why the last program did not move a target far enough."""
+        asked = self._asked[False]
+        cell = int(self.cells[known.targets[place]])
+        weights = asked.program.reasons(asked.columns(self._every), cell, sign)
+        cells = np.flatnonzero(weights)
+        task = self._task[known.view, cell, sign]
+        self.needs.learn(Reason(task, cells, weights[cells]))
 
     def _limits(self, known: Known, shut: Mask) -> tuple[Floats, Floats]:
         low = -np.minimum(known.down / self.scale, _WIDE)
@@ -327,6 +380,14 @@ def _lacking(known: Known, high: Floats, low: Floats, *, each: bool = False) -> 
         high + low < known.sliding * enough,
     )
     return np.concatenate(ends) if each else ends[0] | ends[1] | ends[2]
+
+
+def _worst(known: Known, lack: Mask, high: Floats, low: Floats) -> int:
+    """The lacking target that reaches the least share of what it needs."""
+    share = np.full(lack.size, np.inf)
+    for end, level in ((high, known.upper), (low, known.lower), (high + low, known.sliding)):
+        share = np.where(level > 0, np.minimum(share, end / np.maximum(level, _TINY)), share)
+    return int(np.argmin(np.where(lack, share, np.inf)))
 
 
 def _known(tasks: Tasks, view: int, cells: Ints) -> Known:

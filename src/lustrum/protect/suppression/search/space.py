@@ -24,7 +24,7 @@ from lustrum.audit.knowledge.independent import echelon, independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 
-__all__ = ["TIED", "DeviationSpace", "deviation_basis", "in_fixed_order", "independent_part"]
+__all__ = ["TIED", "DeviationSpace", "deviation_basis", "fixed_order", "independent_part"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -199,7 +199,7 @@ def deviation_basis(relations: Sparse) -> Floats | None:
     return None if np.abs(rows @ basis).max(initial=0.0) > _ROUNDED * size else basis
 
 
-def in_fixed_order(relations: Sparse) -> Sparse:
+def fixed_order(relations: Sparse) -> list[int]:
     """The relations that are not empty in an order of their own, so that the given one does not matter."""
     rows = sparse.csr_array(relations)
     rows.sort_indices()
@@ -210,12 +210,13 @@ def in_fixed_order(relations: Sparse) -> Sparse:
         span = slice(ends[row], ends[row + 1])
         return cells[span], weights[span]
 
-    return rows[sorted(filled, key=words)]
+    return sorted(filled, key=words)
 
 
-def independent_part(relations: Sparse) -> Sparse:
-    """The relations that do not follow from others, as far as is quickly seen."""
-    rows = relations[np.flatnonzero(np.diff(relations.indptr))]
+def independent_part(relations: Sparse) -> Ints:
+    """Which relations do not follow from others, as far as is quickly seen."""
+    filled = np.flatnonzero(np.diff(relations.indptr))
+    rows = relations[filled]
     height, width = rows.shape
     nothing = np.zeros(height, dtype=np.int64)
     ends = np.ones(width, dtype=np.int64)
@@ -227,7 +228,7 @@ def independent_part(relations: Sparse) -> Sparse:
         low=-ends,
         high=ends,
     )
-    return rows[independent_rows(piece)]
+    return np.asarray(filled[independent_rows(piece)])
 
 
 @compiled

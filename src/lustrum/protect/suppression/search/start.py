@@ -18,6 +18,7 @@ from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.cuts import InfeasibleError
 from lustrum.protect.suppression.search.greedy import Published, Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.search.needs import Needs
 
 __all__ = ["FirstPattern", "published_pattern"]
 
@@ -36,8 +37,8 @@ _BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
 class FirstPattern:
     """The best safe pattern so far, and others among its cells and those that a fractional point suppresses."""
 
-    def __init__(self, attacks: Attacks, suppressed: Mask) -> None:
-        self.attacks = attacks
+    def __init__(self, attacks: Attacks, suppressed: Mask, needs: Needs) -> None:
+        self.attacks, self.needs = attacks, needs
         self.best = suppressed
         self.luck = np.random.default_rng(0)
 
@@ -50,7 +51,7 @@ class FirstPattern:
         tasks = self.attacks.tasks
         problem = tasks.problem
         cells = np.flatnonzero((self.best | problem.fixed | (x > _HARDLY)) & ~problem.frozen)
-        publisher = Publisher.of(tasks, cells, _most(cells.size))
+        publisher = Publisher.of(tasks, cells, _most(cells.size), self.needs)
         if publisher is None:
             return None
         publisher.luck = self.luck
@@ -81,11 +82,12 @@ def published_pattern(
     # A cell that can move one way only, as one of value 0, is of no use to a deviation and its opposite.
     room = np.minimum(problem.room_up, problem.room_down)
     both_ways = np.flatnonzero(~problem.frozen & (problem.fixed | (room > 0)))
+    needs = Needs(tasks)
     dimensions = _DIMENSIONS if problem.axes is None else _WITH_BOXES
-    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size, dimensions))
+    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size, dimensions), needs)
     found = None if publisher is None else publisher.first()
     if found is None and both_ways.size < every.size:
-        publisher = Publisher.of(tasks, every, _most(every.size, dimensions))
+        publisher = Publisher.of(tasks, every, _most(every.size, dimensions), needs)
     if publisher is None:
         boxed = protect_by_boxes(problem, tell)
         if boxed is not None and not boxed.without.size:
@@ -96,7 +98,7 @@ def published_pattern(
             tell("paths", problem.total_cost(state.suppressed), 0.0)
             suppressed = state.suppressed
         near = _with_cheap_cells(problem, suppressed)
-        publisher = Publisher.of(tasks, near, _most(near.size))
+        publisher = Publisher.of(tasks, near, _most(near.size), needs)
         if publisher is None:
             state = Witnessed(attacks, suppressed)
             protect_all(state, problem.cost, np.arange(len(tasks)))
@@ -110,7 +112,7 @@ def published_pattern(
     found = publisher.improve(found, work, lambda cost: tell("published", cost, 0.0))
     attacks.steps += publisher.steps
     state = witnessed(attacks, publisher, found)
-    return state, FirstPattern(attacks, state.suppressed)
+    return state, FirstPattern(attacks, state.suppressed, needs)
 
 
 def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
