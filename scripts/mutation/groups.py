@@ -117,8 +117,14 @@ GROUPS = {
     "lines": Group(
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True
     ),
+    "narrowing": Group(
+        _in("structure", "intervals", "kernels"),
+        ("tests/structure/test_kernels_by_hand.py",),
+        loops=True,
+    ),
     "structure": Group(
-        _in("structure", "intervals", "relations", "incidence", "build"), ("tests/structure",)
+        _in("structure", "relations", "incidence", "build"),
+        tuple(f"tests/structure/test_{name}.py" for name in ("relations", "incidence", "atoms")),
     ),
     "population": Group(
         _in("protect/population", "support", "channel", "start", "candidates", "readers"),

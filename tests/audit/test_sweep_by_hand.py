@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from audit.test_bounds_hold import systems
-from lustrum.audit import Knowledge, bounds
+from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
 from lustrum.audit.knowledge.reduce import pieces
 from lustrum.solve import Highs, LinearProblem, Optimum, Outcome, ScipyHighs
@@ -71,18 +72,27 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[tuple[list[float], bool, float | None]] = []
         self.loads: list[LinearProblem] = []
+        self.seconds: list[float | None] = []
+        self.twin: Scripted = self
 
     def load(self, problem: LinearProblem) -> Any:
         self.loads.append(problem)
         return self
 
     def again(self) -> Any:
-        return self
+        return self.twin
 
     def minimise(
-        self, cost: Any, *, whole: bool = False, target: float | None = None, **_: Any
+        self,
+        cost: Any,
+        *,
+        whole: bool = False,
+        seconds: float | None = None,
+        target: float | None = None,
+        **_: Any,
     ) -> Optimum:
         self.asked.append((cost.tolist(), whole, target))
+        self.seconds.append(seconds)
         return self.answers.pop(0)
 
 
@@ -213,6 +223,9 @@ def test_every_table_on_the_way_is_a_witness_for_all_cells() -> None:
 
 def test_real_tables_are_witnesses_at_bounds_that_they_nearly_touch() -> None:
     real = KNOWN.relaxed()
+    endless = replace(real, high=np.array([4, 8, 2**62]))
+    low = ask(0, answer(-np.inf, [1, 1, 1.0000002], Outcome.CUT_SHORT), known=endless)
+    assert low.least.tolist() == [1, 1, 1]
     found = ask(0, answer(-np.inf, [4e-7, 7.9999997, 1.1], Outcome.CUT_SHORT), known=real)
     assert found.least.tolist() == [0, 8, 1.1]
     assert found.most.tolist() == [0, 8, 1.1]
@@ -232,12 +245,13 @@ def test_what_does_not_fit_is_named_by_its_cell() -> None:
 
 
 def test_a_search_among_whole_tables_starts_from_the_bounds_known_by_then() -> None:
-    one = sweep(answer(0.4), answer(1.0, [2, 3, 2]))
-    one.take(one.answer(np.array([0]), hard=False))
+    one = sweep(answer(0.4), answer(-3.2), answer(1.0, [2, 3, 2]))
+    one.take(one.answer(np.array([0, 1]), hard=False))
     assert one.solver.loads[-1].low.tolist() == [0, 0, 1]  # type: ignore[attr-defined]
     one.loaded = one.solver  # type: ignore[assignment]  # of linear programs, in wider bounds
     one.take(one.answer(np.array([0]), hard=True))
     assert one.solver.loads[-1].low.tolist() == [1, 0, 1]  # type: ignore[attr-defined]
+    assert one.solver.loads[-1].high.tolist() == [3, 8, 5]  # type: ignore[attr-defined]
     assert len(one.solver.loads) == 2  # type: ignore[attr-defined]
 
 
@@ -277,3 +291,194 @@ def test_nothing_is_asked_after_a_stop(asked: int) -> None:
     assert found.programs + found.searches <= asked
     assert (found.low <= [0, 0, 1]).all()
     assert (found.high >= [4, 5, 4]).all()
+
+
+def test_linear_bounds_are_those_of_linear_programs_drawn_in() -> None:
+    for known, _ in systems(70, 3):
+        found = bounds(known, solver=Highs(), workers=1)
+        rows, box = known.matrix.toarray(), list(zip(known.low, known.high, strict=True))
+        facts = np.vstack((rows, -rows)), np.concatenate((known.fact_high, -known.fact_low))
+        for cell in range(len(known)):
+            cost = np.zeros(len(known))
+            cost[cell] = 1.0
+            assert found.low[cell] >= np.ceil(linprog(cost, *facts, bounds=box).fun - 1e-6)
+            assert found.high[cell] <= np.floor(1e-6 - linprog(-cost, *facts, bounds=box).fun)
+
+
+def test_a_network_is_bounded_by_flows_and_a_clash_is_noticed() -> None:
+    known = Knowledge.of("abcd").within([0] * 4, [9] * 4)
+    for pair, total in (("ab", 5), ("cd", 12), ("ac", 7)):
+        known = known.fact(dict.fromkeys(pair, 1), total, total)
+    told: list[Progress] = []
+    found = bounds(known, workers=1, progress=told.append)
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 1, 3, 5], [4, 5, 7, 9])
+    assert (found.programs, found.sharp.all(), found.flows > 0) == (0, True, True)
+    assert (told[-1].settled, told[-1].asked, told[-1].programs) == (8, 8, found.flows)
+    assert [t.settled for t in told] == sorted(t.settled for t in told)
+    assert told[0].programs == 0
+    # Four sums of a square, of which the last follows from the others and must come out.
+    assert bounds(known.fact({"b": 1, "d": 1}, 10, 10)).high.tolist() == [4, 5, 7, 9]
+    rows = [[1, 1, 0, 0, 1], [0, -1, 1, 1, 0], [1, 0, 1, 1, 1]]
+    for last in (8, 9):
+        crowded = Knowledge.of("abcde").within([0] * 5, [9] * 5)
+        for row, total in zip(rows, (6, 2, last), strict=True):
+            crowded = crowded.fact(dict(zip("abcde", row, strict=True)), total, total)
+        if last == 8:
+            assert bounds(crowded).programs == 0
+        else:
+            with pytest.raises(ContradictionError):
+                bounds(crowded)
+    with pytest.raises(ContradictionError):
+        bounds(known.bound("a", high=3).bound("c", high=3))
+
+
+def test_a_solver_is_told_how_long_it_may_take() -> None:
+    one = sweep(answer(0.0))
+    one.watch = Watch(6, seconds=1000.0)
+    one.answer(np.array([0]), hard=True)
+    (seconds,) = one.solver.seconds  # type: ignore[attr-defined]
+    assert 0 < seconds <= 1000
+    assert ask(0, answer(0.0)).solver.seconds == [None]  # type: ignore[attr-defined]
+
+
+def test_blocks_ask_solvers_of_their_own() -> None:
+    first, second = Scripted(answer(0.0, [1.5, 4.75, 1])), Scripted(answer(-4.0))
+    one = sweep()
+    first.twin = second
+    one.loaded = first  # type: ignore[assignment]
+    own = one.answer(np.array([1]), hard=False)
+    assert own.loaded is second
+    assert one.loaded is first
+    assert len(second.asked) == 1
+    assert not first.asked
+
+
+def test_a_bound_that_only_fractions_reach_is_asked_for_once_more() -> None:
+    """Where half of the tables on the way are whole, one more program may find a whole one."""
+    one = sweep(answer(0.0, [0, 5.5, 1]), answer(-5.5, [4, 2, 2]), answer(1.0, [1, 5, 1]))
+    own = one.answer(np.array([0, 3, 4]), hard=False)
+    asked = own.solver.asked  # type: ignore[attr-defined]
+    assert [cost for cost, _, _ in asked] == [[1, 0, 0], [0, -1, 0], [0, 0, 1]]
+    assert not any(whole for _, whole, _ in asked)
+    assert own.least.tolist() == [1, 2, 1]
+    mixed = sweep(answer(0.0, [0, 5.5, 1]))
+    mixed.take(mixed.answer(np.array([0, 4]), hard=False))
+    assert len(mixed.solver.asked) == 1  # type: ignore[attr-defined]
+
+
+def test_tables_of_fractions_tell_which_bounds_no_program_can_draw_in() -> None:
+    own = sweep(answer(0.0, [1.5, 4.75, 1])).answer(np.array([0]), hard=False)
+    assert own.seen_least.tolist() == [2, 5, 1]
+    assert own.seen_most.tolist() == [1, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("off", "again"), [(0.00005, False), (-0.00005, False), (0.0002, True), (-0.0002, True)]
+)
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_table_that_breaks_a_fact_left_out_is_asked_for_again_with_all_facts(
+    off: float, again: bool, hard: bool
+) -> None:
+    real = KNOWN if hard else KNOWN.relaxed()
+    one = sweep(answer(0.5, [0.5, 4.5 + off, 1.5]), answer(0.25), known=real)
+    one.watch = Watch(6, seconds=1000.0)
+    fewer = replace(
+        one.piece,
+        matrix=one.piece.matrix[:0],
+        fact_low=one.piece.fact_low[:0],
+        fact_high=one.piece.fact_high[:0],
+    )
+    one.asked_piece = fewer
+    one.take(one.answer(np.array([0]), hard=hard))
+    solver: Scripted = one.solver  # type: ignore[assignment]
+    assert [load.matrix.shape[0] for load in solver.loads] == ([0, 1] if again else [0])
+    assert len(set(map(str, solver.asked))) == 1
+    assert len(solver.asked) == (2 if again else 1)
+    assert None not in solver.seconds
+    if not hard:
+        assert one.low[0] == (0.25 if again else 0.5)
+    assert (one.watch.programs, one.watch.searches) == (int(not hard), int(hard))
+
+
+class Walker:
+    """A walker that reaches the bounds it is told to, at the first or the second try."""
+
+    def __init__(self, reaches: dict[int, int]) -> None:
+        self.reaches = reaches
+        self.sought: list[tuple[int, int]] = []
+        self.least, self.most = np.array([2.0, 3, 2]), np.array([2.0, 3, 2])
+
+    def copy(self) -> Walker:
+        return self
+
+    def seek(self, question: int, luck: Any, tries: int) -> bool:
+        self.sought.append((question, tries))
+        if tries >= self.reaches.get(question, 9):
+            (self.most if question % 2 else self.least)[question // 2] = [0, 4, 0, 8, 1, 5][
+                question
+            ]
+        return True
+
+
+def test_a_walk_goes_for_every_bound_that_is_open_in_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._TRIES", (1, 2, 3))
+    block = np.array([0, 1, 2, 4])
+    told: list[Progress] = []
+    one = sweep()
+    one.watch = Watch(6, progress=told.append)
+    walker = Walker({0: 1, 1: 2, 4: 2})
+    one.walker = walker  # type: ignore[assignment]
+    own = one.seek(block)
+    assert walker.sought == [(0, 1), (1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (2, 3)]
+    assert own.open().tolist() == [2, 3, 5]
+    assert told[-1].settled == 3
+    assert one.least.tolist() == [np.inf] * 3
+    # Too few were reached in a round: the rest is left to a search.
+    lame = Walker({})
+    one.walker = lame  # type: ignore[assignment]
+    one.seek(block)
+    assert [question for question, _ in lame.sought] == [0, 1, 2, 4]
+    one.walker = None
+    assert one.seek(block).open().tolist() == [0, 1, 2, 3, 4, 5]
+    one.walker = Walker({0: 1})  # type: ignore[assignment]
+    one.watch.halt()
+    assert one.seek(block).open().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_walk_begins_where_enough_whole_bounds_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lustrum.audit.bounding.lattice_walk.LEAST", 1)
+    one = sweep()
+    one.meet_walker()
+    assert one.walker is not None
+    assert np.isfinite(one.least).all()
+    assert one.piece.holds(one.least.astype(np.int64))
+    assert one.least.tolist() == one.most.tolist()
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._FEW", 7)
+    few, real, over = sweep(), sweep(known=KNOWN.relaxed()), sweep()
+    few.meet_walker()
+    monkeypatch.setattr("lustrum.audit.bounding.sweep._FEW", 1)
+    real.meet_walker()
+    over.watch.halt()
+    over.meet_walker()
+    assert few.walker is real.walker is over.walker is None
+
+
+def test_an_audit_that_is_broken_off_asks_nothing_more() -> None:
+    known = Knowledge.of("abcdef").within([0] * 6, [9] * 6)
+    for pair in ("ab", "cd", "ef"):
+        known = known.fact({pair[0]: 2, pair[1]: 3}, 12, 12)
+
+    class EnoughError(Exception):
+        pass
+
+    told: list[Progress] = []
+
+    def enough(progress: Progress) -> None:
+        told.append(progress)
+        raise EnoughError
+
+    with pytest.raises(EnoughError):
+        bounds(known, workers=1, progress=enough)
+    assert len(told) <= 2

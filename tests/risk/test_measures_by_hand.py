@@ -9,7 +9,8 @@ import pytest
 
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.hierarchy import Category
-from lustrum.risk.counts import as_counts, cells_of
+from lustrum.protect.unchanged import Unchanged
+from lustrum.risk.counts import NotMeasurableError, as_counts, cells_of, check_scale
 from lustrum.risk.r1 import R1, r1, r1_values
 from lustrum.risk.r2 import R2, r2
 from lustrum.risk.simple import (
@@ -96,6 +97,13 @@ def test_one_wrong_count_among_right_ones_is_refused() -> None:
         for wrong in ([0.5, 1.0], [1.0, math.nan], [-1, 1], [1, -1]):
             with pytest.raises(InputError, match=r"[Cc]ounts"):
                 measure(wrong)
+    for wrong in ([[1, 0], [0, 0]], [[0, 0], [0, 0]]):
+        with pytest.raises(NotMeasurableError, match="nobody"):
+            check_scale(np.array(wrong))
+    release = Unchanged().apply(TABLE)
+    object.__setattr__(release, "published", np.array([[6, 3], [3, -1]]))
+    with pytest.raises(InputError, match="negative"):
+        cells_of(release)
     with pytest.raises(InputError, match="too large"):
         as_counts([2**62, 1])
     assert as_counts([2**62 - 1]).tolist() == [2**62 - 1]

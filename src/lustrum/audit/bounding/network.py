@@ -115,7 +115,8 @@ class Flows:
 
     def __init__(self, network: Network, cells: int) -> None:
         nodes, arcs = network.need.size, network.tail.size
-        # One extra arc for each node balances it at first; it is closed for good afterwards.
+        # One extra arc for each node balances it at first. All are full once a flow fits, so nothing passes
+        # through their two ends afterwards.
         every = np.arange(nodes, dtype=np.int64)
         start = np.minimum(np.maximum(network.low, 0), network.high)
         missing = network.need.copy()
@@ -134,7 +135,6 @@ class Flows:
         self._work = np.zeros((4, nodes + 2), dtype=np.int64)
         wanted = int(surplus.sum()) // 2
         self.feasible = self._push(nodes, nodes + 1, wanted) == wanted
-        self.room[self.mate[self.slot[arcs:]]] = 0
         self.low, self.high = network.low[:cells].copy(), network.high[:cells].copy()
         self.least = self.flow[:cells].copy()
         self.most = self.flow[:cells].copy()
