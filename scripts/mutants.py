@@ -126,7 +126,8 @@ def report(name: str, every_survivor: bool) -> None:
         print("#", name, module, len(now), json.dumps(dict(sorted(counts.items()))), flush=True)
         if not every_survivor:
             continue
-        for n in why.keys() - set(left):
+        alike = {*left, *(n.partition(" -> ")[0] + " -> *" for n in left)}
+        for n in sorted(why.keys() - alike):
             if n.startswith(f"{module}:"):
                 print(f"# not needed: {n}")
         place, before = "?", ""

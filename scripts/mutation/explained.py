@@ -8,8 +8,9 @@
     + another mutant of the same statement; (2) behind it where the function has the same change twice
     why: one sentence for both
 
-A module and a function stay until the next ``@``. ``scripts/mutants.py --report`` prints survivors without a
-sentence in this form. A sentence whose mutant no longer exists, or is killed, should go: the report says so.
+``+ *`` stands for every change of a statement that a sentence explains whatever it is changed to. A module
+and a function stay until the next ``@``. ``scripts/mutants.py --report`` prints survivors without a sentence
+in this form. A sentence whose mutant no longer exists, or is killed, should go: the report says so.
 """
 
 from __future__ import annotations
@@ -19,10 +20,19 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent / "explained"
 
 
-def explained(group: str) -> dict[str, str]:
+class Explained(dict[str, str]):
+    """Sentences by the names of mutants; a name that ends in ``*`` stands for all that begin like it."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (
+            isinstance(name, str) and super().__contains__(name.partition(" -> ")[0] + " -> *")
+        )
+
+
+def explained(group: str) -> Explained:
     """The sentences of a group, by the name of the mutant."""
     path = _FOLDER / f"{group}.txt"
-    found: dict[str, str] = {}
+    found = Explained()
     place = before = ""
     waiting: list[str] = []
     for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -116,6 +117,9 @@ def test_some_cells_are_certified_in_the_order_asked_for_once_each() -> None:
     late = certify(known, ["x"], seconds=0.0)
     holds(late)
     assert (late.claims[0].low.value, late.claims[0].low.sharp) == (0, False)
+    end = made.claims[0].low
+    assert replace(made.claims[0], low=end, high=replace(end, sharp=False)).sharp is False
+    assert replace(made.claims[0], low=replace(end, sharp=False), high=end).sharp is False
 
 
 def example() -> System:
@@ -181,6 +185,36 @@ def test_weak_duality_shows_what_it_adds_up_to() -> None:
     # x at most 0 and y at least 0 leave nothing of 2x - y >= 1.
     assert real.shown(Leaf(1, ((0, 1),), empty=True), 0, 1, {0: (0, 0), 2: (0, 4)}) == 1
     assert system.shown(Leaf(2, ((0, 1),), empty=True), 0, 1, {0: (0, 0), 2: (0, 4)}) == HALF
+
+
+def test_a_system_keeps_ends_that_are_missing_below() -> None:
+    known = Knowledge.of("xg", low=-UNBOUNDED).bound("g", 0, 0)
+    known = known.fact({"x": 1, "g": 1}, high=4).fact({"x": -1}, low=-UNBOUNDED, high=7)
+    system = System.of(replace(known, decimals=2))
+    assert system.boxes == ((None, None), (0, 0))
+    assert system.ends == ((None, 4), (None, 7))
+    assert system.open == (0,)
+    assert system.lean == (((None, 4), ((0, 1),)), ((None, 7), ((0, -1),)))
+    assert (system.reduced.decimals, system.reduced.whole) == (2, True)
+    assert system.expanded([5.0]).tolist() == [5, 0]
+    assert system.cone.boxes == ((-1, 1), (0, 0))
+    assert system.cone.ends == ((None, 0), (None, 0))
+    assert System.of(known.relaxed()).reduced.whole is False
+
+
+def test_where_every_cell_is_given_there_is_one_table_or_none() -> None:
+    for low, high, fits in ((3, 3, True), (4, 9, False), (0, 2, False), (3, None, True),
+                            (None, 3, True), (4, None, False), (None, 2, False)):  # fmt: skip
+        known = Knowledge.of("ab").within([1, 2], [1, 2])
+        ends = -UNBOUNDED if low is None else low, UNBOUNDED if high is None else high
+        linear = Linear(System.of(known.fact({"a": 1, "b": 1}, *ends)))
+        for sign in (1, -1):
+            found = linear.minimise(1, sign, {})
+            assert found.ended == ("optimal" if fits else "infeasible")
+            if fits:
+                assert (found.value, found.point.tolist()) == (2 * sign, [1, 2])  # type: ignore[union-attr]
+                assert found.multipliers is not None
+                assert found.multipliers.tolist() == [0]
 
 
 def test_fractions_share_a_denominator() -> None:

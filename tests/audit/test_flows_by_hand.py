@@ -33,6 +33,11 @@ def piece(rows: list[list[int]], low: list[int], high: list[int], ends: list[lis
 SQUARE = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]
 
 
+def test_a_cell_in_three_ranges_is_no_network() -> None:
+    rows = [[1, 1, 0], [1, 0, 1], [1, 1, 1]]
+    assert Network.of(piece(rows, [0] * 3, [9] * 3, [[2, 5], [3, 6], [1, 8]])) is None
+
+
 def test_sums_of_ends_stay_far_from_the_largest_whole_number() -> None:
     small = piece(SQUARE, [0] * 4, [0] * 4, [[0, 0]] * 3)
     assert Network.of(small) is not None
@@ -44,11 +49,6 @@ def test_sums_of_ends_stay_far_from_the_largest_whole_number() -> None:
     many = replace(small, high=np.full(4, 2**58))
     assert Network.of(many) is None
     assert Network.of(replace(small, high=np.full(4, 2**58 - 256))) is not None
-
-
-def test_a_cell_in_three_ranges_is_no_network() -> None:
-    rows = [[1, 1, 0], [1, 0, 1], [1, 1, 1]]
-    assert Network.of(piece(rows, [0] * 3, [9] * 3, [[2, 5], [3, 6], [1, 8]])) is None
 
 
 def crowded(seed: int, many: int) -> Iterator[Knowledge]:
