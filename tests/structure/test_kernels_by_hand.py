@@ -139,6 +139,34 @@ def test_bounds_are_taken_as_numbers_of_any_kind() -> None:
     assert [a.tolist() for a in found] == [found.low.tolist(), found.high.tolist()]
     none = propagate(line, [5, 5, 0], [9, 9, 5])
     assert (none.consistent, none.conflict) == (False, 2)
+    assert repr(none) == "Intervals(3 cells, no value left for cell 2)"
+    one = propagate(line, [1, 2, 0], [1, 2, 9])
+    assert (one.low.tolist(), one.high.tolist(), one.settled) == ([1, 2, 3], [1, 2, 3], True)
+    assert repr(one) == "Intervals(3 cells, consistent)"
+
+
+def test_numbers_that_would_overflow_bound_nothing() -> None:
+    far = 2**60
+    many = relations([{**dict.fromkeys(range(10), 1), 10: -1}], 11)
+    for low, high in (([0] * 11, [far] * 10 + [UNBOUNDED]), ([-far] * 10 + [-UNBOUNDED], [0] * 11)):
+        found = propagate(many, low, high)
+        assert (found.low.tolist(), found.high.tolist()) == (low, high)
+        assert found.settled
+    for weight in (16, -16):
+        times = relations([{0: weight, 1: 1}], 2)
+        found = propagate(times, [0, -UNBOUNDED], [far, UNBOUNDED])
+        assert (found.low.tolist()[0], found.high.tolist()[0]) == (0, far)
+        assert (found.low[1], found.high[1]) == ((-UNBOUNDED, 0) if weight > 0 else (0, UNBOUNDED))
+        assert found.settled
+    # 2**60 and more beside two parts of 1.25 times that: the sum of the parts is too far to tell.
+    wide = relations([{0: 1, 1: -1, 2: -1}], 3)
+    part = 5 * far // 4
+    found = propagate(wide, [far, 0, 0], [UNBOUNDED, part, part])
+    assert (found.low.tolist(), found.high.tolist()) == ([far, 0, 0], [UNBOUNDED, part, part])
+    assert found.settled
+    found = propagate(wide, [-UNBOUNDED, -part, -part], [-far, 0, 0])
+    assert (found.low.tolist(), found.high.tolist()) == ([-UNBOUNDED, -part, -part], [-far, 0, 0])
+    assert found.settled
 
 
 @pytest.mark.parametrize("excess", [1, 19])

@@ -200,7 +200,7 @@ def reduce_modulo(matrix: Any, excess: int, full: bool) -> Any:  # pragma: no co
         if row == height:
             continue
         if row != rank:
-            for k in range(column if not full else 0, width):
+            for k in range(column, width):
                 matrix[rank, k], matrix[row, k] = matrix[row, k], matrix[rank, k]
         if matrix[rank, column] != 1:
             factor = _inverse(matrix[rank, column], excess)
