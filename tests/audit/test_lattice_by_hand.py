@@ -193,7 +193,7 @@ def test_a_cell_put_off_is_solved_with_its_own_weight() -> None:
     assert exactly_disclosed(known).tolist() == [False] * 4
     assert exactly_disclosed(known.bound("d", 1, 1)).tolist() == [True] * 4
     assert exactly_disclosed(known.fact({"a": 6, "b": 2, "d": 5}, 15, 15)).tolist() == [True] * 4
-    twice = Knowledge.of("xyz").fact({"x": 3, "y": 1}, 9, 9).fact({"x": 6, "y": 2, "z": 1}, 20, 20)
+    twice = Knowledge.of("xyz").fact({"x": 3, "y": 2}, 9, 9).fact({"x": 6, "y": 4, "z": 1}, 20, 20)
     assert exactly_disclosed(twice).tolist() == [False, False, True]
 
 
@@ -205,14 +205,16 @@ def test_two_equations_of_one_cell_give_away_that_cell_only() -> None:
 
 
 def test_a_cell_put_off_sees_the_signs_of_a_knot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a square of sums ``a - d`` is fixed and ``a + d`` is not."""
+    """In a square of sums ``a - d`` and ``a + b`` are fixed; ``a + d`` and ``a - b`` are not."""
     square = Knowledge.of("abcdz", low=-99)
     for pair in ("ab", "cd", "ac", "bd"):
         square = square.fact(dict.fromkeys(pair, 1), 4, 4)
     for steps in (3 * 10**9, -1):
         monkeypatch.setattr(elimination, "_MOST_STEPS", steps)
-        for weight, given in ((-1, True), (1, False)):
-            known = square.fact({"a": 1, "d": weight, "z": 1}, 2, 2)
+        for other, weight, given in (
+            ("d", -1, True), ("d", 1, False), ("b", 1, True), ("b", -1, False),
+        ):  # fmt: skip
+            known = square.fact({"a": 1, other: weight, "z": 1}, 2, 2)
             assert exactly_disclosed(known).tolist() == [False] * 4 + [given]
 
 
@@ -224,7 +226,9 @@ def test_cells_that_stay_open_are_not_named_by_chance() -> None:
         sparse.csr_array(rows), [cells, cells], [cells, cells],
     )  # fmt: skip
     assert not exactly_disclosed(known).any()
-    alone = Knowledge(known.names, known.low, known.high, known.matrix[:1], [cells], [cells])
+    apart = sparse.kron(sparse.eye_array(cells // 3), np.ones((1, 3))).astype(np.int64)
+    sums = np.full(cells // 3, 9)
+    alone = Knowledge(known.names, known.low, known.high, apart, sums, sums)
     assert not exactly_disclosed(alone).any()
 
 
