@@ -65,9 +65,18 @@ GROUPS = {
     ),
     "bounds": Group(_in("audit/bounding", "compute", "sweep"), _BOUNDS),
     "lattice": Group(
-        _in("audit/bounding", "lattice", "elimination"),
+        _in("audit/bounding", "lattice", "elimination") + _in("audit/knowledge", "independent"),
         ("tests/audit/test_lattice_by_hand.py",),
         loops=True,
+    ),
+    "knowledge": Group(
+        _in("audit/knowledge", "facts", "reduce", "published"),
+        (
+            "tests/audit/test_flows_by_hand.py",
+            "tests/audit/test_sweep_by_hand.py",
+            "tests/audit/test_knowledge_by_hand.py",
+            "tests/audit/test_knowledge.py",
+        ),
     ),
     "verify": Group(
         _in("audit/certificate", "verify"), ("tests/audit/test_certificate_by_hand.py",)

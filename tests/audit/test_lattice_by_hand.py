@@ -19,6 +19,8 @@ from lustrum.audit.bounding.lattice import (
     reduced,
     short_moves,
 )
+from lustrum.audit.knowledge.independent import independent_rows, without_repeats
+from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
@@ -243,3 +245,40 @@ def test_the_work_of_a_knot_grows_with_its_shorter_side_squared(
     monkeypatch.setattr(elimination, "_MOST_WORK", 3 * 5 * 3 - 1)
     with pytest.raises(InputError, match="5 cells are tied by 3 equations"):
         exactly_disclosed(known)
+
+
+def piece(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> Piece:
+    """Facts about cells from 0 to 9."""
+    ends = np.zeros(rows.shape[1], dtype=np.int64), np.full(rows.shape[1], 9)
+    return Piece(np.arange(rows.shape[1]), sparse.csr_array(rows), low, high, *ends)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equations_that_follow_from_shorter_ones_go_and_nothing_else_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    base = rng.choice([-2, -1, 0, 0, 1, 1, 2], (int(rng.integers(2, 5)), 5))
+    rows = np.concatenate([base, rng.integers(-2, 3, (4, base.shape[0])) @ base])
+    rows = rows[rng.permutation(rows.shape[0])]
+    total = rows @ rng.integers(0, 9, 5)
+    kept = independent_rows(piece(rows, total, total))
+    assert kept.size == rank(rows.tolist()) == rank(rows[kept].tolist())
+    assert kept.tolist() == sorted(kept)
+    length = np.count_nonzero(rows, axis=1)
+    for row in np.setdiff1d(np.arange(rows.shape[0]), kept):
+        shorter = rows[kept[length[kept] <= length[row]]].tolist()
+        assert rank([*shorter, rows[row].tolist()]) == rank(shorter)
+    # Ranges always stay, and so does an equation that contradicts the others.
+    slack = rng.integers(0, 2, total.size)
+    loose = independent_rows(piece(rows, total, total + slack))
+    assert np.isin(np.flatnonzero(slack), loose).all()
+    exact = np.intersect1d(loose, np.flatnonzero(slack == 0))
+    assert exact.size == rank(rows[slack == 0].tolist())
+    wrong = total.copy()
+    gone = int(np.setdiff1d(np.arange(rows.shape[0]), kept)[0])
+    wrong[gone] += 1
+    assert independent_rows(piece(rows, wrong, wrong)).size > kept.size
+    less = without_repeats(piece(rows, total, total))
+    assert less.matrix.toarray().tolist() == rows[kept].tolist()
+    assert less.fact_low.tolist() == less.fact_high.tolist() == total[kept].tolist()
+    whole = piece(rows[kept], total[kept], total[kept])
+    assert without_repeats(whole) is whole
