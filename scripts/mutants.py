@@ -61,7 +61,8 @@ def main() -> None:
 
 def run(name: str, budget: float, untried: bool) -> None:
     """Try the mutants of a group that no test has noticed yet."""
-    group = GROUPS[name]
+    group, why = GROUPS[name], explained(name)
+    known = read(BUILD / f"{name}.jsonl")
     plan = {
         "root": str(ROOT),
         "modules": group.modules,
@@ -70,6 +71,7 @@ def run(name: str, budget: float, untried: bool) -> None:
         "state": str(BUILD / f"{name}.jsonl"),
         "budget": budget,
         "untried": untried,
+        "explained": [n for n in known if n in why],
     }
     written = BUILD / f"{name}.plan.json"
     written.write_text(json.dumps(plan))

@@ -162,7 +162,7 @@ class Mutating:
     def _try_module(self, path: str) -> None:
         tree = ast.parse(self.sources[path])
         module = path.split("/src/lustrum/")[1]
-        known = read(self.state)
+        known, explained = read(self.state), set(self.plan["explained"])
         for name, mutant in named(module, mutants(tree)):
             tests = {
                 t
@@ -176,7 +176,7 @@ class Mutating:
                 if before.get("test") in self.named:
                     self.killers[mutant.where][self.named[before["test"]]] += 1
                 continue
-            if before and self.plan["untried"]:
+            if before and (self.plan["untried"] or name in explained):
                 continue
             passed = set(before.get("passed", "").split()) if before else set()
             fresh = {t for t in tests if self.marks[t] not in passed}

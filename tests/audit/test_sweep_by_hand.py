@@ -185,7 +185,9 @@ def test_a_real_bound_is_reached_at_an_optimum_and_nowhere_else() -> None:
     real = KNOWN.relaxed()
     low = ask(0, answer(0.5), known=real)
     assert (low.least.tolist(), low.most.tolist()) == ([0.5] + [np.inf] * 2, [-np.inf] * 3)
+    assert not low.sharp.any()
     high = ask(3, answer(-6.5), known=real)
+    assert not high.sharp.any()
     assert high.most.tolist() == [-np.inf, 6.5, -np.inf]
     assert high.least.tolist() == [np.inf] * 3
     whole = ask(0, answer(0.5))
@@ -208,6 +210,24 @@ def test_only_whole_tables_that_fit_are_witnesses(point: list[float], counts: bo
     found = ask(0, answer(0.0, point))
     assert found.least.tolist() == ([1, 5, 1] if counts else [np.inf] * 3)
     assert found.most.tolist() == ([1, 5, 1] if counts else [-np.inf] * 3)
+
+
+def test_a_cell_is_sharp_only_where_both_bounds_are_reached() -> None:
+    assert not ask(1, answer(-4.0, [4, 2, 2])).sharp.any()
+    assert not ask(0, answer(0.0, [0, 4, 2])).sharp.any()
+    both = sweep(answer(0.0, [0, 4, 2]), answer(-4.0, [4, 2, 2]))
+    both.take(both.answer(np.array([0, 1]), hard=False))
+    assert both.sharp.tolist() == [True, False, False]
+
+
+def test_sums_meet_tables_that_are_witnesses_only_if_they_count() -> None:
+    """Of whole cells a table of fractions reaches nothing; of real ones it does."""
+    for known, least in ((KNOWN, [np.inf] * 3), (KNOWN.relaxed(), [1.5, 4.75, 1])):
+        one = sweep(answer(-9.0, [1.5, 4.75, 1], Outcome.CUT_SHORT), known=known)
+        one.random_sums()
+        assert len(one.solver.asked) == 1  # type: ignore[attr-defined]
+        assert one.least.tolist() == least
+        assert one.most.tolist() == [-v if v == np.inf else v for v in least]
 
 
 def test_every_table_on_the_way_is_a_witness_for_all_cells() -> None:
