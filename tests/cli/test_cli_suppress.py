@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import signal
@@ -15,7 +16,8 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from lustrum.audit import best_bounds, from_release
+from lustrum.audit import PublishedTable, best_bounds, from_release
+from lustrum.audit.report import known_and_places
 from lustrum.cli.app import app
 from lustrum.formats.table_files import read_table, recognise, releases_of
 from lustrum.model import InputError
@@ -233,7 +235,7 @@ def test_several_rules_mean_any_of_them(table: Path) -> None:
     [
         "lustrum.protect.suppression.choose.protect_all",
         "lustrum.protect.suppression.choose.audit_pattern",
-        "lustrum.cli.suppress.write_release",
+        "lustrum.cli.suppression.files.write_release",
     ],
 )
 def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
@@ -347,8 +349,6 @@ def test_linked_files_are_protected_together(tmp_path: Path) -> None:
     assert not releases[0].shown[0, 0]
     for path in made:
         assert "7013" not in path.read_text()
-    with pytest.raises(InputError, match="is for one table"):
-        suppress(*files, "--rule", "p=10", "--picture", tmp_path / "p.svg")
     with pytest.raises(InputError, match="true tables are in this folder"):
         suppress(*files, "--rule", "p=10", "--out", tmp_path)
     (tmp_path / "size.csv").write_text(
@@ -359,6 +359,144 @@ def test_linked_files_are_protected_together(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="do not agree"):
         suppress(*files, "--rule", "p=10", "--out", out)
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> list[Path]:
+    (tmp_path / "country.csv").write_text(COUNTRY)
+    (tmp_path / "size.csv").write_text(SIZES)
+    (tmp_path / "public").mkdir()
+    return [tmp_path / "country.csv", tmp_path / "size.csv"]
+
+
+def test_linked_files_have_one_picture_one_proof_and_joint_ranges(linked: list[Path]) -> None:
+    place = linked[0].parent
+    ranges, proof = place / "r.csv", place / "proof.json"
+    pictures = [place / "p.html", place / "p.svg"]
+    words = [*linked, "--rule", "p=10", "--out", place / "public", "--certificate", proof]
+    for picture in pictures:
+        assert suppress(*words, "--ranges", ranges, "--picture", picture)[0] == 0
+        drawn = picture.read_text()
+        assert "country.csv: country by area" in drawn
+        assert "size.csv: size by area" in drawn
+        for hidden in ("7013", "13511"):
+            assert hidden not in drawn
+    with ranges.open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:4] == ["table", "country", "area", "size"]
+    made = [place / "public" / path.name for path in linked]
+    reads = [read_table(path) for path in made]
+    releases = releases_of(reads, recognise(reads))
+    known, places = known_and_places([PublishedTable.of_release(r) for r in releases])
+    # The ranges are those that a reader of both files is left with.
+    place_of = dict(
+        zip(("country.csv", "size.csv"), zip(releases, places, strict=True), strict=True)
+    )
+    assert len(rows) == sum(int((~r.shown).sum()) for r in releases)
+    for row in rows:
+        release, span = place_of[row["table"]]
+        at = tuple(axis.codes.index(row[axis.name]) for axis in release.axes)
+        cell = span.start + int(np.ravel_multi_index(at, release.shape))
+        found = best_bounds(known, [cell])
+        assert (float(row["low"]), float(row["high"])) == (found.low[0], found.high[0])
+    assert [row["enough"] for row in rows if row["status"] != "D"] == ["yes"]
+    assert CliRunner().invoke(app, ["verify", str(proof)]).exit_code == 0
+    assert len(json.loads(proof.read_text())["claims"]) >= 1
+
+
+def test_linked_files_stay_near_the_last_period_and_say_what_changed(linked: list[Path]) -> None:
+    place = linked[0].parent
+    last, changes = place / "public", place / "changes.csv"
+    now = place / "now"
+    now.mkdir()
+    assert suppress(*linked, "--rule", "p=10", "--out", last)[0] == 0
+    words = [*linked, "--rule", "p=10", "--previous", last, "--out", now, "--changes", changes]
+    code, said = suppress(*words)
+    assert code == 0
+    assert "0 added, 0 published again" in said
+    assert changes.read_text().splitlines() == ["table,country,area,size,change,why"]
+    for path in linked:
+        assert (now / path.name).read_bytes() == (last / path.name).read_bytes()
+    # The giant is in the south now, so that another cell is sensitive.
+    linked[0].write_text(
+        COUNTRY.replace("A,n,7013,3,6907,90", "A,n,7013,9,1100,900").replace(
+            "A,s,4507,9,1100,900", "A,s,4507,3,4400,90"
+        )
+    )
+    code, said = suppress(*words)
+    assert code == 0
+    with changes.open() as file:
+        rows = {(r["country"], r["size"], r["area"]): r for r in csv.DictReader(file)}
+    hidden = {}
+    for folder in (last, now):
+        for path in linked:
+            file = read_table(folder / path.name)
+            for key, value in zip(file.cells, file.values["value"], strict=True):
+                hidden[folder.name, path.stem, *key] = value is None
+    changed = {
+        (*(key if stem == "country" else ("", *key)),)
+        for where, stem, *key in hidden
+        if where == "now" and hidden["now", stem, *key] != hidden["public", stem, *key]
+    }
+    assert len(rows) == len(changed)
+    assert all(row["why"] for row in rows.values())
+    empty = place / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match=r"there is no file country\.csv or size\.csv"):
+        suppress(*linked, "--rule", "p=10", "--previous", empty)
+    with pytest.raises(InputError, match="name the folder"):
+        suppress(*linked, "--rule", "p=10", "--previous", last / "size.csv")
+
+
+def test_what_changed_is_said_with_its_reason(table: Path) -> None:
+    first, changes = table.parent / "1.csv", table.parent / "c.csv"
+    suppress(table, "--rule", "p=10", "--out", first)
+    table.write_text(
+        TABLE.replace("n,a,7013,3,6907,90", "n,a,7013,9,1100,900").replace(
+            "s,c,9100,9,1100,900", "s,c,9100,3,9000,60"
+        )
+    )
+    words = [table, "--rule", "p=10", "--previous", first]
+    code, said = suppress(*words, "--changes", changes)
+    assert code == 0
+    assert "The old pattern would leave sensitive cells open:" in said
+    with changes.open() as file:
+        rows = {(r["area"], r["job"]): (r["change"], r["why"]) for r in csv.DictReader(file)}
+    assert rows["s", "c"] == ("added", "It is sensitive now.")
+    assert rows["n", "a"] == ("published again", "All sensitive cells are protected without it.")
+    others = {why for (change, why) in rows.values() if change == "added"}
+    assert others == {
+        "It is sensitive now.",
+        "It protects a sensitive cell that the old pattern leaves open.",
+    }
+    with pytest.raises(InputError, match="--changes needs the last period's table"):
+        suppress(table, "--rule", "p=10", "--changes", changes)
+
+
+def test_neither_picture_nor_proof_says_why_where_the_table_does_not(table: Path) -> None:
+    picture, proof = table.parent / "p.svg", table.parent / "proof.json"
+    out = table.parent / "o.csv"
+    words = [table, "--rule", "p=10", "--picture", picture, "--certificate", proof, "--out", out]
+    suppress(*words)
+    assert 'class="cell primary"' in picture.read_text()
+    few = len(json.loads(proof.read_text())["claims"])
+    suppress(*words, "--plain-status")
+    drawn = picture.read_text()
+    assert 'class="cell primary"' not in drawn
+    assert 'class="cell secondary"' not in drawn
+    hidden = sum(value is None for value in read_table(out).values["value"])
+    assert len(json.loads(proof.read_text())["claims"]) == few * hidden
+
+
+def test_ranges_of_a_table_with_negative_values_are_not_cut_at_zero(table: Path) -> None:
+    text = "area,value,primary,upper,lower\nn,-40,1,10,10\ns,30,0,0,0\nw,50,0,0,0\nTotal,40,0,0,0\n"
+    table.write_text(text)
+    ranges, out = table.parent / "r.csv", table.parent / "o.csv"
+    assert suppress(table, "--ranges", ranges, "--out", out, "--frozen", "area=Total")[0] == 0
+    with ranges.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(r["low"], r["high"]) for r in rows] == [("", "")] * len(rows)
+    assert [r["enough"] for r in rows].count("yes") == 1
 
 
 def test_waivers_take_cells_out_and_names_are_the_same_in_every_file(tmp_path: Path) -> None:

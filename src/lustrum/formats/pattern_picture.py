@@ -7,6 +7,7 @@ hatching as well as in colour, so that they can be told apart in print; in dark 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import product
 
@@ -58,8 +59,10 @@ _KINDS = (
 )
 
 
-def pattern_svg(release: Release, title: str = "") -> str:
+def pattern_svg(releases: Release | Sequence[Release], titles: str | Sequence[str] = "") -> str:
     """The picture as SVG: the first dimension goes down, the second across, others make further panels.
+
+    Several tables stand below each other, each under its title.
 
     >>> from lustrum.model import Table
     >>> from lustrum.protect.suppression import Suppression
@@ -67,6 +70,66 @@ def pattern_svg(release: Release, title: str = "") -> str:
     >>> picture.startswith("<svg"), picture.count('class="cell primary"')  # the cell and the legend
     (True, 2)
     """
+    tables, names = _several(releases, titles)
+    drawn = [_drawing(release, name) for release, name in zip(tables, names, strict=True)]
+    width = max(one.width for one in drawn)
+    body, y = [], 0
+    for one in drawn:
+        body.append(f'<g transform="translate(0 {y})">{one.body}</g>' if y else one.body)
+        y += one.height
+    said = " ".join(_summary(release) for release in tables)
+    return (
+        f'<svg class="pattern" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" '
+        f'width="{width}" height="{y}" role="img" aria-label="{escape(said)}">'
+        f"<style>{_STYLE}</style>{_HATCHING}"
+        f'<rect class="ground" width="100%" height="100%"/>{"".join(body)}</svg>\n'
+    )
+
+
+def pattern_page(
+    releases: Release | Sequence[Release],
+    titles: str | Sequence[str] = "",
+    notes: Sequence[str] = (),
+) -> str:
+    """The pictures on a page of their own, with the figures of each table that is not too large."""
+    tables, names = _several(releases, titles)
+    head = (names[0] or "Suppression") if len(tables) == 1 else "Suppression of linked tables"
+    lines = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    parts = []
+    for release, name in zip(tables, names, strict=True):
+        over = f"<h2>{escape(name)}</h2>" if len(tables) > 1 else ""
+        label = escape(f"Picture: {name}" if name else "Picture")
+        parts.append(
+            f"{over}<p>{escape(_summary(release))}</p>"
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{pattern_svg(release)}</div>'
+            f"{_figures(release) if release.published.size <= _MOST_FIGURES else ''}"
+        )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
+        f'<body class="pattern"><h1>{escape(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
+    )
+
+
+def _several(
+    releases: Release | Sequence[Release], titles: str | Sequence[str]
+) -> tuple[list[Release], list[str]]:
+    tables = [releases] if isinstance(releases, Release) else list(releases)
+    names = [titles] * len(tables) if isinstance(titles, str) else list(titles)
+    return tables, names
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """One table drawn: what it needs in width and height, and its elements."""
+
+    width: int
+    height: int
+    body: str
+
+
+def _drawing(release: Release, title: str) -> _Drawing:
     if release.published.size > _MOST_SQUARES:
         raise InputError(
             f"A picture shows at most {_MOST_SQUARES:,} cells; this table has {release.published.size:,}."
@@ -81,41 +144,21 @@ def pattern_svg(release: Release, title: str = "") -> str:
     wide, high = left + across * side + 24, head + down * side + 30
     columns = max(1, min(len(panels), 1100 // wide))
     top = 34
-    body = []
+    body = [f'<text class="title" x="10" y="20">{escape(title)}</text>']
     for number, (name, rest) in enumerate(panels):
         x, y = (number % columns) * wide + 10, (number // columns) * high + top
         body.append(_panel(release, kinds, name, rest, (x, y), (left, head), side))
     legend_y = top + high * ((len(panels) + columns - 1) // columns) + 14
     used = [(kind, words) for kind, words in _KINDS if bool((kinds == kind).any())]
-    legend, x = [], 10
+    x = 10
     for kind, words in used:
-        legend.append(
+        body.append(
             f'<rect class="cell {kind}" x="{x}" y="{legend_y - 11}" width="13" height="13"/>'
             f'<text x="{x + 19}" y="{legend_y}">{words}</text>'
         )
         x += 34 + 6 * len(words)
     width = max(columns * wide + 10, x, 10 + 8 * len(title))
-    return (
-        f'<svg class="pattern" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {legend_y + 12}" '
-        f'width="{width}" height="{legend_y + 12}" role="img" aria-label="{escape(_summary(release))}">'
-        f"<style>{_STYLE}</style>{_HATCHING}"
-        f'<rect class="ground" width="100%" height="100%"/>'
-        f'<text class="title" x="10" y="20">{escape(title)}</text>{"".join(body)}{"".join(legend)}</svg>\n'
-    )
-
-
-def pattern_page(release: Release, title: str = "", notes: Sequence[str] = ()) -> str:
-    """The picture on a page of its own, with the figures where the table is not too large."""
-    lines = "".join(f"<p>{escape(note)}</p>" for note in (_summary(release), *notes))
-    figures = _figures(release) if release.published.size <= _MOST_FIGURES else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title or 'Suppression')}</title><style>{_COLOURS}{_PAGE}</style></head>"
-        f'<body class="pattern"><h1>{escape(title or "Suppression")}</h1>{lines}'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Picture">{pattern_svg(release)}</div>'
-        f"{figures}</body></html>\n"
-    )
+    return _Drawing(width, legend_y + 12, "".join(body))
 
 
 _PAGE = """

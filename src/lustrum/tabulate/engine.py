@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, NamedTuple, Protocol
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints
-from lustrum.model import Dataset, QueryError, Table, TableQuery
+from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.tabulate import kernel
@@ -63,6 +64,7 @@ class KernelEngine:
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
+        self._opened_by: KernelEngine | None = None
         self._apart: dict[tuple[str | None, int], tuple[Several, ...]] = {}
 
     def __repr__(self) -> str:
@@ -72,6 +74,17 @@ class KernelEngine:
     def dataset(self) -> Dataset:
         """The description of the data."""
         return self._dataset
+
+    def described_by(self, dataset: Dataset) -> Self:
+        """The same records under a description with further hierarchies; codes and columns are the same."""
+        ours = [(v.name, v.codes) for v in self._dataset.variables]
+        if ours != [(v.name, v.codes) for v in dataset.variables]:
+            raise InternalError("Another description has other codes than the records.")
+        other = copy(self)
+        other._dataset = dataset
+        # Files are closed when the engine that opened them goes, so that it has to stay.
+        other._opened_by = self
+        return other
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:

@@ -42,7 +42,7 @@ def parsed(text: str) -> object:
         ("end = true", "", "does not end with the line 'end = true'"),
         ('description = "description.toml"', "", "'file' and 'description' go together"),
         ("margin = 10\n", 'margin = 10\nmeasures = ["wages"]\n', "which no table of the set shows"),
-        ("levels = [", 'level = "section", levels = [', "one of 'level', 'levels' and 'codes'"),
+        ("levels = [", 'level = "section", levels = [', "one of 'level', 'levels', 'codes'"),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_what_is_right(old: str, new: str, said: str) -> None:

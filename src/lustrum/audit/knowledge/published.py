@@ -125,14 +125,21 @@ class PublishedTable:
         return cls(TableLayout.of(axes), lows, highs, decimals)
 
     @classmethod
-    def of_release(cls, release: Release, *, low: int = 0) -> PublishedTable:
-        """What a release states about each cell on its own; a suppressed cell is not below ``low``.
+    def of_release(cls, release: Release, *, low: int | None = None) -> PublishedTable:
+        """What a release shows of each cell alone; a suppressed cell is not below ``low``.
 
+        Unless ``low`` is given it is 0, or nothing where exact values or bounds of hidden cells are negative.
         Where a release states intervals, they hold for suppressed cells too: that is partial suppression.
         """
-        seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
         shown = release.shown
         published = np.where(shown, release.published, 0)
+        stated = release.low is not None and release.high is not None
+        if low is None:
+            ends = published if release.channel is None else np.zeros(0)
+            if release.low is not None:
+                ends = release.low[~shown]
+            low = 0 if bool((ends >= 0).all()) else -UNBOUNDED
+        seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
         if release.low is not None and release.high is not None:
             lows, highs = release.low, release.high
         elif release.channel is not None:
@@ -140,7 +147,6 @@ class PublishedTable:
             lows, highs = lows.reshape(published.shape), highs.reshape(published.shape)
         else:
             lows = highs = published
-        stated = release.low is not None and release.high is not None
         least = np.maximum(seen.low, lows) if stated else seen.low
         most = np.minimum(seen.high, highs) if stated else seen.high
         return replace(seen, low=np.where(shown, lows, least), high=np.where(shown, highs, most))

@@ -166,7 +166,14 @@ def suppress(
         list[str] | None, typer.Option(help="Cells that must not be published.")
     ] = None,
     previous: Annotated[
-        Path | None, typer.Option(help="The protected table of the last period, to stay near it.")
+        Path | None,
+        typer.Option(
+            help="The protected table of the last period, to stay near it; a folder for several tables."
+        ),
+    ] = None,
+    changes: Annotated[
+        Path | None,
+        typer.Option(help="Write what changed against the last period, and why (.csv)."),
     ] = None,
     waivers: Annotated[
         Path | None,
@@ -207,7 +214,7 @@ def suppress(
     Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
     Exit code 3: some cell cannot be protected; then nothing is written.
     """
-    from lustrum.cli.suppress import SuppressFiles, suppress_files
+    from lustrum.cli.suppression import SuppressFiles, suppress_files
     from lustrum.cli.table_options import FileOptions
 
     method = {
@@ -226,7 +233,7 @@ def suppress(
         Console(),
         rule or (),
         method,
-        SuppressFiles(out, ranges, picture, certificate, plain_status),
+        SuppressFiles(out, ranges, picture, certificate, changes, plain_status),
         frozen=frozen or (),
         never=never or (),
         previous=previous,

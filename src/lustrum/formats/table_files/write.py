@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.durable import write_whole
 from lustrum.formats.csv import inert, number_text
@@ -19,6 +18,7 @@ from lustrum.model import CellStatus, InputError, Release
 
 __all__ = [
     "check_ending",
+    "plain_letters",
     "release_as_csv",
     "release_as_parquet",
     "write_csv",
@@ -46,7 +46,7 @@ def write_release(release: Release, path: Path, *, plain_status: bool = False) -
     if path.suffix.lower() == ".csv":
         write_whole(path, release_as_csv(release, plain_status=plain_status).encode("utf-8"))
     elif path.suffix.lower() == ".xlsx":
-        said = replace(release, status=_letters(release, plain_status))
+        said = plain_letters(release) if plain_status else release
         write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
     else:
         write_whole(path, release_as_parquet(release, plain_status))
@@ -75,7 +75,7 @@ def _rows(release: Release, plain_status: bool) -> tuple[list[str], Iterable[lis
     stated = release.stated
     head += ["value", "status", *(["low", "high"] if stated.any() else [])]
     shown, decimals = release.shown, release.decimals
-    letters = _letters(release, plain_status)
+    letters = (plain_letters(release) if plain_status else release).status
 
     def rows() -> Iterable[list[str]]:
         for position in np.ndindex(*release.shape):
@@ -104,10 +104,10 @@ def _interval(release: Release, position: tuple[int, ...]) -> list[str]:
     return [number_text(int(a[position]), release.decimals) for a in (release.low, release.high)]
 
 
-def _letters(release: Release, plain_status: bool) -> npt.NDArray[np.str_]:
-    if not plain_status:
-        return release.status
-    return np.where(release.shown, CellStatus.FREE.value, CellStatus.NOT_FOR_PUBLICATION.value)
+def plain_letters(release: Release) -> Release:
+    """The same release without the reason why a cell is not shown: every such cell has the letter N."""
+    letters = np.where(release.shown, CellStatus.FREE.value, CellStatus.NOT_FOR_PUBLICATION.value)
+    return replace(release, status=letters)
 
 
 def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:

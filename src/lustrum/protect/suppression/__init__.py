@@ -10,6 +10,7 @@
 :func:`linked_patterns`                linked tables, protected together
 :func:`with_intervals`                 partial suppression: intervals instead of blanks
 :func:`level_counts`                   what is suppressed at each level of the hierarchy
+:func:`explain_changes`                what changed against the last period, and why
 =====================================  ==================================================================
 """
 
@@ -19,6 +20,7 @@ from lustrum.protect.suppression.attackers import (
     holding_views,
     singleton_views,
 )
+from lustrum.protect.suppression.changes import ChangedCell, PatternChanges, explain_changes
 from lustrum.protect.suppression.check import Audit, audit_pattern, certificate_of
 from lustrum.protect.suppression.choose import suppress
 from lustrum.protect.suppression.costs import cell_costs
@@ -38,10 +40,12 @@ __all__ = [
     "Audit",
     "AuditedCells",
     "AxisSums",
+    "ChangedCell",
     "Changes",
     "ContributorView",
     "LevelCounts",
     "Pattern",
+    "PatternChanges",
     "RuleOnUnions",
     "Suppression",
     "SuppressionProblem",
@@ -51,6 +55,7 @@ __all__ = [
     "cell_costs",
     "certificate_of",
     "coalition",
+    "explain_changes",
     "holding_views",
     "level_counts",
     "linked_patterns",

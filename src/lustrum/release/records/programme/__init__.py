@@ -3,6 +3,7 @@
 ====================  =========================================================================
 :mod:`.spec`          what a programme file says, checked
 :mod:`.read`          from TOML to a programme; every mistake is one sentence
+:mod:`.hierarchies`   groups of codes from files, such as trees of tau-ARGUS
 :mod:`.source`        the records, or the bundle, that the tables are counted from
 :mod:`.system`        linked tables of several responses as one system of cells
 :mod:`.judge`         which cells of the system are sensitive, shown or not

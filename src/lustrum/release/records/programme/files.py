@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from lustrum.formats.table_files.write import release_as_parquet
+from lustrum.formats.table_files.write import plain_letters, release_as_parquet
 from lustrum.model import CellStatus, Dataset, Release
 from lustrum.model.plugins import load
 from lustrum.release.prepared.folder import json_bytes
@@ -62,7 +60,7 @@ def public_files(
     files: dict[str, bytes] = dict(certificates)
     listed: list[dict[str, Any]] = []
     for one in made:
-        release = _plain(one.release) if programme.plain_status else one.release
+        release = plain_letters(one.release) if programme.plain_status else one.release
         label = _label(one, dataset)
         places: dict[str, str] = {}
         stem = f"tables/{one.table.name}/{one.response}"
@@ -103,12 +101,6 @@ def public_files(
     return head, files
 
 
-def _plain(release: Release) -> Release:
-    """The same release without the reason why a cell is not shown."""
-    letters = np.where(release.shown, CellStatus.FREE.value, CellStatus.NOT_FOR_PUBLICATION.value)
-    return replace(release, status=letters)
-
-
 def _written(name: str, release: Release, label: str) -> tuple[str, bytes]:
     if name == "parquet":
         return "parquet", release_as_parquet(release)
@@ -139,7 +131,7 @@ def _set_words(own: SetReport) -> dict[str, Any]:
 def _statuses(made: Sequence[MadeTable], programme: Programme) -> dict[str, str]:
     found: set[str] = set()
     for one in made:
-        release = _plain(one.release) if programme.plain_status else one.release
+        release = plain_letters(one.release) if programme.plain_status else one.release
         found |= set(release.status.ravel().tolist())
     return {letter: str(CellStatus(letter).meaning) for letter in sorted(found)}
 

@@ -22,9 +22,11 @@ from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import (
     ContributorView,
     Pattern,
+    PatternChanges,
     Suppression,
     SuppressionProblem,
     cell_costs,
+    explain_changes,
     suppress,
 )
 from lustrum.protect.suppression.method import problem_of
@@ -46,6 +48,7 @@ class Protected:
 
     releases: tuple[Release | None, ...]
     pattern: Pattern | None = None
+    changes: PatternChanges | None = None
 
     def __repr__(self) -> str:
         return f"Protected({sum(r is not None for r in self.releases)} tables)"
@@ -131,9 +134,13 @@ def _suppressed(
         if progress is not None:
             progress(f"{own.name}: {what}", min(bound / cost, 0.99) if cost > 0 else 0.99)
 
+    algorithm = spec.algorithm
+    if not system.single and not {"algorithm", "work"} & set(own.method):
+        # Linked tables need linear programs, with which a proof of the cheapest pattern takes an hour.
+        algorithm = "quick"
     pattern = suppress(
         problem,
-        algorithm=spec.algorithm,
+        algorithm=algorithm,
         work=spec.work,
         previous=previous,
         workers=workers,
@@ -158,7 +165,25 @@ def _suppressed(
         releases.append(_release(part, words, hidden, status, _floor(system)))
     if spec.partial:
         releases = _with_intervals(system, releases, workers)
-    return Protected(tuple(releases), pattern)
+    return Protected(
+        tuple(releases), pattern, _changed(problem, system, pattern, previous, workers)
+    )
+
+
+def _changed(
+    problem: SuppressionProblem,
+    system: System,
+    pattern: Pattern,
+    previous: Mask | None,
+    workers: int | None,
+) -> PatternChanges | None:
+    """What changed among the cells that are published since the last period, and why."""
+    if previous is None:
+        return None
+    shown = np.zeros(system.values.size, dtype=np.bool_)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        shown[span] = part.shown
+    return explain_changes(problem, pattern.suppressed, previous, among=shown, workers=workers)
 
 
 def _problem(

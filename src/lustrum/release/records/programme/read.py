@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.audit import Relation
+from lustrum.formats.table_files import Groups, read_groups
 from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy.read import finished_text
+from lustrum.release.records.programme.hierarchies import regrouped, tree_codes
 from lustrum.release.records.programme.spec import (
     COUNT,
     FORMATS,
@@ -46,7 +48,7 @@ _HEAD = (
 _DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside")
 _SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
 _TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
-_AXIS = ("variable", "level", "levels", "codes", "total")
+_AXIS = ("variable", "level", "levels", "codes", "hierarchy", "total")
 _UNSHOWN = ("differences", "all", "nothing")
 
 
@@ -73,6 +75,7 @@ def parse_programme(raw: bytes, where: str, folder: Path) -> Programme:
 
 def bound_to(programme: Programme, dataset: Dataset) -> Programme:
     """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
+    dataset = regrouped(programme.sets, dataset)
     bound = tuple(_bound_set(own, dataset) for own in programme.sets)
     if programme.source.bundle is None:
         check_families(bound, dataset)
@@ -84,7 +87,7 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
     head = _table(words, "programme", "the file")
     _only(head, _HEAD, "[programme]")
     name = _name(head, "[programme]")
-    sets = tuple(_set(own) for own in _tables(words, "sets", "the file"))
+    sets = tuple(_set(own, folder) for own in _tables(words, "sets", "the file"))
     if not sets:
         raise InputError("There is no [[sets]]; a programme needs one set of tables at least.")
     _distinct([own.name for own in sets], "set")
@@ -103,6 +106,12 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     "tables from a bundle."
                 )
     else:
+        for table in (table for own in sets for table in own.tables):
+            if table.trees:
+                raise InputError(
+                    f"Table {table.name!r}: tables of a bundle have the levels of its dataset; leave "
+                    "'hierarchy' out."
+                )
         for own in sets:
             if own.rules or own.method or own.relations:
                 raise InputError(
@@ -149,7 +158,7 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
     return Source(dataset=given["dataset"], **paths)
 
 
-def _set(words: Mapping[str, Any]) -> PreparedSet:
+def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
     name = _name(words, "[[sets]]")
     where = f"Set {name!r}"
     _only(words, _SET, where)
@@ -175,7 +184,7 @@ def _set(words: Mapping[str, Any]) -> PreparedSet:
         raise InputError(
             f"{where}: 'unshown' cannot be {unshown!r}; {choices(str(unshown), _UNSHOWN)}."
         )
-    tables = tuple(_prepared(own, where) for own in _tables(words, "tables", where))
+    tables = tuple(_prepared(own, where, folder) for own in _tables(words, "tables", where))
     if not tables:
         raise InputError(f"{where} has no [[sets.tables]]; it needs one table at least.")
     if method and method.get("method") != "suppression":
@@ -210,7 +219,7 @@ def _rule(words: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleFor
     return RuleFor(rule, responses)
 
 
-def _prepared(words: Mapping[str, Any], where: str) -> PreparedTable:
+def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> PreparedTable:
     name = _name(words, f"{where}, a table")
     place = f"Table {name!r}"
     _only(words, _TABLE, place)
@@ -233,7 +242,28 @@ def _prepared(words: Mapping[str, Any], where: str) -> PreparedTable:
     except QueryError as error:
         raise InputError(f"{place}: {error}") from None
     held = [_cells(words, key, place, query) for key in ("frozen", "never")]
-    return PreparedTable(name, _text(words, "title", place, name), query, responses, *held)
+    return PreparedTable(
+        name,
+        _text(words, "title", place, name),
+        query,
+        responses,
+        frozen=held[0],
+        never=held[1],
+        trees=_trees(by, place, folder),
+    )
+
+
+def _trees(by: Sequence[object], where: str, folder: Path) -> dict[str, Groups]:
+    """The groups that the axes of a table take from files."""
+    found = {}
+    for words in by:
+        if isinstance(words, Mapping) and "hierarchy" in words:
+            file = _text(words, "hierarchy", f"{where}, an entry of 'by'")
+            try:
+                found[str(words["variable"])] = read_groups(folder / file)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+    return found
 
 
 def _cells(
@@ -260,9 +290,14 @@ def _axis(words: object, where: str) -> object:
     if not isinstance(words, Mapping):
         raise InputError(f"{where}: an entry of 'by' is a variable, or a table with 'variable'.")
     _only(words, _AXIS, f"{where}, an entry of 'by'")
-    ways = [key for key in ("level", "levels", "codes") if key in words]
+    ways = [key for key in ("level", "levels", "codes", "hierarchy") if key in words]
     if len(ways) > 1:
-        raise InputError(f"{where}: an entry of 'by' has one of 'level', 'levels' and 'codes'.")
+        raise InputError(
+            f"{where}: an entry of 'by' has one of 'level', 'levels', 'codes' and 'hierarchy'."
+        )
+    if "hierarchy" in words:
+        out = {key: value for key, value in words.items() if key != "hierarchy"}
+        return out | {"codes": [_TREE]}
     if "levels" not in words:
         return dict(words)
     levels = _texts(words["levels"], f"{where}: 'levels'")
@@ -271,6 +306,7 @@ def _axis(words: object, where: str) -> object:
 
 
 _LEVEL = "\0level:"
+_TREE = "\0tree"
 _FINEST = "finest"
 
 
@@ -278,7 +314,7 @@ def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
     tables = []
     for table in own.tables:
         try:
-            axes = tuple(_bound_axis(axis, dataset) for axis in table.query.by)
+            axes = tuple(_bound_axis(axis, dataset, table) for axis in table.query.by)
             query = replace(table.query, dataset=dataset.name, by=axes)
             for where in query.where:
                 where.members(dataset.variable(where.variable))
@@ -295,8 +331,10 @@ def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
     return replace(own, tables=tuple(tables))
 
 
-def _bound_axis(axis: Axis, dataset: Dataset) -> Axis:
+def _bound_axis(axis: Axis, dataset: Dataset, table: PreparedTable) -> Axis:
     variable = dataset.variable(axis.variable)
+    if axis.codes == (_TREE,):
+        return replace(axis, codes=tree_codes(variable, table.trees[axis.variable]))
     if axis.codes is None or not all(code.startswith(_LEVEL) for code in axis.codes):
         axis.categories(variable)
         return axis

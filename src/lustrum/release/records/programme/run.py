@@ -29,6 +29,7 @@ from lustrum.release.records.programme.audit import (
     certificate_of,
 )
 from lustrum.release.records.programme.files import MadeTable, SetReport, public_files
+from lustrum.release.records.programme.hierarchies import regrouped
 from lustrum.release.records.programme.judge import judge, ranks_for, rules_for
 from lustrum.release.records.programme.protect import method_of, protect_system
 from lustrum.release.records.programme.read import bound_to
@@ -131,7 +132,7 @@ def run_programme(
 def _described(programme: Programme, data: Path) -> Dataset:
     if programme.source.bundle is not None:
         return read_bundle(programme.source.bundle).dataset
-    return open_records(programme.source, data).dataset
+    return regrouped(programme.sets, open_records(programme.source, data).dataset)
 
 
 def _from_bundle(
@@ -161,6 +162,7 @@ def _from_records(
     tell("reading records", 0.0)
     records = open_records(programme.source, data, workers)
     bound = bound_to(programme, records.dataset)
+    records = records.described_by(regrouped(programme.sets, records.dataset))
     beside = None if programme.source.beside is None else read_bundle(programme.source.beside)
     if beside is not None:
         _check_beside(bound, beside, records.dataset)
@@ -250,7 +252,7 @@ def _one_set(
                 proof = certificate_of(audited.seen, cells, progress=tell)
                 name = own.name if len(systems) == 1 else f"{own.name}-{number}"
                 proofs[f"certificates/{name}.json"] = proof.to_json().encode("utf-8")
-        traced.append(system_trace(system, judged, audited, protected.pattern))
+        traced.append(system_trace(system, judged, audited, protected.pattern, protected.changes))
         for part, release in zip(system.parts, protected.releases, strict=True):
             if release is not None and part.table is not None:
                 made.append(MadeTable(own, part.table, part.response, release))

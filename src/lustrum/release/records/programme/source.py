@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +31,10 @@ class Records:
     def dataset(self) -> Dataset:
         """The description of the records."""
         return self.engine.dataset
+
+    def described_by(self, dataset: Dataset) -> Records:
+        """The same records under a description that knows further groups of their codes."""
+        return replace(self, engine=self.engine.described_by(dataset))
 
     def require_unchanged(self) -> None:
         """Refuse to go on where somebody changed the dataset meanwhile."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lustrum.formats.table_files import Groups
 from lustrum.model import TableQuery
 from lustrum.sensitivity import Rule
 
@@ -56,7 +57,8 @@ class PreparedTable:
     """One table: what is crossed, who is counted, and the responses shown of every cell.
 
     ``frozen`` names cells that must be published and ``never`` cells that must not, each by its codes of
-    some variables; a variable that is left out stands for all its codes.
+    some variables; a variable that is left out stands for all its codes. ``trees`` are groups of codes that
+    stand in a file, by variable.
     """
 
     name: str
@@ -65,6 +67,7 @@ class PreparedTable:
     responses: tuple[str, ...]
     frozen: tuple[Mapping[str, str], ...] = ()
     never: tuple[Mapping[str, str], ...] = ()
+    trees: Mapping[str, Groups] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.formats.csv import number_text
-from lustrum.protect.suppression import Pattern
+from lustrum.protect.suppression import Pattern, PatternChanges
 from lustrum.release.records.programme.audit import AuditedSystem
 from lustrum.release.records.programme.judge import Judged
 from lustrum.release.records.programme.system import System
@@ -19,7 +19,11 @@ __all__ = ["system_trace"]
 
 
 def system_trace(
-    system: System, judged: Judged, audited: AuditedSystem, pattern: Pattern | None
+    system: System,
+    judged: Judged,
+    audited: AuditedSystem,
+    pattern: Pattern | None,
+    changes: PatternChanges | None = None,
 ) -> dict[str, Any]:
     """One system: how many cells were sensitive and why, what it cost, and every sensitive cell."""
     words: dict[str, Any] = {
@@ -51,13 +55,25 @@ def system_trace(
             "why": pattern.why,
             "steps": pattern.steps,
         }
-        if pattern.changes is not None:
-            words["suppression"]["against_last_period"] = {
-                "kept": int(pattern.changes.kept.size),
-                "added": int(pattern.changes.added.size),
-                "published_again": int(pattern.changes.dropped.size),
-            }
+        if pattern.changes is not None and changes is not None:
+            words["suppression"]["against_last_period"] = _changes(system, pattern, changes)
     return words
+
+
+def _changes(system: System, pattern: Pattern, changes: PatternChanges) -> dict[str, Any]:
+    assert pattern.changes is not None
+    names = system.known.known.names
+    kinds = [one.change for one in changes.cells]
+    old = changes.open_before
+    return {
+        "kept": int(pattern.changes.kept.size),
+        "added": kinds.count("added"),
+        "published_again": kinds.count("published again"),
+        "cells": [
+            {"cell": names[one.cell], "change": one.change, "why": one.why} for one in changes.cells
+        ],
+        "open_under_the_old_pattern": None if old is None else [names[c] for c in old.tolist()],
+    }
 
 
 def _cells(system: System, judged: Judged, audited: AuditedSystem) -> list[dict[str, Any]]:

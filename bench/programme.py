@@ -1,0 +1,220 @@
+"""How long `lustrum release` takes beside protecting each table alone, and what that leaves open.
+
+Run it from the root of the project: ``python bench/programme.py``. A register of invented businesses is made
+here. The same tables are made once as a programme, which protects them together, audits and proves them, and
+once by a run of ``lustrum suppress`` for each table, as somebody would do without a programme. Then the
+sensitive cells are counted that a reader of all tables can work out too closely. Seconds are those of the
+processor. It prints markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pyarrow import csv as arrow_csv
+
+from lustrum.demo.descriptions import description_path
+from lustrum.demo.register.businesses import businesses
+from lustrum.formats.table_files import read_table
+from lustrum.model import CellStatus, Release
+from lustrum.release.records.programme.audit import audit_ranges
+from lustrum.release.records.programme.judge import Judged, judge, ranks_for
+from lustrum.release.records.programme.read import bound_to, read_programme
+from lustrum.release.records.programme.source import open_records
+from lustrum.release.records.programme.system import Part, System, systems_of
+from lustrum.structure import UNBOUNDED
+
+HEAD = """
+[programme]
+name = "bench"
+formats = ["csv"]
+
+[data]
+file = "records.csv"
+description = "description.toml"
+
+[[sets]]
+name = "turnover"
+relations = ["turnover = turnover_domestic + turnover_export"]
+method = {{method = "suppression"{algorithm}}}
+
+[[sets.rules]]
+rule = "p-percent"
+p = 10
+"""
+TABLE = """
+[[sets.tables]]
+name = "{name}"
+by = [{by}]
+measures = [{measures}]
+"""
+SECTIONS = '{variable = "activity", level = "section", total = true}'
+DIVISIONS = '{variable = "activity", levels = ["section", "finest"], total = true}'
+REGIONS = '{variable = "region", total = true}'
+SIZES = '{variable = "size", total = true}'
+PROGRAMMES = {
+    "sections": (("regions", SECTIONS, REGIONS, 2), ("sizes", SECTIONS, SIZES, 1)),
+    "divisions": (("regions", DIVISIONS, REGIONS, 2), ("sizes", SECTIONS, SIZES, 1)),
+    "all": (("regions", DIVISIONS, REGIONS, 2), ("sizes", DIVISIONS, SIZES, 2)),
+}
+MEASURES = ("turnover", "turnover_domestic")
+
+
+def programme_text(name: str, algorithm: str) -> str:
+    """The file of a programme."""
+    words = f', algorithm = "{algorithm}"' if algorithm else ""
+    tables = [
+        TABLE.format(
+            name=table,
+            by=", ".join(by),
+            measures=", ".join(f'"{m}"' for m in MEASURES[:count]),
+        )
+        for table, *by, count in PROGRAMMES[name]
+    ]
+    return HEAD.format(algorithm=words) + "".join(tables) + "end = true\n"
+
+
+def run(words: Sequence[object]) -> float:
+    """Run the command line and give the processor seconds that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-m", "lustrum", *map(str, words)], check=True, stdout=subprocess.DEVNULL
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def write_table(part: Part, path: Path) -> None:
+    """A confidential table with its contributors, as 'lustrum suppress' reads it."""
+    table = part.true
+    assert table.contributions is not None
+    assert table.contributors is not None
+    ranks = table.contributions.value.shape[-1]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            [*(a.name for a in table.axes), "value", "n", *(f"x{i + 1}" for i in range(ranks))]
+        )
+        for place in np.ndindex(*table.shape):
+            codes = [a.codes[i] for a, i in zip(table.axes, place, strict=True)]
+            writer.writerow(
+                [
+                    *("Total" if code == "_T" else code for code in codes),
+                    table.values[place],
+                    table.contributors[place],
+                    *table.contributions.value[place].tolist(),
+                ]
+            )
+
+
+def written(part: Part, path: Path) -> Release:
+    """What a protected file shows of a table of the programme."""
+    file = read_table(path)
+    hidden = np.zeros(part.true.shape, dtype=np.bool_)
+    names = [file.dimensions.index(axis.name) for axis in part.true.axes]
+    places = [
+        {"Total" if code == "_T" else code: i for i, code in enumerate(axis.codes)}
+        for axis in part.true.axes
+    ]
+    for key, value in zip(file.cells, file.values["value"], strict=True):
+        if value is None:
+            hidden[tuple(place[key[i]] for place, i in zip(places, names, strict=True))] = True
+    values = part.true.values
+    return Release(
+        axes=part.true.axes,
+        published=np.where(hidden, -UNBOUNDED, values),
+        status=np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value),
+        method={"method": "suppression"},
+        low=np.where(hidden, 0, values),
+        high=np.where(hidden, UNBOUNDED, values),
+        decimals=part.true.decimals,
+        unit=part.true.unit,
+    )
+
+
+def measure(name: str, algorithm: str, folder: Path) -> None:
+    """One row: a programme beside its tables one by one."""
+    file = folder / "tables.toml"
+    file.write_text(programme_text(name, algorithm), encoding="utf-8")
+    programme = read_programme(file)
+    records = open_records(programme.source, folder)
+    (own,) = bound_to(programme, records.dataset).sets
+    (system,) = systems_of(own, records, ranks_for(own))
+    judged = judge(own, system, records.background)
+    out = folder / "public"
+    words = ["release", file, "--out", out, "--trace", folder / "trace.json", "--workers", 1]
+    together = run(words)
+    shown = [part for part in system.parts if part.shown]
+    alone, releases = 0.0, []
+    for number, part in enumerate(shown):
+        true, public = folder / f"{number}.csv", folder / f"{number}-public.csv"
+        write_table(part, true)
+        more = ["--algorithm", algorithm] if algorithm else []
+        alone += run(["suppress", true, "--rule", "p=10", "--out", public, *more])
+        releases.append(written(part, public))
+    made = [
+        written(part, out / "tables" / part.table.name / f"{part.response}.csv")
+        for part in shown
+        if part.table is not None
+    ]
+    cells = sum(part.true.values.size for part in shown)
+    figures = (
+        name,
+        len(shown),
+        f"{cells:,}",
+        f"{system.values.size:,}",
+        f"{together:.1f}",
+        f"{alone:.1f}",
+        f"{together / alone:.1f}",
+        hidden_cells(made),
+        hidden_cells(releases),
+        left_open(system, judged, made),
+        left_open(system, judged, releases),
+    )
+    print("| " + " | ".join(map(str, figures)) + " |", flush=True)
+
+
+def hidden_cells(releases: Sequence[Release]) -> int:
+    """Cells that are not shown."""
+    return sum(int((~release.shown).sum()) for release in releases)
+
+
+def left_open(system: System, judged: Judged, releases: Sequence[Release]) -> int:
+    """Sensitive cells that a reader of all tables can work out too closely."""
+    shown = iter(releases)
+    every = [next(shown) if part.shown else None for part in system.parts]
+    audited = audit_ranges(system, judged, every, workers=1)
+    return int((~audited.enough).sum())
+
+
+def main() -> None:
+    """Measure the programmes that are named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programmes", nargs="*", default=list(PROGRAMMES))
+    parser.add_argument("--firms", type=int, default=6_000)
+    parser.add_argument("--algorithm", default="", help="of both ways; by default the usual one")
+    asked = parser.parse_args()
+    print(
+        "| programme | tables | cells shown | cells of the system | together, s | one by one, s | ratio "
+        "| hidden together | hidden one by one | open together | open one by one |"
+    )
+    print("|---|" + "---|" * 10)
+    for name in asked.programmes:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            arrow_csv.write_csv(businesses(asked.firms), folder / "records.csv")
+            text = description_path("businesses").read_text(encoding="utf-8")
+            (folder / "description.toml").write_text(text, encoding="utf-8")
+            measure(name, asked.algorithm, folder)
+
+
+if __name__ == "__main__":
+    main()

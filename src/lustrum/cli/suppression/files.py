@@ -1,0 +1,196 @@
+"""The files that 'suppress' writes: protected tables, ranges, pictures, proofs and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lustrum.arrays import Floats
+from lustrum.audit import Bounds, Knowledge, PublishedTable, bounds
+from lustrum.audit.certificate import certify
+from lustrum.audit.report import known_and_places
+from lustrum.durable import write_whole
+from lustrum.formats.csv import inert, number_text
+from lustrum.formats.pattern_picture import pattern_page, pattern_svg
+from lustrum.formats.table_files.write import check_ending, plain_letters, write_csv, write_release
+from lustrum.model import InputError, Release, Table
+from lustrum.protect.suppression import Pattern, PatternChanges
+from lustrum.sensitivity import Sensitivity
+
+__all__ = ["SuppressFiles", "Written", "write_files"]
+
+_NEAR = 1e-6  # ranges of sums come from floating-point programs
+
+
+@dataclass(frozen=True)
+class SuppressFiles:
+    """The files that are written, those left out are not."""
+
+    out: Path | None = None
+    ranges: Path | None = None
+    picture: Path | None = None
+    certificate: Path | None = None
+    changes: Path | None = None
+    plain_status: bool = False
+
+    def check(self, paths: Sequence[Path], previous: Path | None) -> None:
+        """Refuse what cannot be written before anything is computed."""
+        if len(paths) > 1:
+            self._check_several(paths)
+        elif self.out is not None:
+            check_ending(self.out)
+        if self.picture is not None and self.picture.suffix.lower() not in (".svg", ".html"):
+            raise InputError(f"{self.picture}: a picture is a file of .svg or .html.")
+        for path, what in ((self.ranges, "ranges are"), (self.changes, "changes are")):
+            if path is not None and path.suffix.lower() != ".csv":
+                raise InputError(f"{path}: {what} written to a file of .csv.")
+        if self.changes is not None and previous is None:
+            raise InputError("--changes needs the last period's table; name it with --previous.")
+
+    def _check_several(self, paths: Sequence[Path]) -> None:
+        if len({path.name for path in paths}) < len(paths):
+            raise InputError("Linked tables need files of different names.")
+        if self.out is None:
+            return
+        if not self.out.is_dir():
+            raise InputError(f"{self.out}: name a folder with --out for several tables.")
+        for path in paths:
+            check_ending(self.out / path.name)
+            if (self.out / path.name).resolve() == path.resolve():
+                raise InputError(f"{self.out}: the true tables are in this folder; name another.")
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """One table: the file it came from, its true values, what is sensitive, its pattern and its release."""
+
+    path: Path
+    table: Table
+    wanted: Sensitivity
+    pattern: Pattern
+    release: Release
+
+
+def write_files(
+    made: Sequence[Written],
+    files: SuppressFiles,
+    changes: PatternChanges | None,
+    say: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> None:
+    """Write what was asked for; ``say`` is told where it is, ``tell`` what is going on."""
+    several = len(made) > 1
+    if files.out is not None:
+        for one in made:
+            place = files.out / one.path.name if several else files.out
+            write_release(one.release, place, plain_status=files.plain_status)
+            say(f"The protected table is in {place}.")
+    # A picture and a proof are for the public too, and must not say why where the table does not.
+    public = [plain_letters(one.release) if files.plain_status else one.release for one in made]
+    titles = [_title(one, several) for one in made]
+    if files.picture is not None:
+        page = files.picture.suffix.lower() == ".html"
+        drawn = pattern_page(public, titles) if page else pattern_svg(public, titles)
+        write_whole(files.picture, drawn.encode("utf-8"))
+        say(f"The picture is in {files.picture}.")
+    if files.ranges is not None or files.certificate is not None:
+        known, places = _known([one.release for one in made])
+        if files.ranges is not None:
+            tell("working out ranges")
+            text = _ranges(made, known, places)
+            write_whole(files.ranges, text.encode("utf-8"))
+            say(f"The ranges are in {files.ranges}; they are confidential.")
+        if files.certificate is not None:
+            tell("proving ranges")
+            cells: list[int] = []
+            for one, span in zip(made, places, strict=True):
+                hidden = ~one.release.shown.ravel()
+                picks = hidden if files.plain_status else one.pattern.primary & hidden
+                cells += (np.flatnonzero(picks) + span.start).tolist()
+            certify(known, cells).write(files.certificate)
+            say(f"The proof is in {files.certificate}; check it with 'lustrum verify'.")
+    if files.changes is not None and changes is not None:
+        write_whole(files.changes, _changes(made, changes).encode("utf-8"))
+        say(f"What changed is in {files.changes}; it is confidential.")
+
+
+def _known(releases: Sequence[Release]) -> tuple[Knowledge, list[slice]]:
+    """What a reader of all tables knows, and where the cells of each table stand."""
+    return known_and_places([PublishedTable.of_release(release) for release in releases])
+
+
+def _dimensions(made: Sequence[Written]) -> list[str]:
+    return list(dict.fromkeys(axis.name for one in made for axis in one.release.axes))
+
+
+def _codes(one: Written, place: tuple[int, ...], names: Sequence[str]) -> list[str]:
+    """The codes of a cell under the dimensions of all tables; empty where its table has none."""
+    own = {a.name: inert(a.codes[int(i)]) for a, i in zip(one.release.axes, place, strict=True)}
+    return [own.get(name, "") for name in names]
+
+
+def _head(made: Sequence[Written], names: Sequence[str]) -> list[str]:
+    return [*(["table"] if len(made) > 1 else []), *names]
+
+
+def _ranges(made: Sequence[Written], known: Knowledge, places: Sequence[slice]) -> str:
+    """What a reader can work out about each suppressed cell, and whether a primary one has room enough."""
+    counts = all(one.table.kind == "count" for one in made)
+    # Only counts are known to be whole; of sums a linear bound is reached.
+    known = replace(known, whole=counts)
+    names, rows = _dimensions(made), []
+    for one, span in zip(made, places, strict=True):
+        hidden = np.flatnonzero(~one.release.shown.ravel())
+        found = bounds(known, (hidden + span.start).tolist(), integer=counts)
+        for k, cell in enumerate(hidden.tolist()):
+            place = tuple(int(i) for i in np.unravel_index(cell, one.release.shape))
+            own = [inert(one.path.name)] if len(made) > 1 else []
+            ends = [_end(found.low, k, up=True, one=one), _end(found.high, k, up=False, one=one)]
+            sharp = "yes" if bool(found.sharp[k]) else "no"
+            codes = _codes(one, place, names)
+            status = str(one.release.status[place])
+            rows.append([*own, *codes, status, *ends, sharp, _enough(one, place, found, k)])
+    return write_csv([*_head(made, names), "status", "low", "high", "sharp", "enough"], rows)
+
+
+def _end(ends: Floats, k: int, *, up: bool, one: Written) -> str:
+    if not np.isfinite(ends[k]):
+        return ""
+    whole = np.ceil(ends[k] - _NEAR) if up else np.floor(ends[k] + _NEAR)
+    return number_text(int(whole), one.release.decimals)
+
+
+def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
+    """Whether the range of a sensitive cell reaches as far as its levels ask for."""
+    wanted = one.wanted
+    if not wanted.mask[place]:
+        return ""
+    value = int(one.table.values[place])
+    low, high = float(found.low[k]), float(found.high[k])
+    least = value - int(wanted.lower[place])
+    if bool((one.table.values >= 0).all()):
+        least = max(least, 0)
+    most = value + int(wanted.upper[place])
+    wide = high - low >= int(wanted.sliding[place]) - 2 * _NEAR
+    return "yes" if low <= least + _NEAR and high >= most - _NEAR and wide else "no"
+
+
+def _changes(made: Sequence[Written], changes: PatternChanges) -> str:
+    names, rows = _dimensions(made), []
+    ends = np.cumsum([0, *(one.table.values.size for one in made)])
+    for changed in changes.cells:
+        number = int(np.searchsorted(ends, changed.cell, side="right")) - 1
+        one = made[number]
+        flat = changed.cell - int(ends[number])
+        place = tuple(int(i) for i in np.unravel_index(flat, one.table.shape))
+        own = [inert(one.path.name)] if len(made) > 1 else []
+        rows.append([*own, *_codes(one, place, names), changed.change, changed.why])
+    return write_csv([*_head(made, names), "change", "why"], rows)
+
+
+def _title(one: Written, several: bool) -> str:
+    words = " by ".join(axis.name for axis in one.release.axes)
+    return f"{one.path.name}: {words}" if several else words
