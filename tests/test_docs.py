@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 import lustrum
 from lustrum.cli import app
-from lustrum.cli.studies import as_markdown
+from lustrum.cli.terminal.studies import as_markdown
 from lustrum.demo import description_path
 from lustrum.model import Dataset
 from lustrum.model.parameters import parameter_names

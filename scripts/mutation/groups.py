@@ -147,8 +147,9 @@ GROUPS = {
     ),
     "suppression": Group(_in("protect/suppression", "check", "attackers"), _SUPPRESSION),
     "sensitivity": Group(
-        _in("sensitivity", "threshold", "dominance", "p_percent", "prior_posterior")
-        + _in("sensitivity", "k_disclosure", "ranked"),
+        _in("sensitivity/rules", "threshold", "dominance", "p_percent", "prior_posterior")
+        + _in("sensitivity/rules", "k_disclosure")
+        + _in("sensitivity", "ranked"),
         ("tests/sensitivity",),
     ),
     "rounding": Group(

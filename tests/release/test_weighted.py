@@ -17,7 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 from rich.console import Console
 
-from lustrum.cli.show import show_decision
+from lustrum.cli.terminal.show import show_decision
 from lustrum.client.shapes import Answer
 from lustrum.demo import description_path, survey
 from lustrum.demo.labour_force.description import ADULTS

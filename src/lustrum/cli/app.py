@@ -15,7 +15,7 @@ from lustrum._version import __version__
 from lustrum.cli.commands import service  # isort: skip - the order of the list of commands
 from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
-from lustrum.cli.options import app
+from lustrum.cli.inputs.options import app
 from lustrum.model import LustrumError
 
 __all__ = ["COMMANDS", "app", "main"]

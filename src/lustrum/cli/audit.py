@@ -16,8 +16,8 @@ from rich.text import Text
 from lustrum.audit import Protection, PublishedTable, Relation
 from lustrum.audit.certificate import certify
 from lustrum.audit.report import AuditedCell, AuditReport, audit_tables, known_and_places
-from lustrum.cli.audit_page import number, page
-from lustrum.cli.table_options import FileOptions
+from lustrum.cli.inputs.table_options import FileOptions
+from lustrum.cli.terminal.audit_page import number, page
 from lustrum.formats.table_files import TableFile, read_table, recognise, releases_of
 from lustrum.formats.table_files.levels import default_level, protection_of
 from lustrum.model import InputError, Release

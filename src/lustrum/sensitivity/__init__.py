@@ -15,20 +15,20 @@ come in a :class:`Background`.
 """
 
 from lustrum.sensitivity.background import Background
-from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
-from lustrum.sensitivity.dominance import Dominance
-from lustrum.sensitivity.given import GivenCells
-from lustrum.sensitivity.group_disclosure import GroupDisclosure
 from lustrum.sensitivity.insider import insider_bounds
-from lustrum.sensitivity.k_disclosure import KDisclosure
-from lustrum.sensitivity.p_percent import PPercent
-from lustrum.sensitivity.prior_posterior import PriorPosterior
 from lustrum.sensitivity.read import read_rule
-from lustrum.sensitivity.request import Request
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import Rule
-from lustrum.sensitivity.sparsity import Sparsity
-from lustrum.sensitivity.threshold import Threshold
+from lustrum.sensitivity.rules.combine import AllOf, AnyOf, Unless
+from lustrum.sensitivity.rules.dominance import Dominance
+from lustrum.sensitivity.rules.given import GivenCells
+from lustrum.sensitivity.rules.group_disclosure import GroupDisclosure
+from lustrum.sensitivity.rules.k_disclosure import KDisclosure
+from lustrum.sensitivity.rules.p_percent import PPercent
+from lustrum.sensitivity.rules.prior_posterior import PriorPosterior
+from lustrum.sensitivity.rules.request import Request
+from lustrum.sensitivity.rules.sparsity import Sparsity
+from lustrum.sensitivity.rules.threshold import Threshold
 
 __all__ = [
     "AllOf",

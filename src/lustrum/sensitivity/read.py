@@ -9,8 +9,8 @@ from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
-from lustrum.sensitivity.combine import AllOf, AnyOf, Unless
 from lustrum.sensitivity.rule import Rule
+from lustrum.sensitivity.rules.combine import AllOf, AnyOf, Unless
 
 __all__ = ["read_rule"]
 

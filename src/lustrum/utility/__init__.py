@@ -21,24 +21,30 @@ need every value have a rule, :class:`Impute`, for suppressed ones.
 =====================================================  ==================================================
 """
 
-from lustrum.utility.association import ChiSquareChange, CramersVChange, chi_square, cramers_v
-from lustrum.utility.average_distance import (
+from lustrum.utility.compare import Comparison, UtilityMeasure, compare
+from lustrum.utility.impute import Impute
+from lustrum.utility.measures.association import (
+    ChiSquareChange,
+    CramersVChange,
+    chi_square,
+    cramers_v,
+)
+from lustrum.utility.measures.average_distance import (
     AverageDistance,
     AverageRelativeDistance,
     average_distance,
     average_relative_distance,
 )
-from lustrum.utility.between_variance import (
+from lustrum.utility.measures.between_variance import (
     BetweenVarianceChange,
     between_variance,
     between_variance_ratio,
 )
-from lustrum.utility.compare import Comparison, UtilityMeasure, compare
-from lustrum.utility.conditional import ConditionalError, conditional_errors
-from lustrum.utility.divergence import Divergence, divergence
-from lustrum.utility.entropy_change import EntropyChange, cell_entropy, entropy_change
-from lustrum.utility.exact_cells import ExactCells, share_of_exact_cells
-from lustrum.utility.hellinger import (
+from lustrum.utility.measures.conditional import ConditionalError, conditional_errors
+from lustrum.utility.measures.divergence import Divergence, divergence
+from lustrum.utility.measures.entropy_change import EntropyChange, cell_entropy, entropy_change
+from lustrum.utility.measures.exact_cells import ExactCells, share_of_exact_cells
+from lustrum.utility.measures.hellinger import (
     HellingerDistance,
     HellingerShares,
     HellingerUtility,
@@ -46,18 +52,17 @@ from lustrum.utility.hellinger import (
     hellinger_shares,
     hellinger_utility,
 )
-from lustrum.utility.impute import Impute
-from lustrum.utility.largest_deviation import LargestDeviation, largest_deviation
-from lustrum.utility.margins import (
+from lustrum.utility.measures.largest_deviation import LargestDeviation, largest_deviation
+from lustrum.utility.measures.margins import (
     LargestMarginError,
     MarginsKept,
     largest_margin_error,
     one_way_margins,
     share_of_margins_kept,
 )
-from lustrum.utility.precision import MeanSquaredPrecision, mean_squared_precision
-from lustrum.utility.rank_correlation import RankCorrelation, rank_correlation
-from lustrum.utility.suppressed import SuppressedCells, SuppressedValue
+from lustrum.utility.measures.precision import MeanSquaredPrecision, mean_squared_precision
+from lustrum.utility.measures.rank_correlation import RankCorrelation, rank_correlation
+from lustrum.utility.measures.suppressed import SuppressedCells, SuppressedValue
 
 __all__ = [
     "AverageDistance",

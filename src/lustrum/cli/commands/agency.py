@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.options import (
+from lustrum.cli.inputs.options import (
     HERE,
     Data,
     app,
@@ -30,7 +30,7 @@ def study(
     ] = None,
 ) -> None:
     """Compute a paper's figures again and print them beside the printed ones."""
-    from lustrum.cli.studies import as_markdown, show_study, with_progress
+    from lustrum.cli.terminal.studies import as_markdown, show_study, with_progress
 
     result = with_progress(name, Console(stderr=True))
     pictures = {}
@@ -80,7 +80,7 @@ def policy_check(
     file: Annotated[Path, typer.Argument(help="A policy file (TOML).")], data: Data = HERE
 ) -> None:
     """Check a policy file, also against its dataset, and say in sentences what it decides."""
-    from lustrum.cli.policies import check_policy
+    from lustrum.cli.terminal.policies import check_policy
 
     check_policy(file, data, Console())
 
@@ -88,7 +88,7 @@ def policy_check(
 @policy_app.command("seal")
 def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).")]) -> None:
     """Write the digest of a policy file as its last line, so that no change goes unnoticed."""
-    from lustrum.cli.policies import seal_policy
+    from lustrum.cli.terminal.policies import seal_policy
 
     seal_policy(file, Console())
 
@@ -117,7 +117,7 @@ def policy_try(
     data: Data = HERE,
 ) -> None:
     """Replay questions under a new policy and show what would change. Exit code 3: something would."""
-    from lustrum.cli.policies import try_policy
+    from lustrum.cli.terminal.policies import try_policy
 
     if try_policy(file, questions, data, Console(), Console(stderr=True)):
         raise typer.Exit(3)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.options import (
+from lustrum.cli.inputs.options import (
     HERE,
     By,
     Data,
@@ -84,7 +84,7 @@ def audit(
     Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows.
     """
     from lustrum.cli.audit import audit_files
-    from lustrum.cli.table_options import FileOptions
+    from lustrum.cli.inputs.table_options import FileOptions
 
     if how not in ("adjacent", "nearest"):
         raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
@@ -214,8 +214,8 @@ def suppress(
     Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
     Exit code 3: some cell cannot be protected; then nothing is written.
     """
+    from lustrum.cli.inputs.table_options import FileOptions
     from lustrum.cli.suppression import SuppressFiles, suppress_files
-    from lustrum.cli.table_options import FileOptions
 
     method = {
         "cost": cost,
@@ -259,7 +259,7 @@ def verify(
     list_: Annotated[bool, typer.Option("--list", help="List all bounds that it proves.")] = False,
 ) -> None:
     """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
-    from lustrum.cli.verify import show_verification
+    from lustrum.cli.terminal.verify import show_verification
 
     if not show_verification(file, digest, Console(), every=list_):
         raise typer.Exit(1)
@@ -321,8 +321,8 @@ def map_(
 
     The figures are made from true counts: they are for the agency, not for publication.
     """
+    from lustrum.cli.inputs.table_options import dimensions
     from lustrum.cli.maps import draw_map, open_page
-    from lustrum.cli.table_options import dimensions
 
     without = sorted(dimensions(no_totals or ()))
     if page:

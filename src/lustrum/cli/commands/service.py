@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.options import (
+from lustrum.cli.inputs.options import (
     HERE,
     Data,
     app,
@@ -281,8 +281,8 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
-    from lustrum.cli.question import read_question
-    from lustrum.cli.show import show_decision
+    from lustrum.cli.inputs.question import read_question
+    from lustrum.cli.terminal.show import show_decision
     from lustrum.model.plugins import load
     from lustrum.release.records import LocalRecordsService, local_service
 
@@ -311,7 +311,7 @@ def table(
         decision, service.dataset(dataset), service.policy(dataset), Console(), explain=explain
     )
     if confidential and decision.release is not None:
-        from lustrum.cli.show import show_true_figures
+        from lustrum.cli.terminal.show import show_true_figures
 
         show_true_figures(decision, LocalRecordsService(data), service.policy(dataset), Console())
     if decision.release is None:

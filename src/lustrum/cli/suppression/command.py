@@ -12,10 +12,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from lustrum.arrays import Mask
+from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.suppression.files import SuppressFiles, Written, write_files
 from lustrum.cli.suppression.inputs import cells_of_all, previous_masks, rule_for, taken_as_counts
 from lustrum.cli.suppression.report import show_changes, show_report
-from lustrum.cli.table_options import FileOptions
 from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression import (

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Mask
-from lustrum.cli.rule_words import rule_of
-from lustrum.cli.table_options import FileOptions
+from lustrum.cli.inputs.rule_words import rule_of
+from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.formats.table_files import TableFile, read_table
 from lustrum.formats.table_files.table_file import Number
 from lustrum.model import InputError, Table

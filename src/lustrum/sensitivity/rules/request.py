@@ -22,7 +22,6 @@ import numpy as np
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.dominance import dominance_findings, dominance_gap
 from lustrum.sensitivity.parameters import (
     Percent,
     check_choice,
@@ -32,7 +31,8 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.threshold import contributors_of
+from lustrum.sensitivity.rules.dominance import dominance_findings, dominance_gap
+from lustrum.sensitivity.rules.threshold import contributors_of
 
 __all__ = ["Request"]
 

@@ -25,9 +25,9 @@ from lustrum.sensitivity.parameters import (
     check_whole,
     exact,
 )
-from lustrum.sensitivity.prior_posterior import judge_ratio
 from lustrum.sensitivity.ranked import Weights
 from lustrum.sensitivity.result import Sensitivity
+from lustrum.sensitivity.rules.prior_posterior import judge_ratio
 
 __all__ = ["PPercent"]
 

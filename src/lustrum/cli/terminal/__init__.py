@@ -1,0 +1,1 @@
+"""What the command line shows: decisions, policies, studies, certificates and audits."""

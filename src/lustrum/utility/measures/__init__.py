@@ -1,0 +1,1 @@
+"""The utility measures, one a file."""
