@@ -84,6 +84,8 @@ def test_every_column_is_described_and_every_code_listed(
     described = [dataset["dataset"]["record_id"], *dataset["dataset"]["identifiers"]]
     for part in ("variables", "measures", "weights"):
         described += [entry["name"] for entry in dataset.get(part, [])]
+    for weight in dataset.get("weights", []):
+        described += weight.get("replicates", {}).get("columns", [])
     assert sorted(described) == sorted(table.column_names)
     for variable in dataset["variables"]:
         column = table.column(variable["name"]).combine_chunks()

@@ -8,6 +8,7 @@ import pytest
 from lustrum.model import InputError
 from lustrum.survey import (
     Design,
+    ReplicateWeights,
     balanced_half_samples,
     bootstrap,
     estimate_ratios,
@@ -120,3 +121,19 @@ def test_the_bootstrap_comes_close_to_the_linearised_variance() -> None:
 def test_a_design_that_does_not_fit_is_one_sentence(make, said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=said):
         make(clustered(2)[0])
+
+
+def test_balanced_half_samples_of_cardiac_arrests() -> None:
+    """Levy and Lemeshow's ambulances, the example of replicate weights in R's survey package, by hand."""
+    arrests = np.array([120.0, 78, 185, 228, 670, 530])
+    alive = np.array([25.0, 24, 30, 49, 80, 70])
+    halves = np.array(
+        [[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 1], [0, 1, 1, 0, 0, 1], [0, 1, 0, 1, 1, 0]]
+    )
+    sample = ReplicateWeights(np.ones(6), 2.0 * halves.T, 1 / 4)
+    found = estimate_ratios(sample, np.zeros(6, dtype=np.int64), 1, alive, arrests)
+    assert found.values[0] == pytest.approx(278 / 1811)
+    own = [h @ alive / (h @ arrests) for h in halves]
+    # The package compares replicates with their mean unless it is told otherwise: 0.009418401.
+    assert np.std(own) == pytest.approx(0.009418401, abs=1e-9)
+    assert found.standard_errors[0] == pytest.approx(0.0094266, abs=1e-7)

@@ -86,6 +86,7 @@ class Weight:
     strata: str | None = None
     clusters: str | None = None
     total: int | None = None
+    bootstrap: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,9 @@ def _lines(dataset: Description) -> Iterator[str]:
             yield f"clusters = {_text(weight.clusters)}"
         if weight.total is not None:
             yield f"total = {weight.total}"
+        if weight.bootstrap:
+            yield from ("", "[weights.replicates]", 'method = "bootstrap"')
+            yield f"columns = {_list(weight.bootstrap)}"
     for zero in dataset.structural_zeros:
         where = ", ".join(f"{name} = {_list(codes)}" for name, codes in zero.where)
         yield from ("", "[[structural_zeros]]", f"reason = {_text(zero.reason)}")

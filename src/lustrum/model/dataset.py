@@ -15,7 +15,7 @@ from typing import Any
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy
 from lustrum.model.text import say
-from lustrum.model.variable import Measure, Variable, Weight
+from lustrum.model.variable import Measure, Replicates, Variable, Weight
 
 __all__ = ["Dataset", "StructuralZero"]
 
@@ -52,7 +52,7 @@ class Dataset:
         columns = [
             *(v.name for v in self.variables),
             *(m.name for m in self.measures),
-            *(w.name for w in self.weights),
+            *(c.name for w in self.weights for c in w.columns),
             *self.id_columns,
         ]
         seen: set[str] = set()
@@ -291,7 +291,7 @@ def _check_related(measures: Sequence[Measure]) -> None:
 def _weight(raw: Mapping[str, Any]) -> Weight:
     name = _text(raw, "name", "[[weights]]")
     where = f"Weight {name!r}"
-    _only(raw, ("name", "label", "decimals", "strata", "clusters", "total"), where)
+    _only(raw, ("name", "label", "decimals", "strata", "clusters", "total", "replicates"), where)
     total = _whole(raw, "total", where) if "total" in raw else None
     if total is not None and total < 1:
         raise DescriptionError(f"{where}: 'total' is the size of the frame, a number above 0.")
@@ -302,7 +302,28 @@ def _weight(raw: Mapping[str, Any]) -> Weight:
         _optional_text(raw, "strata", where),
         _optional_text(raw, "clusters", where),
         total,
+        _replicates(raw["replicates"], where) if "replicates" in raw else None,
     )
+
+
+def _replicates(raw: Any, where: str) -> Replicates:
+    where = f"{where}, replicates"
+    if not isinstance(raw, Mapping):
+        raise DescriptionError(f"{where}: write a table with 'method' and 'columns'.")
+    _only(raw, ("method", "columns", "fay"), where)
+    columns, fay = raw.get("columns"), raw.get("fay")
+    if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
+        raise DescriptionError(f"{where}: 'columns' is a list of names of columns.")
+    if fay is not None and (isinstance(fay, bool) or not isinstance(fay, int | float)):
+        raise DescriptionError(f"{where}: 'fay' is a number, not {fay!r}.")
+    try:
+        return Replicates(
+            _text(raw, "method", where),  # type: ignore[arg-type]
+            tuple(columns),
+            None if fay is None else float(fay),
+        )
+    except DescriptionError as error:
+        raise DescriptionError(f"{where}: {error}") from None
 
 
 def _structural(raw: Mapping[str, Any], variables: Mapping[str, Variable]) -> StructuralZero:

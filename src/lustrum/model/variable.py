@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
+from typing import Literal
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
 from lustrum.model.text import say
 
-__all__ = ["Measure", "Variable", "Weight"]
+__all__ = ["Measure", "Replicates", "Variable", "Weight"]
 
 TOTAL_CODE = "_T"
 REST_CODE = "_REST"
@@ -169,12 +170,51 @@ FRAME_ROOM = 0.005
 """How far the sum of weights may be from the size of the frame, in proportion: they are rounded."""
 
 
+ReplicateMethod = Literal["jackknife", "BRR", "Fay", "bootstrap"]
+REPLICATE_METHODS = ("jackknife", "BRR", "Fay", "bootstrap")
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Columns of replicate weights, and how their spread becomes a variance.
+
+    ``jackknife`` leaves out one cluster at a time, with strata (JKn) or without (JK1). ``BRR`` are balanced
+    half-samples, ``Fay`` those with the factor ``fay``, which the smaller half weighs.
+    """
+
+    method: ReplicateMethod
+    columns: tuple[str, ...]
+    fay: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in REPLICATE_METHODS:
+            raise DescriptionError(
+                f"Replicate weights: {self.method!r} is no method; use one of "
+                f"{', '.join(REPLICATE_METHODS)}."
+            )
+        if len(self.columns) < 2:
+            raise DescriptionError("Replicate weights: name two or more columns.")
+        if (self.method == "Fay") != (self.fay is not None):
+            raise DescriptionError(
+                "Replicate weights: 'fay' goes with the method 'Fay' and no other."
+            )
+        if self.fay is not None and not 0 < self.fay < 1:
+            raise DescriptionError(
+                f"Replicate weights: 'fay' lies between 0 and 1, not {self.fay!r}."
+            )
+
+    @property
+    def scale(self) -> float:
+        """What the sum of squared deviations of the replicates is multiplied by, but for the jackknife."""
+        return 1.0 / (len(self.columns) * (1.0 - (self.fay or 0.0)) ** 2)
+
+
 @dataclass(frozen=True)
 class Weight:
     """A column of sampling weights, kept exactly as integers of ``10**-decimals``.
 
     ``strata`` and ``clusters`` are the identifiers that hold the design of the sample, ``total`` the size of
-    the frame that the weights sum to.
+    the frame that the weights sum to, and ``replicates`` the replicate weights, if the sample has any.
     """
 
     name: str
@@ -183,9 +223,16 @@ class Weight:
     strata: str | None = None
     clusters: str | None = None
     total: int | None = None
+    replicates: Replicates | None = None
 
     def __post_init__(self) -> None:
         _check_decimals(self.name, self.decimals)
+
+    @property
+    def columns(self) -> tuple[Weight, ...]:
+        """The weight itself and its replicates, each as a column of numbers."""
+        names = () if self.replicates is None else self.replicates.columns
+        return (self, *(Weight(name, name, self.decimals) for name in names))
 
 
 def _check_decimals(name: str, decimals: int) -> None:

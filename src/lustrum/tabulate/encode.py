@@ -45,7 +45,10 @@ def encode(
     place = _Place(source, first_row)
     codes = {v.name: _codes(_column(table, v.name, place), v, place) for v in dataset.variables}
     numbers: dict[str, npt.NDArray[np.int64]] = {}
-    described: list[Measure | Weight] = [*dataset.measures, *dataset.weights]
+    described: list[Measure | Weight] = [
+        *dataset.measures,
+        *(c for w in dataset.weights for c in w.columns),
+    ]
     for number in described:
         numbers[number.name] = _numbers(_column(table, number.name, place), number, place)
     ids = {name: _ids(_column(table, name, place), name, place) for name in dataset.id_columns}

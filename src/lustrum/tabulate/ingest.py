@@ -202,7 +202,7 @@ def ingest(
     wanted = [
         *(v.name for v in dataset.variables),
         *(m.name for m in dataset.measures),
-        *(w.name for w in dataset.weights),
+        *(c.name for w in dataset.weights for c in w.columns),
         *dataset.id_columns,
     ]
     done = 0

@@ -88,6 +88,9 @@ SCHOOLING_OF = (3, 0, 0, 0, 1, 1, 2, 2, 3)
 #: People of 15 and over in the frame.
 ADULTS = 123_878
 
+#: The columns of bootstrap weights.
+REPLICATES = tuple(f"replicate_{number}" for number in range(1, 61))
+
 LABOUR_FORCE = Description(
     name="survey",
     title="Demo labour force survey",
@@ -95,13 +98,14 @@ LABOUR_FORCE = Description(
     units="people",
     description=(
         "A synthetic sample of people of 15 and over in an invented country: none of them exists. Blocks of "
-        "households were drawn in every district; weights make up for the draw and for missing answers."
+        "households were drawn in every district; weights make up for the draw and for missing answers. "
+        "Bootstrap weights show how much chance there is in the draw."
     ),
     record_id="respondent_id",
     identifiers=("stratum", "block"),
     variables=(DISTRICT, SEX, AGE_GROUP, EMPLOYMENT, SCHOOLING),
     measures=(Measure("hours", "Hours worked in the week", "hours", 0),),
-    weights=(Weight("weight", "Survey weight", 2, "stratum", "block", ADULTS),),
+    weights=(Weight("weight", "Survey weight", 2, "stratum", "block", ADULTS, REPLICATES),),
     structural_zeros=(
         StructuralZero(
             "Nobody retires before 45.", (("age", ("1", "2", "3")), ("employment", ("4",)))

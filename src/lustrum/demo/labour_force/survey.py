@@ -15,10 +15,12 @@ from lustrum.demo.labour_force.description import (
     AGE_FROM,
     AGE_GROUP,
     DISTRICT,
+    REPLICATES,
     SCHOOLING,
     SCHOOLING_OF,
 )
 from lustrum.demo.progress import Progress, silent
+from lustrum.survey import Design, bootstrap
 
 __all__ = ["FRAME", "frame", "survey"]
 
@@ -89,9 +91,15 @@ def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = N
     asked = _asked(everybody.column("household_id").to_numpy(), homes) & chosen
     age = _positions(everybody, "age")
     there = np.flatnonzero(asked & (answers.random(len(age)) < _ANSWERS[age]))
-    weight = weight[there] / _ASKED
+    drawn = weight[there] / _ASKED
     sex = _positions(everybody, "sex")
-    weight = _calibrated(weight, there, (district, sex * len(_ANSWERS) + age))
+    margins = (district, sex * len(_ANSWERS) + age)
+    weight = _calibrated(drawn, there, margins)
+    tell(0.8)
+    (again,) = generators(seed + 3, 1)
+    sampled = Design(drawn, district[there], block[there], lonely="certainty")
+    replicates = bootstrap(sampled, len(REPLICATES), again).replicates
+    repeated = [_calibrated(column, there, margins) for column in replicates.T]
     tell(1.0)
     sample = everybody.take(pa.array(there)).drop_columns(["household_id", "block"])
     lead = pa.table(
@@ -103,7 +111,10 @@ def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = N
     )
     for name in sample.column_names:
         lead = lead.append_column(name, sample.column(name))
-    return lead.append_column("weight", pa.array(_to_cents(weight, len(age))))
+    lead = lead.append_column("weight", pa.array(_to_cents(weight, len(age))))
+    for name, column in zip(REPLICATES, repeated, strict=True):
+        lead = lead.append_column(name, pa.array(np.rint(column * _CENTS) / _CENTS))
+    return lead
 
 
 def _positions(table: pa.Table, name: str) -> Ints:
@@ -144,13 +155,13 @@ def _asked(home: Ints, rng: np.random.Generator) -> Mask:
 
 def _calibrated(weight: Floats, there: Ints, margins: tuple[Ints, ...]) -> Floats:
     """Weights raked to the number of people in the frame, margin by margin."""
+    wanted = [np.bincount(margin).astype(np.float64) for margin in margins]
+    own = [margin[there] for margin in margins]
     for _ in range(20):
-        for margin in margins:
-            size = int(margin.max()) + 1
-            wanted = np.bincount(margin, minlength=size).astype(np.float64)
-            held = np.bincount(margin[there], weights=weight, minlength=size)
-            factor = np.divide(wanted, held, out=np.ones(size), where=held > 0)
-            weight = weight * factor[margin[there]]
+        for total, place in zip(wanted, own, strict=True):
+            held = np.bincount(place, weights=weight, minlength=total.size)
+            factor = np.divide(total, held, out=np.ones(total.size), where=held > 0)
+            weight = weight * factor[place]
     return weight
 
 

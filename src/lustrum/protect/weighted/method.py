@@ -26,6 +26,7 @@ from lustrum.model.parameters import check_parameters, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import weight_classes
+from lustrum.protect.weighted.replicates import ReplicateFactors
 from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
 from lustrum.protect.weighted.values import shared_values
 
@@ -109,7 +110,15 @@ class ProtectedSurvey:
         weights = self._calibrated(shared[klass], records)
         strata = records.design.stratum[records.order][donor]
         clusters = records.design.cluster[records.order][donor]
+        drawn = clusters
         strata, clusters = _renumbered(strata, rng), _renumbered(clusters, rng)
+        replicates = None
+        if records.replicates is not None:
+            factors = np.zeros(
+                (int(clusters.max(initial=-1)) + 1, records.replicates.factors.shape[1]), np.int64
+            )
+            factors[clusters] = records.replicates.factors[drawn]
+            replicates = ReplicateFactors(factors, records.replicates.scale)
         values: dict[str, Ints] = {}
         spreads: dict[str, float] = {}
         if records.measures:
@@ -138,6 +147,7 @@ class ProtectedSurvey:
             values=values,
             value_spreads=spreads,
             value_noise=self.noise,
+            replicates=replicates,
         )
 
     def _order(self, records: SurveyRecords, words: str) -> list[int]:

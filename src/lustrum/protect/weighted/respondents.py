@@ -12,7 +12,15 @@ from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
-from lustrum.survey import Design, Estimates, Sums, estimate_quotients, estimate_totals
+from lustrum.protect.weighted.replicates import ReplicateFactors
+from lustrum.survey import (
+    Design,
+    Estimates,
+    ReplicateWeights,
+    Sums,
+    estimate_quotients,
+    estimate_totals,
+)
 
 __all__ = ["Part", "ProtectedRespondents", "SurveyRecords"]
 
@@ -23,7 +31,8 @@ class SurveyRecords:
 
     ``codes[v, i]`` is the position of respondent ``i`` in the code list of variable ``v``. ``total`` is the
     size of the frame that the weights add up to, where it is known. ``measures`` are the values of every
-    measure, in units of its last decimal.
+    measure, in units of its last decimal. ``replicates`` are the factors of the design's clusters, where the
+    sample has replicate weights.
     """
 
     dataset: Dataset
@@ -32,6 +41,7 @@ class SurveyRecords:
     keys: Words
     total: int | None = None
     measures: Mapping[str, Ints] = field(default_factory=dict)
+    replicates: ReplicateFactors | None = None
 
     def __post_init__(self) -> None:
         records = self.design.records
@@ -94,7 +104,8 @@ class ProtectedRespondents:
     ``weight_spread`` is the relative spread of true weights within a class and ``weight_noise`` the largest
     relative noise of a class: together they say what protection adds to the error of sampling. ``values`` are
     those of measures, shared by a class too, with their spread in proportion to the mean over all
-    respondents, and ``value_noise`` their largest relative noise.
+    respondents, and ``value_noise`` their largest relative noise. With ``replicates`` standard errors follow
+    from the spread of the replicates, and otherwise from strata and clusters.
     """
 
     dataset: Dataset
@@ -112,6 +123,7 @@ class ProtectedRespondents:
     values: Mapping[str, Ints] = field(default_factory=dict)
     value_spreads: Mapping[str, float] = field(default_factory=dict)
     value_noise: float = 0.0
+    replicates: ReplicateFactors | None = None
 
     def __repr__(self) -> str:
         return f"ProtectedRespondents({self.dataset.name!r})"
@@ -120,11 +132,13 @@ class ProtectedRespondents:
         return int(self.weights.size)
 
     @cached_property
-    def design(self) -> Design:
-        """The design that standard errors follow from; a stratum that shows one cluster is centred."""
-        return Design(
-            self.weights / 10.0**self.decimals, self.strata, self.clusters, lonely="centre"
-        )
+    def sample(self) -> Design | ReplicateWeights:
+        """What standard errors follow from; a stratum that shows one cluster is centred."""
+        weights = self.weights / 10.0**self.decimals
+        if self.replicates is None:
+            return Design(weights, self.strata, self.clusters, lonely="centre")
+        factors = self.replicates.of_clusters(self.clusters)
+        return ReplicateWeights(weights, weights[:, None] * factors, self.replicates.scale)
 
     def totals(self, part: Part, variables: int = 1) -> Estimates:
         """Weighted counts or sums, with errors of sampling and protection together.
@@ -132,7 +146,7 @@ class ProtectedRespondents:
         Respondents are counted as in the file.
         """
         own = self._amounts(part.measure)
-        found = estimate_totals(self.design, part.cells, part.count, own)
+        found = estimate_totals(self.sample, part.cells, part.count, own)
         # Respondents of the file come in groups, so their number is not that of independent draws; the error of
         # protecting their number is stated by the file itself.
         return found.with_noise(self._noise(part, variables))
@@ -145,14 +159,14 @@ class ProtectedRespondents:
         ``1 - R`` with ``a`` and by ``R`` with ``b``. Otherwise each side adds its own error.
         """
         found = estimate_quotients(
-            self.design,
+            self.sample,
             Sums(over.cells, over.count, self._amounts(over.measure)),
             Sums(under.cells, under.count, self._amounts(under.measure)),
             base,
         )
         rate = np.nan_to_num(found.values)
         below = estimate_totals(
-            self.design, under.cells, under.count, self._amounts(under.measure)
+            self.sample, under.cells, under.count, self._amounts(under.measure)
         ).values[base]
         same = over.cells is under.cells or np.array_equal(over.cells, under.cells)
         if same:

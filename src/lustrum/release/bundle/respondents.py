@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lustrum.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.weighted import ProtectedRespondents
+from lustrum.protect.weighted.replicates import ReplicateFactors
 
 __all__ = ["respondents_bytes", "respondents_of"]
 
@@ -22,7 +25,7 @@ def respondents_bytes(made: ProtectedRespondents) -> bytes:
 
     The codes follow from ``cells.arrow``, whose counts say how many rows each cell has.
     """
-    words = {
+    words: dict[str, Any] = {
         "name": made.name,
         "decimals": made.decimals,
         "count_errors": {str(k): v for k, v in sorted(made.count_errors.items())},
@@ -31,6 +34,11 @@ def respondents_bytes(made: ProtectedRespondents) -> bytes:
         "value_spreads": dict(sorted(made.value_spreads.items())),
         "value_noise": made.value_noise,
     }
+    if made.replicates is not None:
+        words["replicates"] = {
+            "scale": made.replicates.scale,
+            "factors": made.replicates.factors.tolist(),
+        }
     columns = {_WEIGHT: made.weights, _STRATUM: made.strata, _CLUSTER: made.clusters}
     columns |= {_VALUE + name: made.values[name] for name in sorted(made.values)}
     table = pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
@@ -69,4 +77,17 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
         values=dict(zip(sorted(spreads), values, strict=True)),
         value_spreads=spreads,
         value_noise=float(words["value_noise"]),
+        replicates=_replicates(words.get("replicates"), clusters),
     )
+
+
+def _replicates(words: Any, clusters: Ints) -> ReplicateFactors | None:
+    """The replicate factors of all clusters; a ValueError where they do not fit."""
+    if words is None:
+        return None
+    factors = np.array(words["factors"], dtype=np.int64)
+    if factors.ndim != 2 or factors.shape[1] < 2 or int(clusters.max(initial=-1)) >= len(factors):
+        raise ValueError("replicate factors do not fit the clusters")
+    if int(factors.min(initial=0)) < 0 or int(clusters.min(initial=0)) < 0:
+        raise ValueError("replicate factors are not numbers of 0 or more")
+    return ReplicateFactors(factors, float(words["scale"]))

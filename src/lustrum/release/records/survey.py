@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from lustrum.arrays import Floats
 from lustrum.model import DatasetError, InputError
+from lustrum.model.variable import Replicates
 from lustrum.protect.weighted import SurveyRecords
+from lustrum.protect.weighted.replicates import (
+    ReplicateFactors,
+    alike_clusters,
+    jackknife_design,
+    shared_factors,
+)
 from lustrum.survey import Design
 from lustrum.tabulate.engine import KernelEngine
 
@@ -30,8 +38,15 @@ def survey_records(engine: KernelEngine, name: str) -> SurveyRecords:
 
     scaled = np.concatenate([chunk.numbers[name] for chunk in chunks])
     try:
-        design = Design(
-            scaled / 10.0**weight.decimals, column(weight.strata), column(weight.clusters)
+        design, replicates = _design(
+            scaled / 10.0**weight.decimals,
+            column(weight.strata),
+            column(weight.clusters),
+            weight.replicates,
+            [
+                np.concatenate([chunk.numbers[c.name] for chunk in chunks]) / 10.0**c.decimals
+                for c in weight.columns[1:]
+            ],
         )
     except InputError as error:
         raise InputError(f"Weight {name!r} of {dataset.name!r}: {error}") from None
@@ -43,4 +58,28 @@ def survey_records(engine: KernelEngine, name: str) -> SurveyRecords:
         m.name: np.concatenate([chunk.numbers[m.name] for chunk in chunks])
         for m in dataset.measures
     }
-    return SurveyRecords(dataset, codes, design, keys, weight.total, measures)
+    return SurveyRecords(dataset, codes, design, keys, weight.total, measures, replicates)
+
+
+def _design(
+    weights: Floats,
+    strata: np.ndarray | None,
+    clusters: np.ndarray | None,
+    given: Replicates | None,
+    columns: list[Floats],
+) -> tuple[Design, ReplicateFactors | None]:
+    """The design, and what replicate weights add to it."""
+    if given is None:
+        return Design(weights, strata, clusters), None
+    if not bool((weights > 0).all()):
+        raise InputError("A respondent has the weight 0; leave such records out.")
+    replicates = np.stack(columns, axis=1)
+    if given.method == "jackknife":
+        if clusters is None:
+            return jackknife_design(weights, replicates), None
+        return Design(weights, strata, clusters), None
+    if clusters is None:
+        clusters = alike_clusters(weights, replicates)
+    # Variances come from the replicates, so that a stratum may have a single cluster.
+    design = Design(weights, strata, clusters, lonely="centre")
+    return design, ReplicateFactors(shared_factors(design, replicates), given.scale)

@@ -96,7 +96,10 @@ def _chunk(dataset: Dataset, records: pa.RecordBatch, keys: pa.RecordBatch) -> C
         out: np.ndarray[Any, Any] = source.to_numpy(zero_copy_only=True)
         return out
 
-    numbers = [*(m.name for m in dataset.measures), *(w.name for w in dataset.weights)]
+    numbers = [
+        *(m.name for m in dataset.measures),
+        *(c.name for w in dataset.weights for c in w.columns),
+    ]
     if keys.num_rows != records.num_rows or keys.schema.types != [pa.uint64()]:
         raise pa.ArrowInvalid("other keys than records")
     return Chunk(

@@ -48,7 +48,7 @@ class Writer:
             )
         for name in (
             *(m.name for m in self._dataset.measures),
-            *(w.name for w in self._dataset.weights),
+            *(c.name for w in self._dataset.weights for c in w.columns),
         ):
             arrays.append(pa.array(chunk.numbers[name], pa.int64()))
         for name in self._dataset.id_columns:
@@ -125,6 +125,9 @@ def record_schema(dataset: Dataset) -> pa.Schema:
         if len(v.codes) > 1 << 16:
             index = pa.uint32()
         fields.append(pa.field(v.name, pa.dictionary(index, pa.string())))
-    numbers = [*(m.name for m in dataset.measures), *(w.name for w in dataset.weights)]
+    numbers = [
+        *(m.name for m in dataset.measures),
+        *(c.name for w in dataset.weights for c in w.columns),
+    ]
     fields += [pa.field(name, pa.int64()) for name in (*numbers, *dataset.id_columns)]
     return pa.schema(fields)
