@@ -52,7 +52,7 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"protected in {seconds:.1f} s ({busy:.1f} s of one core), peak memory {peak:.2f} GiB")
     report = result.agency
-    ways = ProtectedPopulation().ways
+    ways = ProtectedPopulation().max_variables
     few = [t for t in report.tables if t.variables <= ways]
     for label, figures in (
         ("finest levels", replace(report, tables=tuple(few)).over(finest=True)),

@@ -210,9 +210,9 @@ def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_
     assert is_made_by(stated, read_policy(path))
     path.write_text(POLICY.replace("base = 3", "base = 5"))
     assert not is_made_by(stated, read_policy(path))
-    path.write_text(POLICY.replace("base = 3", 'base = 2\ntoo_few = "mend"'))
+    path.write_text(POLICY.replace("base = 3", 'base = 2\nif_fewer = "larger-base"'))
     assert not is_made_by(stated, read_policy(path))
-    assert is_made_by({**stated, "too_few": "mend"}, read_policy(path))
+    assert is_made_by({**stated, "if_fewer": "larger-base"}, read_policy(path))
     assert not is_made_by({"base": 3}, read_policy(path))
     assert stated_method(tmp_path / "none") is None
     assert not is_made_by(None, read_policy(path))

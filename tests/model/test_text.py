@@ -4,7 +4,7 @@ import json
 import pickle
 from typing import ClassVar
 
-from lustrum.model.text import Message, say, say_many, translated
+from lustrum.model.text import Message, lowered, say, say_many, translated
 
 
 class French:
@@ -29,6 +29,14 @@ def test_a_message_is_the_english_sentence_to_whoever_does_not_care() -> None:
 def test_a_catalogue_says_it_in_another_language_with_all_that_was_filled_in() -> None:
     text = say("At most {most} cells of {what}.", most=3, what=say("the table"))
     assert translated(text, French()) == "Au plus 3 cellules de la table."
+
+
+def test_a_message_inside_a_sentence_begins_in_lower_case_in_every_language() -> None:
+    text = lowered(say("At most {most} cells of {what}.", most=3, what=say("the table")))
+    assert text == "at most 3 cells of the table."
+    assert translated(text, French()) == "au plus 3 cellules de la table."
+    assert translated(pickle.loads(pickle.dumps(text)), French()) == translated(text, French())
+    assert lowered(say("EU {what}", what="citizens")) == "EU citizens"
 
 
 def test_what_no_catalogue_knows_stays_as_it_is() -> None:

@@ -49,6 +49,10 @@ def test_a_policy_from_python_has_the_documented_defaults() -> None:
         ('[protect]\nmethod = "rounding"', "no protection method 'rounding'"),
         ("[protect]\nbase = 1", "whole number of 2 or more"),
         ("[protect]\nbasis = 3", "has no parameter 'basis'; did you mean 'base'"),
+        (
+            '[[before]]\nmethod = "protected-population"\nways = 2',
+            "the parameter 'ways' is now called 'max_variables'",
+        ),
         ("[risk]\nsplit_at = 3", "has no parameter 'split_at'; did you mean 'split'"),
         ('[risk]\nmeasure = "uniques"', "is for unprotected tables only"),
         ("[report]\nrisk_step = 0.05", "no key 'report'"),

@@ -34,11 +34,11 @@ limit = 1.0
 method = "protected-population"
 base = 3
 sweeps = 1
-ways = 2
+max_variables = 2
 [[before]]
 method = "protected-magnitudes"
 p = 10.0
-ways = 2
+max_variables = 2
 sweeps = 2
 [protect]
 method = "none"

@@ -25,12 +25,12 @@ limit = 1.0
 [[before]]
 method = "protected-population"
 sweeps = 1
-ways = 2
-further = 0
+max_variables = 2
+extra_tables = 0
 [[before]]
 method = "protected-magnitudes"
 p = 10.0
-ways = 2
+max_variables = 2
 sweeps = 2
 existence = "EXISTENCE"
 [protect]

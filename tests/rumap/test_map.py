@@ -224,7 +224,7 @@ def test_mistakes_are_one_sentence() -> None:
 
 
 def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
-    (method,) = grid("protected-population", base=3, ways=2, sweeps=3)
+    (method,) = grid("protected-population", base=3, max_variables=2, sweeps=3)
     cube = Cube(TABLE, {"fine": View(("area", "age")), "coarse": View(("age",))})
     made = cube.protect(method, np.random.default_rng(1))
     assert np.array_equal(made["fine"].published.sum(axis=0), made["coarse"].published)

@@ -45,7 +45,7 @@ KEYED_BUSINESSES = (
 STRICT = (
     (POLICIES / "demo-policy.toml")
     .read_text()
-    .replace("sweeps = 4", "sweeps = 1\nways = 1\nempty_share = 0.05")
+    .replace("sweeps = 4", "sweeps = 1\nmax_variables = 1\nempty_share = 0.05")
 )
 """The policy of the demo, with less of a search."""
 

@@ -80,8 +80,8 @@ def public(register: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     policy.write_text(
         (description_path("businesses").parent / "businesses-policy.toml")
         .read_text()
-        .replace("sweeps = 4", "sweeps = 1\nways = 1")
-        .replace("sweeps = 3", "sweeps = 1\nways = 1")
+        .replace("sweeps = 4", "sweeps = 1\nmax_variables = 1")
+        .replace("sweeps = 3", "sweeps = 1\nmax_variables = 1")
     )
     make_bundle(Store(register), "businesses", policy, folder / "businesses", workers=1)
     service = TableService(bundles=[folder / "businesses"], workers=1)
@@ -402,6 +402,11 @@ class TestPages:
         page = asker.get("/datasets/businesses/table?by=activity:sector&measure=profit").text
         assert "There are no protected sums of" in page
         assert "Count businesses instead" in page
+
+    def test_only_the_first_number_of_a_heading_has_a_capital(self, asker: TestClient) -> None:
+        path = f"/datasets/businesses/table?by=activity:sector&statistic=sum:turnover&statistic={GROWTH}"
+        assert "Turnover and growth of turnover since" in asker.get(path).text
+        assert " et évolution de turnover " in asker.get(f"/fr{path}").text
 
     def test_the_page_speaks_french(self, asker: TestClient) -> None:
         page = asker.get(

@@ -162,12 +162,16 @@ def parameter_names(kind: Any) -> list[str]:
 def spec_from_words(kind: Any, words: Mapping[str, Any], what: str) -> Any:
     """A spec from the words of a policy file, where lists stand for tuples.
 
+    Parameters that had another name in earlier versions are listed in ``renamed``; an error names the new one.
     A spec that holds its parameters in groups names the flat class of its words, ``written_as``, and makes
     itself from an object of that class (``from_words``).
     """
     known = parameter_names(kind)
     for key in words:
         if key not in known:
+            now = getattr(kind, "renamed", {}).get(key)
+            if now is not None:
+                raise InputError(f"{what}: the parameter {key!r} is now called {now!r}.")
             raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
     given = {key: _tuples(value) for key, value in words.items()}
     written = _written_form(kind)

@@ -36,18 +36,27 @@ class Message(str):
     plural: str | None
     number: int
     values: Mapping[str, Any]
+    inside: bool
+    """Whether the message stands inside a sentence and begins in lower case, in every language."""
 
     def __new__(
-        cls, template: str, values: Mapping[str, Any], plural: str | None = None, number: int = 1
+        cls,
+        template: str,
+        values: Mapping[str, Any],
+        plural: str | None = None,
+        number: int = 1,
+        inside: bool = False,
     ) -> Message:
         """Fill the template in."""
         chosen = template if plural is None or number == 1 else plural
-        made = super().__new__(cls, chosen.format(**values))
+        said = chosen.format(**values)
+        made = super().__new__(cls, _uncapitalised(said) if inside else said)
         made.template, made.plural, made.number, made.values = template, plural, number, values
+        made.inside = inside
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Message, (self.template, dict(self.values), self.plural, self.number)
+        return Message, (self.template, dict(self.values), self.plural, self.number, self.inside)
 
     def said(self, catalogue: Catalogue) -> str:
         """The sentence in the language of a catalogue; what was filled in is translated too."""
@@ -57,7 +66,8 @@ class Message(str):
             else catalogue.ngettext(self.template, self.plural, self.number)
         )
         values = {k: translated(v, catalogue) for k, v in self.values.items()}
-        return _Filler(catalogue).vformat(chosen, (), values)
+        said = _Filler(catalogue).vformat(chosen, (), values)
+        return _uncapitalised(said) if self.inside else said
 
 
 class _Filler(Formatter):
@@ -93,10 +103,18 @@ def say_many(one: str, many: str, number: int, /, **values: Any) -> Message:
 def lowered(label: str) -> str:
     """A label inside a sentence; an abbreviation such as EU keeps its capitals.
 
-    >>> lowered("Economic activity"), lowered("EU citizens")
-    ('economic activity', 'EU citizens')
+    A message can still be translated, and then begins in lower case too.
+
+    >>> lowered("Economic activity"), lowered("EU citizens"), lowered(say("Mean {what}", what="pay"))
+    ('economic activity', 'EU citizens', 'mean pay')
     """
-    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
+    if isinstance(label, Message):
+        return Message(label.template, label.values, label.plural, label.number, inside=True)
+    return _uncapitalised(label)
+
+
+def _uncapitalised(text: str) -> str:
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def translated(text: Any, catalogue: Catalogue) -> Any:

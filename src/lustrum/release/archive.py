@@ -177,11 +177,12 @@ def _text(text: Any) -> Any:
     if not isinstance(text, Message):
         return text
     values = {name: _text(value) for name, value in text.values.items()}
-    return {"say": text.template, "values": values, "many": text.plural, "number": text.number}
+    kept = {"say": text.template, "values": values, "many": text.plural, "number": text.number}
+    return {**kept, "inside": True} if text.inside else kept
 
 
 def _said(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
     values = {name: _said(value) for name, value in raw["values"].items()}
-    return Message(raw["say"], values, raw["many"], raw["number"])
+    return Message(raw["say"], values, raw["many"], raw["number"], raw.get("inside", False))

@@ -173,7 +173,7 @@ def more_methods() -> list[Any]:
         *grid("controlled-rounding", base=[3, 5]),
         *grid("cell-key"),
         *grid("markov-perturbation", theta=[0.05, 0.2]),
-        *grid("protected-population", base=3, ways=2, sweeps=5),
+        *grid("protected-population", base=3, max_variables=2, sweeps=5),
         *grid("differential-privacy", epsilon=[0.5, 2.0]),
     ]
 

@@ -34,10 +34,10 @@ class Tied:
         engine = FrameEngine(businesses(count), dataset, Secret(bytes(32)))
         self.records: Records = records_of(engine)
         self.cells = finest_cells(engine)
-        self.spec = ProtectedMagnitudes(p=10, sweeps=2, ways=2)
+        self.spec = ProtectedMagnitudes(p=10, sweeps=2, max_variables=2)
         held = self.spec.held(self.records, self.cells, 3, KEY)
         self.held = held
-        counts = ProtectedPopulation(sweeps=2, ways=2, further=0)
+        counts = ProtectedPopulation(sweeps=2, max_variables=2, extra_tables=0)
         self.counts: PopulationResult = counts.protect(self.cells, KEY, held=held)
         self.made: MagnitudeResult = self.spec.protect(self.records, KEY, shown=self.counts.cells)
 
@@ -94,7 +94,7 @@ def test_the_audit_finds_nothing_in_what_cells_carry(tied: Tied) -> None:
             measure,
             tied.spec.factors,
             tied.spec.share,
-            ways=2,
+            max_variables=2,
             carried=tied.made.carried,
         )
         assert found.safe, found
@@ -106,7 +106,7 @@ def test_cells_that_hold_giants_show_a_count(tied: Tied) -> None:
     assert tied.held.size > 20
     turnover = tied.records.numbers["turnover"].astype(np.float64)
     own = own_places(tied.records.dataset, tied.codes, tied.counts.cells)
-    free = ProtectedPopulation(sweeps=2, ways=2, further=0).protect(tied.cells, KEY)
+    free = ProtectedPopulation(sweeps=2, max_variables=2, extra_tables=0).protect(tied.cells, KEY)
     before = own_places(tied.records.dataset, tied.codes, free.cells)
     assert turnover[own < 0].sum() < 0.9 * turnover[before < 0].sum()
 

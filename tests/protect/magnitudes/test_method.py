@@ -129,7 +129,7 @@ def test_all_records_of_an_owner_go_the_same_way(firms: Records, made: Magnitude
 def test_the_search_brings_sums_closer(firms: Records) -> None:
     """Relative errors of cells that are not sensitive, with and without the search."""
     errors = [
-        ProtectedMagnitudes(p=10, sweeps=sweeps, room=room).protect(firms, KEY).agency
+        ProtectedMagnitudes(p=10, sweeps=sweeps, search_range=room).protect(firms, KEY).agency
         for sweeps, room in ((1, 0.0), (6, 0.5))
     ]
     for measure in ("turnover", "wages"):

@@ -101,7 +101,7 @@ def test_the_search_brings_tables_closer_than_the_start() -> None:
         {"base": 2.5},
         {"cells": "some"},
         {"empty_share": 0.9},
-        {"ways": 0},
+        {"max_variables": 0},
         {"sweeps": 0},
         {"own_weight": 0},
     ],

@@ -131,7 +131,7 @@ def test_no_rate_is_zero_and_few_cells_are_not_told_apart() -> None:
 
 def reported(cells: np.ndarray) -> PublicReport:
     kinds = {1: [MeasuredTable(9.0, FEWEST, cells)]}
-    return report_of({"ways": 3}, Support(3), 0.5, kinds, kinds, b"s" * 16)
+    return report_of({"max_variables": 3}, Support(3), 0.5, kinds, kinds, b"s" * 16)
 
 
 def test_no_rate_says_how_rare_an_error_is() -> None:

@@ -90,8 +90,8 @@ def test_a_policy_may_demand_that_enough_counts_are_left() -> None:
     cells = cells_of(town((6, 5, 4)), rng.poisson(1.0, (6, 5, 4)))
     assert ProtectedPopulation(sweeps=1, coalition=2).protect(cells, KEY).public.support.base == 3
     with pytest.raises(InputError, match=r"leaves 1 counts to 2 people.*take the base 4"):
-        ProtectedPopulation(sweeps=1, coalition=2, too_few="refuse").protect(cells, KEY)
-    mended = ProtectedPopulation(sweeps=1, coalition=2, too_few="mend").protect(cells, KEY)
+        ProtectedPopulation(sweeps=1, coalition=2, if_fewer="refuse").protect(cells, KEY)
+    mended = ProtectedPopulation(sweeps=1, coalition=2, if_fewer="larger-base").protect(cells, KEY)
     assert mended.public.support.base == base_needed(2, 2) == 4
     assert mended.public.method["base"] == 4
     assert left_to(mended.cells, mended.public.support, (), 2).fewer_than(2) == 0
@@ -99,7 +99,7 @@ def test_a_policy_may_demand_that_enough_counts_are_left() -> None:
 
 def test_counts_that_are_exact_by_choice_are_not_judged() -> None:
     counts = np.random.default_rng(3).poisson(2.0, (6, 5, 4))
-    method = ProtectedPopulation(sweeps=1, cells="small", too_few="refuse")
+    method = ProtectedPopulation(sweeps=1, cells="small", if_fewer="refuse")
     result = method.protect(cells_of(town((6, 5, 4)), counts), KEY)
     assert (result.cells.counts > 3).any()
     assert left_to(result.cells, result.public.support, (), 1).pinned == 0
@@ -112,9 +112,9 @@ def test_totals_that_tell_too_much_are_refused_or_mended() -> None:
     cells = cells_of(town((6, 5), zeros=False), counts)
     words = {"sweeps": 1, "known_totals": (("v0",),), "empty_share": 0.0}
     with pytest.raises(InputError, match="public elsewhere leave fewer than 2 counts"):
-        ProtectedPopulation(**words, too_few="refuse", coalition=0).protect(cells, KEY)  # type: ignore[arg-type]
+        ProtectedPopulation(**words, if_fewer="refuse", coalition=0).protect(cells, KEY)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="public elsewhere"):
-        ProtectedPopulation(**words, too_few="mend", coalition=0).protect(cells, KEY)  # type: ignore[arg-type]
+        ProtectedPopulation(**words, if_fewer="larger-base", coalition=0).protect(cells, KEY)  # type: ignore[arg-type]
     said = ProtectedPopulation(**words).protect(cells, KEY)  # type: ignore[arg-type]
     assert said.public.known[0].values == (100, 100, 100, 100, 0, 0)
     assert left_to(said.cells, said.public.support, said.public.known).pinned > 0

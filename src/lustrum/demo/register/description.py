@@ -92,7 +92,8 @@ BUSINESSES = Description(
     units="businesses",
     description=(
         "A synthetic business register of an invented country: none of these businesses exists. "
-        "A few large ones dominate many cells, and small ones carry sampling weights."
+        "A few large businesses dominate many cells. Small businesses are a sample, so each of them "
+        "has a weight."
     ),
     record_id="business_id",
     identifiers=("holding_id",),

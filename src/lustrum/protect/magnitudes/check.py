@@ -70,7 +70,7 @@ def audit_contributors(
     factors: Factors,
     share: Fraction,
     *,
-    ways: int = 3,
+    max_variables: int = 3,
     tables: tuple[tuple[str, ...], ...] = (),
     carried: CarriedRecords | None = None,
 ) -> ContributorAudit:
@@ -79,7 +79,7 @@ def audit_contributors(
     Where other cells ``carried`` records, a cell is what it carries: attackers are given all that it carries
     but one contribution, which is more than anybody knows.
     """
-    plan = plan_tables(records.dataset, ways, tables)
+    plan = plan_tables(records.dataset, max_variables, tables)
     owners, own = identities(records, records.dataset.measure(measure).holding)
     true = records.numbers[measure].astype(np.int64)
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])

@@ -81,9 +81,9 @@ class ProtectedMagnitudes:
       dominance rule (n, k) ``100 n (100 - k) / k``.
     - ``directions``: ``"known"`` assumes attackers who know whether a contribution went up or down;
       ``"secret"`` does not, and adds less noise.
-    - ``room``: which part of its way to the least or the largest share the search may move the share of a
-      record. Less keeps shares closer to a uniform draw, more keeps tables closer to the truth.
-    - ``ways``, ``tables``: which tables are kept close, as for a protected population.
+    - ``search_range``: which part of the way to the least or the largest share the search may move the
+      share of a record. Less keeps shares closer to a uniform draw, more keeps tables closer to the truth.
+    - ``max_variables``, ``tables``: which tables are kept close, as for a protected population.
     - ``measures``: those to protect, all if empty.
     - ``existence``: whether everybody may know in which finest cells there are units. ``"secret"`` ties sums to
       the protected counts: a finest cell has a sum if and only if it shows a count; see
@@ -95,16 +95,19 @@ class ProtectedMagnitudes:
     name: ClassVar[str] = "protected-magnitudes"
     stages: ClassVar[tuple[Stage, ...]] = ("magnitudes",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
+    renamed: ClassVar[dict[str, str]] = {"room": "search_range", "ways": "max_variables"}
     p: float = parameter(
         5.0, "Nobody may be certain of a contribution within this percentage.", above=0, most=65
     )
     directions: Literal["known", "secret"] = parameter(
         "known", "Whether attackers may know if a contribution went up or down."
     )
-    room: float = parameter(
+    search_range: float = parameter(
         0.8, "Which part of its way to either end the search may move a share.", least=0, below=1
     )
-    ways: int = parameter(3, "Tables of up to this many variables are kept close.", least=1, most=4)
+    max_variables: int = parameter(
+        3, "Tables of up to this many variables are kept close.", least=1, most=4
+    )
     tables: tuple[tuple[str, ...], ...] = parameter(
         (), "The agency's own tables that are kept close too."
     )
@@ -134,8 +137,8 @@ class ProtectedMagnitudes:
             "method": self.name,
             "p": self.p,
             "directions": self.directions,
-            "room": self.room,
-            "ways": self.ways,
+            "search_range": self.search_range,
+            "max_variables": self.max_variables,
             "tables": [list(words) for words in self.tables],
             "measures": list(self.measures),
             "existence": self.existence,
@@ -197,8 +200,8 @@ class ProtectedMagnitudes:
         shown: FinestCells | None,
         previous: RememberedSums | None,
     ) -> MagnitudeResult:
-        plan = plan_tables(records.dataset, self.ways, self.tables)
-        room = int(self.room * SHARES)
+        plan = plan_tables(records.dataset, self.max_variables, self.tables)
+        room = int(self.search_range * SHARES)
         release = 0
         if previous is not None:
             previous.require_same_method(self.to_mapping())

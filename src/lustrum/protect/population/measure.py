@@ -110,9 +110,9 @@ def report_of(
     """The public report of measured figures: all that it takes from true counts is made coarse here."""
     errors = _coarse_errors(kinds, secret, "error", 0.5)
     group_errors = _coarse_errors(grouped, secret, "group error", GROUP_ERROR_STEP)
-    ways = int(method["ways"])
-    controlled = [one for k in kinds if k <= ways for one in kinds[k]]
-    free = [one for k in kinds if k > ways for one in kinds[k]]
+    most = int(method["max_variables"])
+    controlled = [one for k in kinds if k <= most for one in kinds[k]]
+    free = [one for k in kinds if k > most for one in kinds[k]]
     free += [one for tables in grouped.values() for one in tables]
     step = 1 if support.small_only else support.base
     typical = normal_rates(support.base, step, errors[max(errors)])

@@ -71,21 +71,26 @@ class ProtectedPopulation:
       below the base to 0 or the base and leaves the others as they are.
     - ``empty_share``: at least this share of the cells that show the base is empty in truth; with 0 a shown
       base proves that somebody is there.
-    - ``ways``: tables of up to this many variables are controlled, at every level of every hierarchy.
+    - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
     - ``known_totals``: exact totals that stay public elsewhere, each a list such as ``("area:district",)``;
       they are shown beside answers and known to every reader.
-    - ``coalition``, ``min_left``, ``too_few``: how many people of one finest cell may join what they know, how
-      many true counts must be left to them for a cell, and what happens where fewer are left: ``"say"``
-      says so in the agency's report, ``"refuse"`` makes nothing, ``"mend"`` takes a larger base.
-    - ``further``: how many tables of more variables are kept close too, those with the fewest cells first.
+    - ``coalition``, ``min_left``, ``if_fewer``: how many people of one finest cell may join what they know, how
+      many true counts must be left to them for a cell, and what happens where fewer are left: ``"report"``
+      says so in the agency's report, ``"refuse"`` makes nothing, ``"larger-base"`` takes a larger base.
+    - ``extra_tables``: how many tables of more variables are kept close too, those with the fewest cells first.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
     """
 
     name: ClassVar[str] = "protected-population"
     stages: ClassVar[tuple[MethodStage, ...]] = ("population",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
+    renamed: ClassVar[dict[str, str]] = {
+        "ways": "max_variables",
+        "too_few": "if_fewer",
+        "further": "extra_tables",
+    }
     base: int = parameter(
         3,
         "The smallest number above 0 that a finest cell shows, and the step between numbers.",
@@ -101,7 +106,9 @@ class ProtectedPopulation:
         least=0,
         most=0.5,
     )
-    ways: int = parameter(3, "Tables of up to this many variables are kept close.", least=1, most=4)
+    max_variables: int = parameter(
+        3, "Tables of up to this many variables are kept close.", least=1, most=4
+    )
     tables: tuple[tuple[str, ...], ...] = parameter(
         (), "The agency's own tables that are kept close too."
     )
@@ -121,11 +128,11 @@ class ProtectedPopulation:
     min_left: int = parameter(
         2, "Fewest true counts that must be left to them for a finest cell.", least=1, most=50
     )
-    too_few: Literal["say", "refuse", "mend"] = parameter(
-        "say",
-        "If fewer are left: say so to the agency, refuse, or mend it with a larger base.",
+    if_fewer: Literal["report", "refuse", "larger-base"] = parameter(
+        "report",
+        "If fewer are left: report it to the agency, refuse, or take a larger base.",
     )
-    further: int = parameter(
+    extra_tables: int = parameter(
         1100,
         "How many tables of more variables are kept close too, those with the fewest cells first.",
         least=0,
@@ -154,14 +161,14 @@ class ProtectedPopulation:
             "base": self.base,
             "cells": self.cells,
             "empty_share": self.empty_share,
-            "ways": self.ways,
+            "max_variables": self.max_variables,
             "tables": [list(words) for words in self.tables],
             "own_weight": self.own_weight,
             "known_totals": [list(words) for words in self.known_totals],
             "coalition": self.coalition,
             "min_left": self.min_left,
-            "too_few": self.too_few,
-            "further": self.further,
+            "if_fewer": self.if_fewer,
+            "extra_tables": self.extra_tables,
             "sweeps": self.sweeps,
         }
 
@@ -197,12 +204,12 @@ class ProtectedPopulation:
         state: Path | None,
         held: Words | None,
     ) -> PopulationResult:
-        """Protect, and refuse or mend where too few counts are left to people of a cell."""
+        """Protect, and refuse or take a larger base if too few counts are left to people of a cell."""
         needed = base_needed(self.coalition, self.min_left)
-        mends = self.too_few == "mend" and previous is None
-        if self.too_few == "say":
+        larger = self.if_fewer == "larger-base" and previous is None
+        if self.if_fewer == "report":
             return self._protect(cells, key, previous, state, held)
-        if self.base < needed and not mends:
+        if self.base < needed and not larger:
             raise InputError(
                 f"A cell that shows 0 leaves {max(self.base - self.coalition, 0)} counts to {self.coalition} "
                 f"people of it, and the policy demands {self.min_left}; take the base {needed} or more."
@@ -215,7 +222,7 @@ class ProtectedPopulation:
             ).fewer_than(self.min_left)
             if not left:
                 return result
-            if not mends:
+            if not larger:
                 break
             spec = replace(spec, base=spec.base + 1)
         raise InputError(
@@ -274,8 +281,8 @@ class ProtectedPopulation:
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
         """Tables at finest levels, all tables, large errors, all cells again, and what is still large."""
         dataset = cells.dataset
-        finest = plan_tables(dataset, self.ways, self.tables, finest_only=True)
-        every = plan_tables(dataset, self.ways, self.tables, further=self.further)
+        finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
+        every = plan_tables(dataset, self.max_variables, self.tables, further=self.extra_tables)
 
         # Costs were tuned for base 3; errors grow with the base.
         def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> Cost:

@@ -79,7 +79,7 @@ class PublicReport:
 
     def channel(self, variables: int, *, own_groups: bool = False) -> PopulationChannel:
         """How counts of that kind err, for a reader's belief."""
-        controlled = variables <= int(self.method.get("ways", 3)) and not own_groups
+        controlled = variables <= int(self.method["max_variables"]) and not own_groups
         step = 1 if self.support.small_only else self.support.base
         return PopulationChannel(
             self.support.base, step, self.rates if controlled else self.free_rates
@@ -111,7 +111,7 @@ class PublicReport:
         """The report that :meth:`to_mapping` wrote."""
         try:
             return cls(
-                method=dict(words["method"]),
+                method={**words["method"], "max_variables": int(words["method"]["max_variables"])},
                 support=Support(**words["support"]),
                 changed=float(words["changed"]),
                 errors={int(k): float(v) for k, v in words["errors"].items()},

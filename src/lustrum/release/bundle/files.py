@@ -233,7 +233,7 @@ def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
     """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
     wanted = {} if policy.population is None else policy.population.to_mapping()
     made = dict(method or {})
-    if wanted.get("too_few") == "mend" and made.get("base", 0) > wanted["base"]:
+    if wanted.get("if_fewer") == "larger-base" and made.get("base", 0) > wanted["base"]:
         wanted["base"] = made["base"]
     return bool(made) and made == wanted
 

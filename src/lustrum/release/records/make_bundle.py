@@ -250,7 +250,7 @@ class _SumsOf:
                 name,
                 self.spec.factors,
                 self.spec.share,
-                ways=self.spec.ways,
+                max_variables=self.spec.max_variables,
                 tables=self.spec.tables,
                 carried=made.carried,
             )

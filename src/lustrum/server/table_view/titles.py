@@ -13,7 +13,7 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
-from lustrum.model.text import Message, lowered, say
+from lustrum.model.text import lowered, say
 
 __all__ = ["axis_words", "file_name", "heading", "lowered", "population", "shown", "title"]
 
@@ -57,12 +57,7 @@ def shown(query: TableQuery, dataset: Dataset) -> str:
     if len(labels) > _NAMED:
         more = say("{number} more numbers", number=len(labels) - _NAMED + 1)
         labels = [*labels[: _NAMED - 1], more]
-    return _and([labels[0], *(_inside(label) for label in labels[1:])])
-
-
-def _inside(label: str) -> str:
-    """A label that does not begin its sentence; a translated one keeps its capital."""
-    return label if isinstance(label, Message) else lowered(label)
+    return _and([labels[0], *(lowered(label) for label in labels[1:])])
 
 
 def population(query: TableQuery, dataset: Dataset) -> str:
