@@ -40,11 +40,7 @@ _BOUNDS = (
     "tests/audit/test_sweep_by_hand.py",
     "tests/audit/test_bounds_hold.py",
 )
-_NETWORK = (
-    "tests/audit/test_flows_by_hand.py",
-    "tests/audit/test_bounds_hold.py",
-    "tests/audit/test_network.py",
-)
+_NETWORK = ("tests/audit/test_flows_by_hand.py", "tests/audit/test_bounds_hold.py")
 
 
 def _release(*names: str) -> tuple[str, ...]:
@@ -114,8 +110,21 @@ GROUPS = {
         + _release("records_log", "second_sums"),
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
-    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:2], loops=True),
+    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK, loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
+    "inner-table": Group(
+        _in("protect/totals", "inner_table", "axis_parts"),
+        ("tests/protect/test_inner_table_by_hand.py",),
+    ),
+    "closed": Group(
+        _in("audit/closed", "bonferroni", "choose", "decomposable", "dichotomous", "frechet")
+        + _in("audit/closed", "graphs", "margins", "reducible", "two_way"),
+        ("tests/audit/test_closed.py",),
+    ),
+    "protection": Group(
+        _in("audit", "protection", "contribution", "attackers"),
+        ("tests/audit/test_protection.py", "tests/audit/test_contribution.py"),
+    ),
     "lines": Group(
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True
     ),

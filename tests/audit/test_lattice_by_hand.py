@@ -282,3 +282,23 @@ def test_equations_that_follow_from_shorter_ones_go_and_nothing_else_does(seed: 
     assert less.fact_low.tolist() == less.fact_high.tolist() == total[kept].tolist()
     whole = piece(rows[kept], total[kept], total[kept])
     assert without_repeats(whole) is whole
+
+
+def test_equations_are_kept_whose_numbers_only_look_alike() -> None:
+    multiples = np.array([[61, 0, 0], [0, 43, 0], [61, 43, 0]])
+    total = np.array([122, 86, 208])
+    assert independent_rows(piece(multiples, total, total)).tolist() == [0, 1]
+    # The second says that the last cell is 0, which the first does not.
+    rows = np.array([[1, 1, 0], [1, 1, 1]])
+    assert independent_rows(piece(rows, np.array([5, 5]), np.array([5, 5]))).tolist() == [0, 1]
+
+
+def test_equations_that_fill_in_while_they_are_combined_keep_their_rank() -> None:
+    rng = np.random.default_rng(2)
+    rows = np.zeros((40, 40), dtype=np.int64)
+    for row in rows:
+        row[rng.choice(40, 3, replace=False)] = rng.choice([-1, 1, 2], 3)
+    rows = np.concatenate([rows, rows[:5] + rows[5:10]])
+    total = rows @ rng.integers(0, 9, 40)
+    kept = independent_rows(piece(rows, total, total))
+    assert kept.size == np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[kept])
