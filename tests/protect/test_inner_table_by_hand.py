@@ -74,11 +74,13 @@ def test_structural_zeros_close_inner_cells() -> None:
 
 def test_margins_to_keep_are_those_named_or_the_totals_shown() -> None:
     inner = InnerTable.of((ROWS, COLUMNS, PLAIN), "A method")
-    assert inner.cliques((("a", "c"), ("c",), ("b",), ("c", "a"))) == ((0, 2), (1,))
+    assert inner.cliques((("a",), ("a", "c"), ("c",), ("b",), ("c", "a"))) == ((0, 2), (1,))
     # Totals over a and over b are shown, none over c.
     assert inner.cliques(()) == ((0, 2), (1, 2))
     bare = InnerTable.of((PLAIN, axis("d", (0,), (1,))), "A method")
     assert bare.cliques(()) == ((0,), (1,))
+    # A single category holds everything along its axis without being a total that is shown.
+    assert InnerTable.of((axis("x", (0,)), PLAIN), "A method").cliques(()) == ((0,), (1,))
     with pytest.raises(InputError, match="does not have"):
         inner.cliques((("a", "z"),))
     assert kept_names(["a, b ,", ["c"]], "m") == (("a", "b"), ("c",))
@@ -97,6 +99,7 @@ def test_cells_are_told_apart_by_the_axes_along_which_they_are_not_everything() 
         (1,): [part, whole, whole],
         (): [whole, part, part],
     }
+    assert [axes for axes, _ in inner.classes()] == [(0, 1), (1,), (0,), ()]
     # A category that is alone along its axis is no total.
     alone = InnerTable.of((axis("x", (0,)), PLAIN), "A method")
     assert [axes for axes, _ in alone.classes()] == [(0, 1)]
@@ -165,6 +168,30 @@ def test_margins_that_form_a_circle_leave_bounds_that_hold() -> None:
     assert low.tolist() == least.tolist()
 
 
+@pytest.mark.parametrize("margins", [((0,), (1,)), ((0,), (1,), (2,)), ((0, 1), (2,))])
+@pytest.mark.parametrize("people", [[(0, 0, 0)] * 3, [(0, 0, 0), (0, 0, 0), (0, 0, 1)]])
+def test_margins_of_single_axes_leave_the_range_of_all_tables(
+    people: list[tuple[int, ...]], margins: tuple[tuple[int, ...], ...]
+) -> None:
+    inner = InnerTable.of(tuple(axis(name, (0,), (1,)) for name in "abc"), "A method")
+    counts = np.zeros((2, 2, 2), dtype=np.int64)
+    np.add.at(counts, tuple(np.array(people).T), 1)
+    every = []
+    for places in product(product(range(2), repeat=3), repeat=3):
+        made = np.zeros_like(counts)
+        np.add.at(made, tuple(np.array(places).T), 1)
+        if all(
+            (made.sum(axis=rest) == counts.sum(axis=rest)).all()
+            for rest in (tuple({0, 1, 2} - set(m)) for m in margins)
+        ):
+            every.append(made)
+    low, high = inner.ends(counts, margins)
+    assert (low <= np.min(every, axis=0)).all()
+    assert high.tolist() == np.max(every, axis=0).tolist()
+    if {a for m in margins for a in m} == {0, 1, 2}:
+        assert low.tolist() == np.min(every, axis=0).tolist()
+
+
 def test_overlaps_and_totals_of_something_else_are_refused() -> None:
     with pytest.raises(InputError, match="overlap"):
         InnerTable.of((axis("x", (0, 1), (1, 2)),), "A method")
@@ -182,6 +209,12 @@ def test_parts_of_an_axis_hold_each_member_once() -> None:
     assert (parts.whole.tolist(), parts.disjoint) == ([True, False, False, False, True], True)
     overlapping = AxisParts.of(axis("x", (0, 1), (1, 2), (0, 1, 2)))
     assert (overlapping.whole.tolist(), overlapping.disjoint) == ([True, True, False], False)
+    # Two parts of two members share one, so they make up three of the four.
+    assert AxisParts.of(axis("x", (0, 1), (1, 2), (0, 1, 2, 3))).whole.tolist() == [
+        True,
+        True,
+        False,
+    ]
     given = AxisParts.of(axis("x", (0,), (1,), (0, 1)), [1, 0])
     assert (given.inner.tolist(), given.held) == ([1, 0], ((1,), (0,), (0, 1)))
     empty = AxisParts.of(axis("x", (0,), (), (0,)))
@@ -199,6 +232,7 @@ def test_chance_follows_from_the_records_and_nothing_else() -> None:
         inner = InnerTable.of(table.axes, "A method")
         draws.append(inner.generator(table, None, "swap").integers(0, 2**62))
     assert draws[0] == draws[1]
+    assert draws[0] == 632562597683512072  # the same in every version
     inner = InnerTable.of(axes, "A method")
     assert inner.generator(plain, None, "other").integers(0, 2**62) != draws[0]
     other = Table(axes=axes, values=values, keys=keys + np.uint64(1))

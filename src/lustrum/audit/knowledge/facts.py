@@ -195,7 +195,7 @@ class Knowledge:
             row[0, self.cell(name)] += int(weight)
         return replace(
             self,
-            matrix=sparse.vstack([self.matrix, sparse.csr_array(row)], format="csr"),
+            matrix=sparse.vstack([self.matrix, sparse.csr_array(row)]),
             fact_low=np.append(self.fact_low, low),
             fact_high=np.append(self.fact_high, high),
         )

@@ -133,22 +133,21 @@ class PublishedTable:
         """
         shown = release.shown
         published = np.where(shown, release.published, 0)
-        stated = release.low is not None and release.high is not None
         if low is None:
             ends = published if release.channel is None else np.zeros(0)
             if release.low is not None:
                 ends = release.low[~shown]
             low = 0 if bool((ends >= 0).all()) else -UNBOUNDED
         seen = cls.hidden(release.axes, low=low, decimals=release.decimals)
+        least, most = seen.low, seen.high
         if release.low is not None and release.high is not None:
             lows, highs = release.low, release.high
+            least, most = np.maximum(least, lows), np.minimum(most, highs)
         elif release.channel is not None:
             lows, highs = release.channel.support(published.ravel())
             lows, highs = lows.reshape(published.shape), highs.reshape(published.shape)
         else:
             lows = highs = published
-        least = np.maximum(seen.low, lows) if stated else seen.low
-        most = np.minimum(seen.high, highs) if stated else seen.high
         return replace(seen, low=np.where(shown, lows, least), high=np.where(shown, highs, most))
 
 

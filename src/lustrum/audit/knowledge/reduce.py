@@ -97,7 +97,7 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
     rows = np.flatnonzero(used)
     part = part[rows]
     count, label = _components(part)
-    row_label = label[part.indices[part.indptr[:-1]]] if rows.size else np.zeros(0, dtype=np.int64)
+    row_label = label[part.indices[part.indptr[:-1]]]
     wanted = np.unique(label[asked[open_cells]])
     by_cell, by_row = _grouped(label, count), _grouped(row_label, count)
     columns = part.tocsc()
