@@ -16,9 +16,11 @@ from lustrum.audit import ContradictionError, Knowledge
 from lustrum.audit.certificate import Certificate, certify, knowledge_digest, verify
 from lustrum.audit.certificate.basis import basic_multipliers, basic_point, solve
 from lustrum.audit.certificate.branch import Budget
+from lustrum.audit.certificate.document import End
 from lustrum.audit.certificate.exact import Leaf, Split, System, Table, as_leaf, table_of
-from lustrum.audit.certificate.linear import Linear, elastic, whole_table
-from lustrum.audit.certificate.propose import empty_leaf
+from lustrum.audit.certificate.linear import Found, Linear, elastic, whole_table
+from lustrum.audit.certificate.make import _Maker, _near_zero
+from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
 from lustrum.structure import UNBOUNDED
 
 HALF = Fraction(1, 2)
@@ -326,3 +328,121 @@ def test_a_budget_of_time_is_over_when_it_is() -> None:
     left = Budget.of(5, 1000.0).left
     assert left is not None
     assert 0 < left <= 1000
+
+
+def maker(system: System, *cells: int) -> _Maker:
+    return _Maker(system, list(cells), Budget.of(50, None))
+
+
+def test_only_tables_that_fit_are_kept_and_the_best_of_them_known() -> None:
+    made = maker(example(), 0, 2)
+    assert not made._add(Table(1, (1, 2, 2, 0)))  # 2x + g - y is 2
+    assert not made._add(
+        Table(2, (2, 4, 0, 0))
+    )  # whole numbers over 2 are not the form of whole cells
+    assert not made.tables
+    assert made._add(Table(1, (3, 2, 0, 0)))
+    assert made._add(Table(1, (1, 2, 0, 5)))
+    assert made._add(Table(1, (2, 2, 0, 5)))
+    assert made._best == {(0, 1): 1, (0, -1): -3, (2, 1): 0, (2, -1): 0}
+    assert [made._reached(0, 1, Fraction(v)) for v in (1, 2, 3, 4)] == [1, 2, 0, None]
+    assert made._reached(0, -1, Fraction(-3)) == 0
+    for value, settled in (
+        (1.0, True),
+        (1.0000005, True),
+        (0.9999995, True),
+        (0.5, True),
+        (-0.5, False),
+    ):
+        assert made._settled(0, 1, Found("optimal", value)) == settled
+    assert made._settled(0, -1, Found("optimal", -3.0))
+    assert not made._settled(0, -1, Found("optimal", -4.0))
+    assert not made._settled(3, 1, Found("optimal", 0.0))
+    real = maker(replace(example(), whole=False), 0)
+    assert real._add(Table(2, (2, 4, 0, 0)))
+    assert not real._settled(0, 1, Found("optimal", 1.0))
+    claim = made._made(0, 1, Fraction(1), ())
+    assert (claim.value, claim.sharp, claim.table) == (1, True, 1)
+    claim = made._made(0, -1, Fraction(-4), ())
+    assert (claim.value, claim.sharp, claim.table) == (4, False, None)
+    assert made._made(3, -1, None, ()) == End(None, False)
+
+
+def test_boxes_near_zero_keep_bounds_that_are_there() -> None:
+    boxes = ((0, 5), (None, 3), (2, None), (None, None), (2 * 10**6, None))
+    system = System(tuple("abcde"), boxes, (), ())
+    million = 10**6
+    assert _near_zero(system) == (
+        (0, 5), (-million, 3), (2, million), (-million, million), (2 * million, 2 * million),
+    )  # fmt: skip
+
+
+def test_an_end_without_a_ray_is_not_called_endless() -> None:
+    """A solver that proposes a direction which leads nowhere, or out of the facts, is not believed."""
+    known = Knowledge.of("xy").fact({"x": 1, "y": -1}, 2, 2)
+    for direction, table in (([1.0, 1.0], True), ([0.0, 0.0], False), ([1.0, 0.0], False),
+                             ([-1.0, -1.0], False)):  # fmt: skip
+        made = maker(System.of(known), 0, 1)
+        made.cone = _Says(Found("optimal", -1.0, np.array(direction)))  # type: ignore[assignment]
+        end = made._endless(0, -1)
+        assert (end.value, end.sharp) == (None, table)
+        assert made.rays == ([(1, 1)] if table else [])
+        assert end == (End(None, True, 0, 0) if table else End(None, False))
+        if table:
+            assert made._endless(1, -1) == End(None, True, 0, 0)
+            assert len(made.rays) == 1
+    # No table is known and none is found: then nothing is claimed.
+    lost = maker(System.of(known), 0)
+    lost.cone = _Says(Found("optimal", -1.0, np.array([1.0, 1.0])))  # type: ignore[assignment]
+    lost.linear = _Says(Found("unknown"))  # type: ignore[assignment]
+    lost._tried = True
+    assert lost._endless(0, -1) == End(None, False)
+    lost._tried = False
+    assert lost._endless(0, -1) == End(None, True, 0, 0)  # a search among small tables finds one
+    assert lost._tried
+
+
+class _Says:
+    """A solver that always says the same."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+
+    def minimise(self, *_: object) -> Found:
+        return self.found
+
+
+def test_the_multipliers_that_show_most_are_kept() -> None:
+    """Of x alone; by ``2x - y >= 1`` with y at least -1; and by multipliers that lean the wrong way."""
+    real = replace(example(), whole=False)
+    y_high = {2: (3, 4)}
+    given = Leaf(1, ())
+    good = Found("optimal", 2.0, None, np.array([0.5, 0.0]))
+    leaf, shown = bound_leaf(real, good, 0, 1, y_high, None, given)
+    assert (leaf, shown) == (Leaf(2, ((0, 1),)), 2)
+    bad = Found("optimal", 2.0, None, np.array([-3.0, 0.0]))
+    assert bound_leaf(real, bad, 0, 1, y_high, None, given) == (given, 0)
+    assert bound_leaf(real, Found("unknown"), 0, 1, y_high, None, given) == (given, 0)
+    # z has no upper end, so nothing is given; its fact has no upper end either.
+    none = Found("optimal", 0.0, None, np.array([0.0, -1.0]))
+    assert bound_leaf(real, none, 3, -1, {}, None, given) == (given, None)
+    # The target is reached by what is given: nothing else is looked at.
+    assert bound_leaf(real, good, 0, 1, y_high, 0, given) == (given, 0)
+    assert bound_leaf(real, good, 0, 1, y_high, 1, given)[1] == 2
+    whole = example()
+    assert bound_leaf(whole, good, 0, 1, y_high, None, given)[1] == 2
+    third = Found("optimal", 2.0, None, np.array([0.49999999, 0.0]))
+    assert bound_leaf(real, third, 0, 1, y_high, None, given)[1] == 2
+
+
+def test_tables_near_a_point_are_proposed_whole_first() -> None:
+    whole, real = example(), replace(example(), whole=False)
+    near = Found("optimal", 0.0, np.array([1.0000005, 2.0, 0.0, -0.0000005]))
+    assert list(tables_near(whole, near, {})) == [Table(1, (1, 2, 0, 0))]
+    for far in ([1.00001, 2.0, 0.0, 0.0], [2.0**53, 2.0, 0.0, 0.0], [-0.5, 2.0, 0.0, 0.0]):
+        assert not list(tables_near(whole, Found("optimal", 0.0, np.array(far)), {}))
+    edge = Found("optimal", 0.0, np.array([2.0**53 - 1, 2.0, 0.0, 0.0]))
+    assert next(tables_near(whole, edge, {})).values[0] == 2**53 - 1
+    half = Found("optimal", 0.0, np.array([1.5, 2.0, 0.0, 1 / 3]))
+    assert Table(6, (9, 12, 0, 2)) in list(tables_near(real, half, {}))
+    assert not list(tables_near(real, Found("unknown"), {}))

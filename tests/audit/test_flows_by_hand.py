@@ -38,6 +38,19 @@ def test_a_cell_in_three_ranges_is_no_network() -> None:
     assert Network.of(piece(rows, [0] * 3, [9] * 3, [[2, 5], [3, 6], [1, 8]])) is None
 
 
+def test_a_range_is_never_left_out_of_a_network() -> None:
+    """The first fact is the sum of two others; as a range it says more than they do."""
+    rows = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    ends = [[5, 6], [1, 4], [1, 4], [2, 3], [2, 5]]
+    assert Network.of(piece(rows, [0] * 4, [3] * 4, ends)) is None
+    facts = np.array(ends)
+    known = Knowledge("abcd", [0] * 4, [3] * 4, sparse.csr_array(rows), facts[:, 0], facts[:, 1])
+    tables = fitting(known)
+    found = bounds(known, integer=True)
+    assert found.low.tolist() == tables.min(axis=0).tolist()
+    assert found.high.tolist() == tables.max(axis=0).tolist()
+
+
 def test_sums_of_ends_stay_far_from_the_largest_whole_number() -> None:
     small = piece(SQUARE, [0] * 4, [0] * 4, [[0, 0]] * 3)
     assert Network.of(small) is not None

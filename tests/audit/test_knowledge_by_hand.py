@@ -201,6 +201,11 @@ def test_a_release_states_values_intervals_or_what_its_channel_allows() -> None:
     open_ended = released(low=np.array([-9, 4, 8]), high=np.array([UNBOUNDED, 5, 9]))
     assert PublishedTable.of_release(open_ended, low=0).low[0] == 0
     assert PublishedTable.of_release(open_ended).low[0] == -9
+    # Nobody says how low a hidden cell can be; negative numbers beside it show that it may be negative.
+    debts = released()
+    debts = Release(debts.axes, np.array([-1, -5, -8]), debts.status, {})
+    assert PublishedTable.of_release(debts).low.tolist() == [-UNBOUNDED, -5, -8]
+    assert PublishedTable.of_release(released()).low[0] == 0
     noisy = released(channel=RoundingChannel(3))
     noisy = Release(noisy.axes, np.array([-1, 6, 9]), noisy.status, {}, noisy.channel)
     seen = PublishedTable.of_release(noisy)

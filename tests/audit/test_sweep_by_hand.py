@@ -425,6 +425,18 @@ def test_a_table_that_breaks_a_fact_left_out_is_asked_for_again_with_all_facts(
     assert (one.watch.programs, one.watch.searches) == (int(not hard), int(hard))
 
 
+def test_a_table_within_a_range_that_was_left_out_fits_it() -> None:
+    known = replace(KNOWN, fact_low=np.array([10]))
+    one = sweep(answer(0.0, [1, 4, 1]), known=known)  # the fact adds up to 12
+    one.asked_piece = replace(
+        one.piece,
+        matrix=one.piece.matrix[:0],
+        fact_low=one.piece.fact_low[:0],
+        fact_high=one.piece.fact_high[:0],
+    )
+    assert one.answer(np.array([0]), hard=False).least.tolist() == [1, 4, 1]
+
+
 class Walker:
     """A walker that reaches the bounds it is told to, at the first or the second try."""
 
