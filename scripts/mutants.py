@@ -105,11 +105,11 @@ def table(groups: Iterable[str]) -> None:
         now = _names(module)
         states = [read(BUILD / f"{name}.jsonl") for name in names]
         outcomes = [{s[n]["outcome"] for s in states if n in s} for n in now]
-        why = {n for name in names for n in explained(name)}
+        sentences = [explained(name) for name in names]
         tried = sum(bool(found) for found in outcomes)
         noticed = sum(bool(found & _NOTICED) for found in outcomes)
         known = sum(
-            bool(found) and not found & _NOTICED and n in why
+            bool(found) and not found & _NOTICED and any(n in why for why in sentences)
             for n, found in zip(now, outcomes, strict=True)
         )
         said = [f"`{module}`", len(now), tried, noticed, known, tried - noticed - known]
