@@ -8,6 +8,7 @@ part that holds the records, which counts, protects and hands out releases; see
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,7 @@ __all__ = [
     "Described",
     "Graded",
     "KeyedNumbers",
+    "KeyedOffer",
     "ProtectedNumbers",
     "RecordsService",
     "Views",
@@ -138,23 +140,15 @@ class RecordsService(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class KeyedNumbers:
-    """Numbers that the records service protects by record keys, question by question."""
+class KeyedOffer(ABC):
+    """What numbers offer that are protected by record keys, wherever they are counted."""
 
-    records: RecordsService
     policy: Policy
-    described: Described
 
     @property
+    @abstractmethod
     def dataset(self) -> Dataset:
         """The public description."""
-        return self.described.dataset
-
-    @property
-    def mark(self) -> str:
-        """The version of the records, which is a random word."""
-        return self.described.version
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -178,6 +172,25 @@ class KeyedNumbers:
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the policy says of the noise of sums."""
         return keyed_noise(self.policy, self.dataset, measure)
+
+
+@dataclass(frozen=True)
+class KeyedNumbers(KeyedOffer):
+    """Numbers that the records service protects by record keys, question by question."""
+
+    records: RecordsService
+    policy: Policy
+    described: Described
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.described.dataset
+
+    @property
+    def mark(self) -> str:
+        """The version of the records, which is a random word."""
+        return self.described.version
 
     def views(self, query: TableQuery) -> Views:
         """The protected numbers of a question."""

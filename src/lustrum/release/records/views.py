@@ -8,8 +8,7 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Method, Policy
-from lustrum.release.figures.noise import SumNoise
-from lustrum.release.numbers import CannotProtectError, Graded, Views, keyed_noise
+from lustrum.release.numbers import CannotProtectError, KeyedOffer, Views
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
 from lustrum.tabulate.cube import View
@@ -18,7 +17,7 @@ __all__ = ["EngineNumbers", "counted_views"]
 
 
 @dataclass(frozen=True)
-class EngineNumbers:
+class EngineNumbers(KeyedOffer):
     """Protected numbers from an engine in the same process, for the agency and for tests."""
 
     engine: Engine
@@ -34,29 +33,6 @@ class EngineNumbers:
     def mark(self) -> str:
         """Empty: code that holds an engine knows what is in it."""
         return "engine"
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """All measures, where the policy says how sums are protected."""
-        return () if self.policy.sums is None else tuple(m.name for m in self.dataset.measures)
-
-    @property
-    def weights(self) -> tuple[str, ...]:
-        """None: record keys do not protect weighted numbers."""
-        return ()
-
-    @property
-    def weighted_measures(self) -> tuple[str, ...]:
-        """None, likewise."""
-        return ()
-
-    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
-        """None, likewise."""
-        return None
-
-    def sum_noise(self, measure: str) -> SumNoise | None:
-        """What the policy says of the noise of sums."""
-        return keyed_noise(self.policy, self.dataset, measure)
 
     def views(self, query: TableQuery) -> Views:
         """Count and protect."""
