@@ -121,7 +121,7 @@ def written(part: Part, path: Path) -> Release:
     hidden = np.zeros(part.true.shape, dtype=np.bool_)
     names = [file.dimensions.index(axis.name) for axis in part.true.axes]
     places = [
-        {"Total" if code == "_T" else code: i for i, code in enumerate(axis.codes)}
+        {code: i for i, code in enumerate(axis.codes)} | {"Total": axis.codes.index("_T")}
         for axis in part.true.axes
     ]
     for key, value in zip(file.cells, file.values["value"], strict=True):

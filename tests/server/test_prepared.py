@@ -79,6 +79,12 @@ def test_a_table_can_be_looked_at_in_the_usual_ways(client: TestClient, look: st
     assert f"/prepared/{NAME}/activity-size.turnover" in page.text
 
 
+def test_sums_are_not_called_counts(client: TestClient) -> None:
+    page = client.get(f"/prepared/{NAME}/activity-size.turnover").text
+    assert ">Figures</option>" in page
+    assert ">Counts</option>" not in page
+
+
 def test_files_are_the_bytes_that_were_published(client: TestClient, public: Path) -> None:
     manifest = json.loads((public / "manifest.json").read_text())
     for path, mark in manifest["files"].items():

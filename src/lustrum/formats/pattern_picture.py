@@ -143,21 +143,25 @@ def _drawing(release: Release, title: str) -> _Drawing:
     down = len(release.axes[0]) if release.axes else 1
     wide, high = left + across * side + 24, head + down * side + 30
     columns = max(1, min(len(panels), 1100 // wide))
-    top = 34
-    body = [f'<text class="title" x="10" y="20">{escape(title)}</text>']
+    top = 34 if title else 8
+    body = [f'<text class="title" x="10" y="20">{escape(title)}</text>'] if title else []
     for number, (name, rest) in enumerate(panels):
         x, y = (number % columns) * wide + 10, (number // columns) * high + top
         body.append(_panel(release, kinds, name, rest, (x, y), (left, head), side))
     legend_y = top + high * ((len(panels) + columns - 1) // columns) + 14
     used = [(kind, words) for kind, words in _KINDS if bool((kinds == kind).any())]
+    # The legend wraps where the picture ends, and is at least as wide as its longest line.
+    widths = [34 + 6 * len(words) for _, words in used]
+    width = max(columns * wide + 10, 10 + max(widths, default=0), 10 + 8 * len(title))
     x = 10
-    for kind, words in used:
+    for (kind, words), needed in zip(used, widths, strict=True):
+        if x > 10 and x + needed > width:
+            x, legend_y = 10, legend_y + 18
         body.append(
             f'<rect class="cell {kind}" x="{x}" y="{legend_y - 11}" width="13" height="13"/>'
             f'<text x="{x + 19}" y="{legend_y}">{words}</text>'
         )
-        x += 34 + 6 * len(words)
-    width = max(columns * wide + 10, x, 10 + 8 * len(title))
+        x += needed
     return _Drawing(width, legend_y + 12, "".join(body))
 
 
@@ -170,7 +174,7 @@ caption { text-align: left; font-weight: 600; padding: .4rem 0 }
 th, td { border: 1px solid var(--line); padding: .15rem .45rem; text-align: right }
 th { background: var(--total); text-align: left }
 td.primary { background: var(--primary); color: var(--mark) }
-td.secondary { background: repeating-linear-gradient(45deg, var(--ground) 0 4px, var(--secondary) 4px 5px) }
+td.secondary { background: repeating-linear-gradient(45deg, var(--ground) 0 7px, var(--secondary) 7px 8px) }
 td.never { background: var(--total); font-style: italic }
 """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lustrum.model import DatasetError, InputError
+from lustrum.model.variable import Measure
 from lustrum.policy.presets import preset
 from lustrum.release import TableService
 from lustrum.release.bundle import read_bundle
@@ -18,8 +19,8 @@ from lustrum.release.prepared import (
     read_prepared,
 )
 from lustrum.release.records.make_bundle import make_bundle
-from lustrum.release.records.programme.read import parse_programme
-from lustrum.release.records.programme.run import run_programme
+from lustrum.release.records.programme.read import bound_to, parse_programme
+from lustrum.release.records.programme.run import check_beside, run_programme
 from lustrum.tabulate import FrameSource, Store, ingest
 from release.conftest import SECRET, people, town
 
@@ -27,6 +28,7 @@ TABLES = """
 [programme]
 name = "town-2025"
 certificate = false
+plain_status = true
 [data]
 {data}
 [[sets]]
@@ -38,6 +40,8 @@ by = [{{variable = "age", levels = ["finest", "broad"], total = true}}, {{variab
 end = true
 """
 RULES = 'method = "suppression"\n[[sets.rules]]\nrule = "threshold"\nminimum = 3'
+
+BESIDE = 'dataset = "town"\nbeside = "bundle"\nexistence = "public"'
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +91,46 @@ def test_tables_of_records_are_refused_beside_flexible_tables(root: Path, tmp_pa
 
 def test_exact_counts_are_not_published_beside_protected_ones(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exact numbers would undo protected ones"):
-        run(root, tmp_path / "public", 'dataset = "town"\nbeside = "bundle"', RULES)
+        run(root, tmp_path / "public", BESIDE, RULES)
     assert not (tmp_path / "public").exists()
+
+
+def test_what_sums_tell_of_counts_must_be_public_beside_a_bundle(
+    root: Path, tmp_path: Path
+) -> None:
+    # A sum of 0 tells that nobody is there, and a letter that few are: both undo protected counts.
+    text = TABLES.replace('name = "age-area"', 'name = "age-area"\nmeasures = ["income"]')
+    rules = RULES + "\nmargin = 10"
+    for data in ('dataset = "town"\nbeside = "bundle"', 'dataset = "town"\nexistence = "public"'):
+        with pytest.raises(InputError, match="sums beside a bundle tell which groups hold anybody"):
+            parse_programme(text.format(data=data, rules=rules).encode(), "tables.toml", root)
+    secret = BESIDE.replace("public", "secret")
+    with pytest.raises(InputError, match="'existence' can only be"):
+        parse_programme(text.format(data=secret, rules=rules).encode(), "tables.toml", root)
+    said = text.replace("plain_status = true", "").format(data=BESIDE, rules=rules)
+    programme = parse_programme(said.encode(), "tables.toml", root)
+    with pytest.raises(InputError, match="letters would tell which cells have few contributors"):
+        run_programme(programme, root, tmp_path / "public", tmp_path / "t.json", workers=1)
+    assert not (tmp_path / "public").exists()
+
+
+def test_a_measure_that_adds_up_with_one_of_the_bundle_is_refused(root: Path) -> None:
+    whole = Measure("income", "Income", unit="euro", parts=("wages", "rents"))
+    parts = [Measure(name, name, unit="euro") for name in ("wages", "rents")]
+    described = replace(town(), measures=(whole, *parts))
+    text = TABLES.replace('name = "age-area"', 'name = "age-area"\nmeasures = ["wages"]')
+    said = text.format(data=BESIDE, rules=RULES + "\nmargin = 10").encode()
+    bound = bound_to(parse_programme(said, "tables.toml", root), described)
+    check_beside(bound, replace(town(), measures=()), described)
+    # The bundle knows the sum and not its parts, as where these came into the dataset later.
+    with pytest.raises(InputError, match="a measure that adds up with it"):
+        check_beside(bound, replace(town(), measures=(replace(whole, parts=()),)), described)
 
 
 def test_sums_are_published_beside_the_bundle_they_name(root: Path, tmp_path: Path) -> None:
     rules = RULES + '\nmargin = 10\n[[sets.rules]]\nrule = "p-percent"\np = 10'
     text = TABLES.replace('name = "age-area"', 'name = "age-area"\nmeasures = ["income"]')
-    said = text.format(data='dataset = "town"\nbeside = "bundle"', rules=rules)
+    said = text.format(data=BESIDE, rules=rules)
     programme = parse_programme(said.encode(), "tables.toml", root)
     run_programme(programme, root, tmp_path / "public", tmp_path / "trace.json", workers=1)
     folder = read_prepared(tmp_path / "public")

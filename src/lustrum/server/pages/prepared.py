@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from lustrum.model import QueryError
+from lustrum.model.statistic import COUNT
 from lustrum.model.text import say
 from lustrum.release import TableService
 from lustrum.server.api.prepared import file_address
@@ -53,7 +56,12 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         for key, _ in rest:
             raise QueryError(say("A prepared table has no parameter {name!r}.", name=key))
         page = f"/prepared/{name}/{table}"
-        arranged = arrange(folder.release(found), view)
+        release = folder.release(found)
+        if found.response != COUNT:
+            # What is no count has a name, by which the page knows what to call the figures.
+            said = found.label.removeprefix(f"{found.title}: ").removesuffix(f" ({found.unit})")
+            release = replace(release, label=said)
+        arranged = arrange(release, view)
         point = current().number(0.5)[1]
         shown = grid(arranged, point)
         return pages.render(

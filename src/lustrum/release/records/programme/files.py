@@ -23,7 +23,8 @@ h1, h2 { font-family: Georgia, serif }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 th, td { border: 1px solid #c9ccd8; padding: .3rem .6rem; text-align: left }
 td.n { text-align: right }
-@media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } a { color: #9db4ff } }
+@media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } a { color: #9db4ff }
+  th, td { border-color: #3a3f52 } }
 """
 
 

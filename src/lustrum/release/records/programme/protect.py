@@ -136,7 +136,7 @@ def _suppressed(
 
     algorithm = spec.algorithm
     if not system.single and not {"algorithm", "work"} & set(own.method):
-        # Linked tables need linear programs, with which a proof of the cheapest pattern takes an hour.
+        # Linked tables need linear programs, with which the search for the cheapest pattern takes many minutes.
         algorithm = "quick"
     pattern = suppress(
         problem,

@@ -45,7 +45,8 @@ _HEAD = (
     "certificate",
     "previous",
 )
-_DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside")
+_DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside", "existence")
+_NO_PATHS = ("dataset", "existence")
 _SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
 _TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
 _AXIS = ("variable", "level", "levels", "codes", "hierarchy", "total")
@@ -147,15 +148,23 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
     if given["secret"] is not None and given["file"] is None:
         raise InputError("[data]: 'secret' goes with 'file'; a dataset has a secret of its own.")
     if given["bundle"] is not None:
-        for key in ("waivers", "beside"):
+        for key in ("waivers", "beside", "existence"):
             if given[key] is not None:
                 raise InputError(f"[data]: {key!r} says nothing about tables of a bundle.")
     paths = {
         key: None if given[key] is None else folder / str(given[key])
         for key in _DATA
-        if key != "dataset"
+        if key not in _NO_PATHS
     }
-    return Source(dataset=given["dataset"], **paths)
+    public = given["existence"] == "public"
+    if given["existence"] is not None and not public:
+        raise InputError("[data]: 'existence' can only be \"public\"; leave it out otherwise.")
+    if (given["beside"] is None) == public:
+        raise InputError(
+            "[data]: sums beside a bundle tell which groups hold anybody, which its counts may hide; write "
+            "existence = \"public\" beside 'beside' if anybody may know that, or leave 'beside' out."
+        )
+    return Source(dataset=given["dataset"], existence_public=public, **paths)
 
 
 def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:

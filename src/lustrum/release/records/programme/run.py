@@ -19,7 +19,7 @@ from lustrum.durable import outages, write_whole
 from lustrum.model import CellStatus, Dataset, InputError, Release
 from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.suppression import Suppression
-from lustrum.release.bundle.files import Bundle, read_bundle
+from lustrum.release.bundle.files import read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
 from lustrum.release.prepared.folder import PreparedFolder, digest_of, read_prepared, write_prepared
 from lustrum.release.records.programme.audit import (
@@ -38,7 +38,7 @@ from lustrum.release.records.programme.spec import COUNT, PreparedSet, Programme
 from lustrum.release.records.programme.system import Part, System, systems_of
 from lustrum.release.records.programme.trace import system_trace
 
-__all__ = ["Made", "check_programme", "run_programme"]
+__all__ = ["Made", "check_beside", "check_programme", "run_programme"]
 
 Progress = Callable[[str, float], None]
 
@@ -165,7 +165,7 @@ def _from_records(
     records = records.described_by(regrouped(programme.sets, records.dataset))
     beside = None if programme.source.beside is None else read_bundle(programme.source.beside)
     if beside is not None:
-        _check_beside(bound, beside, records.dataset)
+        check_beside(bound, beside.dataset, records.dataset)
     previous = None if bound.previous is None else read_prepared(bound.previous)
     work = _Work(bound, records, previous, workers, tell)
     tell("reading records", 1.0)
@@ -187,21 +187,31 @@ def _from_records(
     return head, files, words
 
 
-def _check_beside(programme: Programme, beside: Bundle, dataset: Dataset) -> None:
+def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> None:
     """Refuse tables that tell of the same numbers as the bundle that is served beside them."""
-    if beside.dataset.name != dataset.name:
+    if beside.name != dataset.name:
         raise InputError(
-            f"[data]: 'beside' is a bundle of {beside.dataset.name!r}, not of {dataset.name!r}."
+            f"[data]: 'beside' is a bundle of {beside.name!r}, not of {dataset.name!r}."
         )
-    held = {COUNT, *(measure.name for measure in beside.dataset.measures)}
+    if not programme.plain_status:
+        raise InputError(
+            "[programme]: beside a bundle, letters would tell which cells have few contributors, which its "
+            "counts hide; write plain_status = true."
+        )
+    held = {COUNT, *(measure.name for measure in beside.measures)}
+    for measure in (*dataset.measures, *beside.measures):
+        family = {measure.name, *measure.parts}
+        if measure.parts and held & family:
+            # An exact part is at most the sum, which the bundle holds protected, and often all of it.
+            held |= family
     for own in programme.sets:
         for table in own.tables:
             for response in table.responses:
                 if response in held:
                     raise InputError(
                         f"Table {table.name!r} shows {response!r}, which the bundle that is served beside it "
-                        "holds protected: exact numbers would undo protected ones; make the table from the "
-                        "bundle, in a programme of its own."
+                        "holds protected, itself or a measure that adds up with it: exact numbers would undo "
+                        "protected ones; make the table from the bundle, in a programme of its own."
                     )
 
 

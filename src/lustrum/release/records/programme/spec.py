@@ -42,6 +42,7 @@ class Source:
     secret: Path | None = None
     waivers: Path | None = None
     beside: Path | None = None
+    existence_public: bool = False
 
 
 @dataclass(frozen=True)
