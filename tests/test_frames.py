@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+from lustrum.formats import release_as_arrow, write_release
 from lustrum.frames import suppress, table_of_records
 from lustrum.model import InputError
-from lustrum.sensitivity import PPercent, Threshold
+from lustrum.sensitivity import AnyOf, PPercent, Threshold
 
 RNG = np.random.default_rng(8)
 FIRMS = pd.DataFrame(
@@ -65,6 +68,18 @@ def test_a_protected_table_shows_true_values_or_nothing() -> None:
     assert np.array_equal(other.status, release.status)
 
 
+def test_a_protected_table_can_be_written_and_turned_into_a_frame(tmp_path: Path) -> None:
+    release = suppress(FIRMS, ["nace", "area"], PPercent(p=15), measure="turnover", groups=GROUPS)
+    frame = release_as_arrow(release).to_pandas()
+    labels = ["nace", "nace_label", "area", "area_label"]
+    assert frame.columns.tolist() == [*labels, "value", "status"]
+    assert frame.value.isna().sum() == (~release.shown).sum() > 0
+    assert (frame.status[frame.value.notna()] == "F").all()
+    write_release(release, str(tmp_path / "public.csv"))
+    again = pd.read_csv(tmp_path / "public.csv")
+    assert again.value.isna().tolist() == frame.value.isna().tolist()
+
+
 def test_records_are_counted_without_a_measure() -> None:
     release = suppress(FIRMS, ["nace", "area"], Threshold(16), partial=True)
     hidden = ~release.shown
@@ -77,6 +92,9 @@ def test_records_are_counted_without_a_measure() -> None:
     [
         ({"by": "nace"}, "must be a list of columns"),
         ({"measure": "sales"}, "no column 'sales'"),
+        ({"rule": PPercent(p=10)}, "name the column that is added up as 'measure'"),
+        ({"rule": AnyOf(Threshold(3), PPercent(p=10))}, "name the column that is added up"),
+        ({"rule": "p=10"}, r"must be a rule, such as PPercent\(p=10\)"),
         ({"groups": {"size": {"x": ["y"]}}}, "which does not span the table"),
         ({"groups": {"nace": {"C": ["C10", "C12"]}}}, "holds 'C12', which is no code"),
     ],

@@ -69,6 +69,11 @@ def suppress(
         algorithm=algorithm,
         work=work,
     )
+    if measure is None and _judges_contributions(spec.rule):
+        raise InputError(
+            "The rule judges contributions, which counts have none of; name the column that is added up as "
+            "'measure', or use Threshold(3) for counts."
+        )
     table = table_of_records(
         frame,
         by,
@@ -176,6 +181,20 @@ def _decimals(values: Sequence[Any]) -> int:
             "The measure has more than 9 decimals; round it, or say how many count with 'decimals'."
         )
     return found
+
+
+_OF_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
+
+
+def _judges_contributions(rule: Any) -> bool:
+    """Whether the rule, or a rule inside it, looks at the largest contributions of a cell."""
+
+    def inside(part: Any) -> bool:
+        if isinstance(part, Mapping):
+            return part.get("rule") in _OF_CONTRIBUTIONS or any(map(inside, part.values()))
+        return isinstance(part, (list, tuple)) and any(map(inside, part))
+
+    return inside(rule.to_mapping())
 
 
 def _ranks(rule: Any) -> int:

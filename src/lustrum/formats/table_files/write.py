@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,13 @@ from lustrum.formats.csv import inert, number_text
 from lustrum.formats.xlsx import Xlsx
 from lustrum.model import CellStatus, InputError, Release
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = [
     "check_ending",
     "plain_letters",
+    "release_as_arrow",
     "release_as_csv",
     "release_as_parquet",
     "write_csv",
@@ -36,12 +41,13 @@ def check_ending(path: Path) -> None:
         raise InputError(f"{path}: there is no folder {path.parent}.")
 
 
-def write_release(release: Release, path: Path, *, plain_status: bool = False) -> None:
+def write_release(release: Release, path: Path | str, *, plain_status: bool = False) -> None:
     """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
 
     A value that is not shown is empty, in a workbook its letter, and never 0. With ``plain_status`` every
     such cell has the letter N, so that the file does not tell why.
     """
+    path = Path(path)
     check_ending(path)
     if path.suffix.lower() == ".csv":
         write_whole(path, release_as_csv(release, plain_status=plain_status).encode("utf-8"))
@@ -115,6 +121,24 @@ def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
+    sink = pa.BufferOutputStream()
+    parquet.write_table(release_as_arrow(release, plain_status=plain_status), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Table:
+    """The release as an Arrow table, one row per cell: codes, value, status, and stated intervals.
+
+    A value that is not shown is null.
+
+    >>> from lustrum.model import Table
+    >>> from lustrum.protect.suppression import Suppression
+    >>> release = Suppression().apply(Table.from_counts([[1, 8], [9, 7]]))
+    >>> release_as_arrow(release).column("value").to_pylist()
+    [None, 8, 9, 7]
+    """
+    import pyarrow as pa
+
     head, rows = _rows(release, plain_status)
     columns = list(zip(*rows, strict=True))
     numbers = {"value", "low", "high"}
@@ -127,6 +151,4 @@ def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
             made[name] = pa.array([int(v) if v else None for v in column], pa.int64())
         else:
             made[name] = pa.array(column, pa.string())
-    sink = pa.BufferOutputStream()
-    parquet.write_table(pa.table(made), sink)
-    return bytes(sink.getvalue().to_pybytes())
+    return pa.table(made)

@@ -76,7 +76,10 @@ class Suppression:
         if isinstance(self.rule, Mapping):
             object.__setattr__(self, "rule", read_rule(self.rule))
         elif not isinstance(self.rule, Rule):
-            raise InputError("The rule of suppression must be a rule or its words.")
+            raise InputError(
+                "The rule of suppression must be a rule, such as PPercent(p=10), or its words, such as "
+                "{'rule': 'p-percent', 'p': 10}."
+            )
         words = {
             "cost": CostWord,
             "algorithm": AlgorithmWord,
