@@ -69,7 +69,9 @@ def test_a_protected_table_shows_true_values_or_nothing() -> None:
 
 
 def test_a_protected_table_can_be_written_and_turned_into_a_frame(tmp_path: Path) -> None:
-    release = suppress(FIRMS, ["nace", "area"], PPercent(p=15), measure="turnover", groups=GROUPS)
+    release = suppress(
+        FIRMS, ["nace", "area"], PPercent(p=15), measure="turnover", holding="group", groups=GROUPS
+    )
     frame = release_as_arrow(release).to_pandas()
     labels = ["nace", "nace_label", "area", "area_label"]
     assert frame.columns.tolist() == [*labels, "value", "status"]
