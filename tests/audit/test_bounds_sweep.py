@@ -213,7 +213,7 @@ def test_progress_is_told_and_stopping_leaves_outer_bounds():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_whoever_is_told_may_end_it(workers):
+def test_a_progress_function_may_end_it(workers):
     class EnoughError(Exception):
         pass
 

@@ -281,7 +281,7 @@ def test_decimals_and_large_numbers_stay_exact():
     assert made.to_mapping()["knowledge"]["cells"][1]["high"] == str(big)
 
 
-def test_whoever_has_the_true_table_can_see_that_the_facts_allow_it():
+def test_the_true_table_can_be_checked_against_the_facts():
     made = certify(branching(), ["x"])
     for point in fitting(branching()).tolist():
         assert made.allows(point)

@@ -20,7 +20,7 @@ class French:
         return "{number} case" if n < 2 else "{number} cases"
 
 
-def test_a_message_is_the_english_sentence_to_whoever_does_not_care() -> None:
+def test_a_message_is_the_english_sentence_for_code_that_does_not_translate() -> None:
     text = say("At most {most} cells of {what}.", most=3, what=say("the table"))
     assert text == "At most 3 cells of the table."
     assert json.dumps([text]) == '["At most 3 cells of the table."]'

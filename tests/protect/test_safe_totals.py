@@ -91,7 +91,7 @@ def _members(shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
 def test_no_inner_cell_of_any_small_table_can_be_worked_out(
     shape: tuple[int, ...], largest: int, keyed: bool
 ) -> None:
-    """Enumerated: whoever knows the method and sees the table keeps two values for every inner cell."""
+    """Enumerated: a reader who knows the method and sees the table keeps two values for every inner cell."""
     found = Enumeration(shape, largest, keyed)
     inside = inner_cells(found.axes).ravel()
     # A published value near the edge of the enumeration has origins beyond it.
@@ -140,7 +140,7 @@ def test_a_harmless_total_stays_as_it_was_rounded() -> None:
 def test_a_total_of_which_only_some_parts_are_there_is_refused_whatever_the_numbers(
     values: list[int],
 ) -> None:
-    """3 and 3 beside a total of 0 are 1 and 1, whoever else is in the total."""
+    """3 and 3 beside a total of 0 are 1 and 1, whatever else is in the total."""
     categories = (
         Category("a", "a", (0,)),
         Category("b", "b", (1,)),

@@ -168,7 +168,7 @@ def test_an_attacker_of_the_policy_keeps_a_table_back(engine: EmbeddedEngine, po
 
 
 def test_the_audit_looks_at_the_release_alone(engine: EmbeddedEngine, policy: Any) -> None:
-    """A table that is shown as it is gives every small cell away, whoever asks."""
+    """A table that is shown as it is discloses every small cell to every reader."""
     table = engine.tabulate(TableQuery.from_mapping({"dataset": "town", "by": ["age", "area"]}))
     release = Unchanged().apply(table)
     assert is_disclosive(release, policy(audit={"attackers": ["outsider"], "up_to": 5}).audit)

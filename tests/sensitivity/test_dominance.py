@@ -67,7 +67,7 @@ def test_n_of_two_never_says_more_than_two() -> None:
 
 @given(contributions, st.sets(st.integers(0, 5)), st.integers(1, 3), percents)
 @QUICK
-def test_whoever_waived_needs_no_protection(
+def test_a_contributor_who_waived_needs_no_protection(
     cell: list[int], waived: set[int], n: int, k: float
 ) -> None:
     found = Dominance(n=n, k=k).judge(table_of([cell], ranks=6), Background(waived=waived))

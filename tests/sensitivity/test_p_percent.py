@@ -84,7 +84,7 @@ def test_what_is_safe_by_two_of_k_is_safe_by_the_p_that_belongs_to_it(
 
 @given(contributions, st.sets(st.integers(0, 5)), st.integers(1, 3), percents)
 @QUICK
-def test_whoever_waived_needs_no_protection(
+def test_a_contributor_who_waived_needs_no_protection(
     cell: list[int], waived: set[int], coalition: int, p: float
 ) -> None:
     background, ratio = Background(waived=waived), Fraction(str(p)) * HUNDRED

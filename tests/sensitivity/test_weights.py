@@ -121,7 +121,7 @@ def test_nobody_stands_for_less_than_nobody() -> None:
         PPercent(10).judge(table_of([[3, 2]], weights=[[1, -1]]))
 
 
-def test_whoever_has_weight_0_is_not_there() -> None:
+def test_a_respondent_of_weight_0_does_not_count() -> None:
     weighted = table_of([[90, 5, 5, 4]], weights=[[0, 1, 1, 1]])
     plain = table_of([[5, 5, 4]], ranks=4)
     for rule in (PPercent(10), Dominance(1, 50)):

@@ -98,7 +98,7 @@ def test_small_packets_are_not_held_back() -> None:
         far.close()
 
 
-def test_whoever_came_first_is_answered_first() -> None:
+def test_requests_are_answered_in_the_order_they_came() -> None:
     gate = Gate(Settings(concurrency=1, patience=30))
     order: list[int] = []
 
@@ -119,7 +119,7 @@ def test_whoever_came_first_is_answered_first() -> None:
     assert gate.inside == 0
 
 
-def test_whoever_gives_up_leaves_the_turn_to_the_next() -> None:
+def test_a_request_that_gives_up_leaves_its_turn_to_the_next() -> None:
     gate = Gate(Settings(concurrency=1, patience=0.2))
     got = threading.Event()
 

@@ -330,7 +330,7 @@ def test_the_start_page_goes_by_what_the_browser_prefers(
         assert answer.headers["vary"] == "Accept-Language"
 
 
-def test_whoever_has_chosen_a_language_keeps_it_whatever_the_browser_prefers(
+def test_a_chosen_language_is_kept_whatever_the_browser_prefers(
     client: TestClient,
 ) -> None:
     french = {"Accept-Language": "fr"}

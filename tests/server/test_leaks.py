@@ -59,7 +59,7 @@ def _still(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("query", REFUSED)
-def test_the_same_refusal_is_the_same_bytes_whoever_the_people_are(
+def test_the_same_refusal_is_the_same_bytes_for_any_people(
     houses: list[TestClient], query: str
 ) -> None:
     for path in (f"/api/v1/tables?dataset=demo&{query}", f"/datasets/demo/table?{query}"):

@@ -148,7 +148,7 @@ def _followed(
 
 
 def _why(problem: QuadraticProblem) -> Outcome:
-    """Whether nothing is feasible, or the cost falls for ever, asked of a linear solver."""
+    """Whether a linear solver finds the problem infeasible or unbounded."""
     matrix = problem.matrix.tocsr().astype(np.float64)
     rows, width = matrix.shape
     span = sparse.eye_array(width, format="csr") if problem.span is None else problem.span

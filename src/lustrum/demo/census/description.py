@@ -137,7 +137,7 @@ EMPLOYED, UNEMPLOYED, STUDENT, RETIRED, OTHER_INACTIVE = range(5)
 EMPLOYMENT = Variable(
     "employment",
     "Current activity status",
-    "What the person did in the week before census day; work goes before all else.",
+    "What the person did in the week before census day; work takes precedence over everything else.",
     (
         ("1", "Employed"),
         ("2", "Unemployed"),

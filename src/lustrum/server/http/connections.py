@@ -1,6 +1,6 @@
 """Connections: how many there may be, and how long each may take to send, to read and to say nothing.
 
-The web server that we use closes a connection that is idle between two requests, but waits for ever for the
+The web server closes a connection that is idle between two requests, but waits without limit for the
 rest of a request, and for a client that does not read its answer. Here every phase of a connection has an end.
 Where there are too many connections, the one that has kept the server waiting longest gives way.
 """

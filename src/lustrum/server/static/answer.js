@@ -22,7 +22,7 @@ function addCopyButton(box) {
   box.append(button);
 }
 
-// What was done is said once to whoever cannot see it.
+// Say once what was done, for people who cannot see it.
 const told = document.createElement("p");
 told.className = "unseen";
 told.setAttribute("role", "status");

@@ -149,7 +149,7 @@ class Builder {
     box.classList.remove("waiting");
   }
 
-  /** Put the parts that changed into place; what has the focus stays, lest typing be lost. */
+  /** Replace the parts that changed; the part with the focus stays, so that no typing is lost. */
   place(fresh, everything) {
     const focused = document.activeElement?.id;
     const slots = this.form.querySelector("#slots");
@@ -170,7 +170,7 @@ class Builder {
       const old = document.getElementById(part.id);
       const kept = !everything && old.contains(document.activeElement) && old.dataset.always === undefined;
       const same = !everything && part.dataset.key !== undefined && part.dataset.key === old.dataset.key;
-      // A list of another variable is of no use, whoever is in it.
+      // A list of another variable is of no use, even if it has the focus.
       if (same || (kept && part.dataset.key === undefined)) continue;
       const made = document.importNode(part, true);
       if (!everything && old.open !== undefined && part.dataset.kind === "where") made.open = old.open;
