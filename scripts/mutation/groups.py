@@ -99,9 +99,12 @@ GROUPS = {
         _release("table_service", "separate_process", "replay", "records_log", "one_number"),
     ),
     "bundle": Group(
-        _in("release/bundle", "numbers", "known", "protection", "respondents", "sums", "weighted")
-        + _in("release/bundle", "files", "place"),
-        _release("table_service", "protected_sums", "weighted", "known_totals", "one_number"),
+        _in("release/bundle", "numbers", "known", "protection", "sums"),
+        _release("bundle_numbers"),
+    ),
+    "bundle-files": Group(
+        _in("release/bundle", "respondents", "weighted", "files", "place"),
+        _release("weighted", "known_totals", "table_service"),
     ),
     "records": Group(
         _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
