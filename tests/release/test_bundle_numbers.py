@@ -33,7 +33,7 @@ NAMES = ("area", "sex", "job")
 HALVES = [{"code": "N", "members": ["n1", "n2"]}, {"code": "S", "members": ["s1", "s2"]}]
 DATASET = Dataset.from_mapping(
     {
-        "dataset": {"name": "town"},
+        "dataset": {"name": "town", "units": "people"},
         "variables": [
             {
                 "name": "area",
@@ -53,7 +53,7 @@ DATASET = Dataset.from_mapping(
 EVERY: list[Cell] = list(product(*(range(n) for n in SIZES)))  # type: ignore[arg-type]
 POSSIBLE = {cell for cell in EVERY if not (cell[0] == 0 and cell[2] == 2)}
 SHOWN = {cell: 3 * (1 + k % 4) for k, cell in enumerate(sorted(POSSIBLE)) if k % 3}
-PAY = {cell: 1000 + 700 * k for k, cell in enumerate(sorted(POSSIBLE)) if k % 4}
+PAY = {cell: 700 * (k - 1) for k, cell in enumerate(sorted(POSSIBLE)) if k % 4}
 FACTORS = needed_factors(Fraction(1, 20), "known")
 POLICY = Policy.model_validate(
     {"before": [{"method": "protected-population"}], "protect": {"method": "none"}}
@@ -113,7 +113,7 @@ QUESTIONS = [
 ]
 
 
-def sets(release: Release, query: TableQuery) -> np.ndarray:
+def sets(release: Release, query: TableQuery) -> Any:
     """The finest cells behind every cell of a table, by the members of its categories and filters."""
     passing = {f.variable: _codes(f.variable, f.codes) for f in query.where}
     out = np.empty(release.shape, dtype=object)
@@ -177,12 +177,11 @@ def test_counts_and_their_bounds_are_those_of_the_finest_cells(
         for place in np.ndindex(*shown.shape):
             cells: set[Cell] = behind[place]
             assert shown.published[place] == sum(SHOWN.get(cell, 0) for cell in cells)
-            found = (shown.low[place], shown.high[place])
+            found = (int(shown.low[place]), int(shown.high[place]))
             assert found == ends(cells, GROUPS if known else {}, occupied), query
             exact |= known and all(g <= cells or not g & cells for g in GROUPS)
-            assert shown.structural is None or bool(shown.structural[place]) == (
-                not cells & POSSIBLE
-            )
+            never = shown.structural is not None and bool(shown.structural[place])
+            assert never == (not cells & POSSIBLE)
         assert any("public elsewhere" in str(note) for note in shown.notes) == exact
         assert any("Area, Sex" in str(note) for note in shown.notes) == exact
         everybody = sum(SHOWN.values())
@@ -191,7 +190,24 @@ def test_counts_and_their_bounds_are_those_of_the_finest_cells(
             assert views.everybody.published.sum() == everybody
         assert (views.selected is None) == (not query.where)
         assert views.everybody.low is None
+        assert shown.unit == views.everybody.unit == "people"
         assert views.everybody.method == {"method": "protected-population", "base": 3}
+
+
+def test_where_only_small_counts_change_larger_ones_are_exact() -> None:
+    made = bundle()
+    report = replace(made.report, support=Support(3, small_only=True))
+    numbers = BundleNumbers(replace(made, report=report), workers=1)
+    query = TableQuery("town", (Axis("area"), Axis("job")))
+    shown = numbers.views(query).shown
+    assert shown.low is not None
+    assert shown.high is not None
+    behind = sets(shown, query)
+    for place in np.ndindex(*shown.shape):
+        known = [SHOWN.get(cell, 0) for cell in behind[place] & POSSIBLE]
+        # A 0 stands for 0 to 2, a 3 for 0 to 3, and all else for itself.
+        assert shown.low[place] == sum(n for n in known if n > 3)
+        assert shown.high[place] == sum(n or 2 for n in known)
 
 
 def test_an_upper_end_far_beyond_the_number_is_left_open() -> None:
@@ -228,6 +244,7 @@ def test_errors_and_channels_are_those_of_the_variables_that_a_question_names() 
         ((AXES[0],), FILTERS[1], 2, False),
         ((AXES[0], AXES[3]), (), 2, False),
         ((AXES[2],), (), 1, True),
+        ((AXES[3], AXES[2]), (), 2, True),
         ((AXES[3],), FILTERS[3], 2, True),
         ((AXES[0], AXES[3], AXES[4]), (), 3, False),
     ):
@@ -264,7 +281,7 @@ def test_sums_and_their_bounds_follow_from_the_finest_cells(existence: str, meas
                 expected = (-UNBOUNDED, UNBOUNDED)
             elif existence == "secret" and not cells >= POSSIBLE:
                 expected = (0, UNBOUNDED)
-            assert (shown.low[place], shown.high[place]) == expected, query
+            assert (int(shown.low[place]), int(shown.high[place])) == expected, query
         assert (views.selected is None) == (not query.where)
         assert any("tied to the protected" in str(n) for n in shown.notes) == (
             existence == "secret"
