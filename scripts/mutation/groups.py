@@ -94,18 +94,17 @@ GROUPS = {
     "statistics": Group(
         _in("release", "statistics", "quantiles"), _release("quotients", "quantiles", "carried")
     ),
-    "service": Group(
-        _in("release", "table_service", "separate_process", "replay"),
-        _release("table_service", "separate_process", "replay", "records_log", "one_number"),
+    "service": Group(_in("release", "table_service"), _release("service_by_hand")),
+    "separate": Group(
+        _in("release", "separate_process", "replay"),
+        _release("separate_process", "replay", "records_log"),
     ),
     "bundle": Group(
         _in("release/bundle", "numbers", "known", "protection", "sums"),
         _release("bundle_numbers"),
     ),
-    "bundle-files": Group(
-        _in("release/bundle", "respondents", "weighted", "files", "place"),
-        _release("weighted", "known_totals", "table_service"),
-    ),
+    "bundle-files": Group(_in("release/bundle", "files", "place"), _release("service_by_hand")),
+    "bundle-survey": Group(_in("release/bundle", "respondents", "weighted"), _release("weighted")),
     "records": Group(
         _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
         + _in("release/records", "memory", "make_bundle", "open_datasets", "process"),
