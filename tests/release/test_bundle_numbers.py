@@ -111,7 +111,7 @@ FILTERS: tuple[tuple[Filter, ...], ...] = (
 )
 QUESTIONS = [
     TableQuery("town", by, where)
-    for by in [*((a,) for a in AXES), (AXES[4], AXES[1]), (AXES[3], AXES[1])]
+    for by in [*((a,) for a in AXES), (AXES[0], AXES[4]), (AXES[3], AXES[1])]
     for where in FILTERS
     if not {a.variable for a in by} & {f.variable for f in where}
 ]
