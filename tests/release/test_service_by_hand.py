@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from lustrum.model import (
     Axis,
+    Dataset,
     DatasetError,
     PolicyError,
     QueryError,
@@ -23,7 +25,7 @@ from lustrum.model.errors import NotReadyError
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.support import Support
-from lustrum.release import TableService
+from lustrum.release import TableService, table_service
 from lustrum.release.bundle import BundleNumbers, read_bundle
 from lustrum.release.bundle.files import (
     KIND,
@@ -33,6 +35,7 @@ from lustrum.release.bundle.files import (
     bundle_name,
     is_made_by,
     pack_bundle,
+    public_description,
     stated_method,
     write_bundle,
 )
@@ -160,13 +163,21 @@ def test_records_answer_where_the_policy_asks_for_no_population(tmp_path: Path) 
     assert service.protection("town") is None
     assert service.answer(BY).release is not None
     assert service.states() == {"checking": "checking", "town": "ready"}
+    strict = KEYED.replace(b"[rules]\n", b"[rules]\nmin_population = 100000\n")
+    (tmp_path / "policies" / "town.toml").write_bytes(strict)
+    assert service.precheck(BY, count=False).passes
+    assert not service.precheck(BY).passes
+    (tmp_path / "policies" / "checking.toml").unlink()
+    assert service.names() == ["town"]
     # A bundle stands there, and the policy asks for records.
     write_bundle(tmp_path / "bundles" / "town", packed())
     assert isinstance(service.in_force("town")[0], KeyedNumbers)
+    records: Any = service._records
+    records.asked.clear()
     assert service.description("town").name == "town"
+    assert records.asked == ["town"]
     service.check_in_background()
     service.close()
-    records: Any = service._records
     assert (records.background, records.closed) == (True, True)
 
 
@@ -198,6 +209,7 @@ def test_bundles_that_are_named_need_no_folder_of_records(tmp_path: Path) -> Non
     assert service.answer(BY).release is not None
     assert service.description("town").name == "town"
     assert isinstance(service.under("town", service.policy("town")), BundleNumbers)
+    service.check_in_background()
     own = service.folder
     assert own.is_dir()
     service.close()
@@ -215,6 +227,31 @@ def test_bundles_that_are_named_need_no_folder_of_records(tmp_path: Path) -> Non
     assert isinstance(both.under("town", made_by().policy), BundleNumbers)
     assert both.bundle_path("town") == place
     assert both.bundle_path("other") == tmp_path / "data" / "bundles" / "other"
+
+
+def test_prepared_tables_are_held_against_other_folders_and_the_same_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[tuple[Any, Any]] = []
+    for name in ("check_other_folders", "check_one_population"):
+        monkeypatch.setattr(table_service, name, lambda *given: held.append(given))
+    service = folder(tmp_path, town=STRICT)
+    digest = write_bundle(tmp_path / "bundles" / "town", packed())
+    of_town, of_none = SimpleNamespace(dataset="town"), SimpleNamespace(dataset="none")
+    shelf: Any = SimpleNamespace(
+        folder=lambda name: of_town if name == "t" else of_none,
+        others=lambda name: ["others", name],
+    )
+    service.shelf = shelf
+    assert service.prepared("t") is of_town  # type: ignore[comparison-overlap]
+    assert held == [(of_town, ["others", "t"]), (of_town, {"town": digest})]
+    held.clear()
+    assert service.prepared("n") is of_none  # type: ignore[comparison-overlap]
+    assert held == [(of_none, ["others", "n"])]
+    (tmp_path / "policies" / "town.toml").write_bytes(KEYED)
+    held.clear()
+    service.prepared("t")
+    assert held[1] == (of_town, {"town": None})
 
 
 def test_a_bundle_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -294,6 +331,48 @@ def test_files_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
     rewritten(place, "dataset.json", json.dumps(renamed).encode())
     with pytest.raises(DatasetError, match="another version of Lustrum"):
         read_bundle(place)
+
+
+def test_a_policy_of_other_names_and_a_byte_that_changed_are_refused(tmp_path: Path) -> None:
+    for wrong in (
+        STRICT.replace(b'"town"', b'"city"'),
+        STRICT.replace(b"[rules]\n", b'[rules]\ndisallowed = [["sexx", "job"]]\n'),
+    ):
+        place = tmp_path / hashlib.sha256(wrong).hexdigest()
+        write_bundle(place, packed(policy=wrong))
+        with pytest.raises(DatasetError, match="another version of Lustrum"):
+            read_bundle(place)
+    place = tmp_path / "whole"
+    write_bundle(place, packed())
+    for path in sorted(place.glob("*")):
+        whole = path.read_bytes()
+        path.write_bytes(whole.replace(b"town", b"twon") + b" ")
+        with pytest.raises(DatasetError, match="is damaged"):
+            read_bundle(place)
+        path.write_bytes(whole)
+    (place / "cells.arrow").unlink()
+    with pytest.raises(DatasetError, match=r"cells\.arrow cannot be read"):
+        read_bundle(place)
+
+
+def test_a_public_description_leaves_out_what_only_records_have() -> None:
+    words = dict(DATASET.source)
+    words["dataset"] = {**words["dataset"], "record_id": "id", "identifiers": ["firm"]}
+    words["measures"] = [
+        {"name": "pay", "unit": "euro", "holding": "firm", "missing": "-1"},
+        {"name": "gain", "unit": "euro"},
+    ]
+    words["weights"] = [{"name": "w"}]
+    described = Dataset.from_mapping(words)
+    public = public_description(described, None, ("pay",))
+    assert public["dataset"] == DATASET.source["dataset"]
+    assert public["measures"] == [{"name": "pay", "unit": "euro"}]
+    assert "weights" not in public
+    assert "measures" not in public_description(described)
+    plain = {key: value for key, value in words.items() if key not in ("measures", "weights")}
+    assert "measures" not in public_description(Dataset.from_mapping(plain))
+    assert public["variables"] == DATASET.source["variables"]
+    assert public["structural_zeros"] == DATASET.source["structural_zeros"]
 
 
 def test_a_manifest_that_is_not_its_own_is_refused(tmp_path: Path) -> None:
