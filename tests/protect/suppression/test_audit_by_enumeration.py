@@ -1,0 +1,162 @@
+"""The audit of a pattern against all tables that an attacker cannot rule out, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lustrum.protect.suppression.check import audit_deviations, audit_pattern
+from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
+from lustrum.protect.suppression.search.boxes import Deviations
+
+# Two by two cells with totals, as a b | r, c d | s, p q | t.
+SUMS = [(2, [0, 1]), (5, [3, 4]), (8, [6, 7]), (6, [0, 3]), (7, [1, 4]), (8, [2, 5])]
+INNER = (0, 1, 3, 4)
+MOST = 7
+_INSIDE = np.array(list(product(range(MOST + 1), repeat=4)))
+TABLES = np.zeros((len(_INSIDE), 9), dtype=np.int64)
+TABLES[:, INNER] = _INSIDE
+for _total, _parts in SUMS[:2] + SUMS[3:5] + SUMS[5:]:
+    TABLES[:, _total] = TABLES[:, _parts].sum(axis=1)
+
+
+def left(
+    problem: SuppressionProblem, suppressed: np.ndarray, view: ContributorView | None
+) -> np.ndarray:
+    """The tables that agree with everything published and with what an attacker knows."""
+    ok = (TABLES[:, ~suppressed] == problem.values[~suppressed]).all(axis=1)
+    low, high = problem.low.copy(), problem.high.copy()
+    if view is not None:
+        low[view.cells] = np.maximum(low[view.cells], view.low)
+        high[view.cells] = np.minimum(high[view.cells], view.high)
+    ok &= ((low <= TABLES) & (high >= TABLES))[:, suppressed].all(axis=1)
+    return TABLES[ok]
+
+
+def made(rng: np.random.Generator, whole: bool) -> tuple[SuppressionProblem, np.ndarray]:
+    values = TABLES[rng.integers(len(TABLES))]
+    suppressed = rng.random(9) < 0.7
+    primary = suppressed & (rng.random(9) < 0.5)
+    primary[rng.choice(INNER)] = True
+    if rng.random() < 0.8:
+        suppressed |= primary
+    high = np.full(9, 4 * MOST)
+    high[list(INNER)] = MOST
+    views = []
+    for number in range(int(rng.integers(0, 3))):
+        cells = np.sort(rng.choice(9, int(rng.integers(1, 3)), replace=False))
+        low = np.maximum(values[cells] - rng.integers(0, 3, cells.size), 0)
+        top = np.minimum(values[cells] + rng.integers(0, 3, cells.size), high[cells])
+        targets = None if rng.random() < 0.5 else rng.random(9) < 0.6
+        views.append(ContributorView(f"v{number}", cells, low, top, targets))
+    count = int(primary.sum())
+    problem = SuppressionProblem.of(
+        values,
+        SUMS,
+        np.flatnonzero(primary),
+        rng.integers(0, 3, count),
+        rng.integers(0, 3, count),
+        sliding=rng.integers(0, 4, count),
+        low=np.zeros(9, dtype=np.int64),
+        high=high,
+        never=np.flatnonzero(rng.random(9) < 0.05),
+        whole=whole,
+        views=views,
+    )
+    return problem, suppressed
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_audit_finds_exactly_what_is_not_protected(seed: int, whole: bool) -> None:
+    """The relations of one table have whole corners, so that whole and real ranges are the same."""
+    rng = np.random.default_rng([seed, whole])
+    outcomes = set()
+    for _ in range(12):
+        problem, suppressed = made(rng, whole)
+        found = audit_pattern(problem, suppressed, workers=1)
+        short = set()
+        for attacker, view in enumerate((None, *problem.views), start=-1):
+            tables = left(problem, suppressed, view)
+            targets = problem.primary.copy()
+            if view is not None and view.targets is None:
+                targets[view.cells] = False
+            elif view is not None:
+                targets &= view.targets
+            for cell in np.flatnonzero(targets).tolist():
+                low, high = int(tables[:, cell].min()), int(tables[:, cell].max())
+                value = int(problem.values[cell])
+                reached = low <= value - problem.lower[cell] and high >= value + problem.upper[cell]
+                if not (reached and high - low >= problem.sliding[cell]):
+                    # One who knows published cells alone is an outsider, who is held against the same levels.
+                    if view is None or bool(suppressed[view.cells].any()):
+                        short.add((cell, attacker))
+                if view is None:
+                    place = found.cells.cells.tolist().index(cell)
+                    assert (found.cells.low[place], found.cells.high[place]) == (low, high)
+                    assert found.cells.sharp[place]
+        assert set(found.short) == short
+        assert len(found.short) == len(short)
+        hidden = bool(((problem.primary | problem.never) & ~suppressed).any())
+        assert found.safe == (not short and not hidden)
+        assert found.cells.attackers == len(problem.views)
+        outcomes.add((found.safe, hidden, bool(short)))
+    assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deviations_prove_a_level_only_with_tables_that_nobody_can_rule_out(seed: int) -> None:
+    """A deviation of each target; it holds where it is a table that every attacker has to reckon with."""
+    rng = np.random.default_rng(seed)
+    outcomes = set()
+    for _ in range(40):
+        problem, suppressed = made(rng, True)
+        others = tuple(replace(v, targets=None) for v in problem.views)
+        problem = replace(problem, views=others, sliding=0 * problem.sliding)
+        targets = np.flatnonzero(problem.primary)
+        ends = []
+        for sign in (1, -1):
+            reached = []
+            for cell in targets:
+                # Mostly a table that an outsider has to reckon with, sometimes any.
+                open_ = left(problem, suppressed, None) if rng.random() < 0.9 else TABLES
+                moved = open_[rng.integers(len(open_), size=60)] - problem.values
+                reached.append(moved[np.argmax(sign * moved[:, cell])])
+            ends.append(np.array(reached))
+        up, down = ends
+        count = targets.size
+        shown = Deviations(
+            target=targets,
+            first=np.arange(0, 9 * count + 1, 9),
+            cells=np.tile(np.arange(9), count),
+            amounts=up.ravel(),
+            lower=down.ravel(),
+        )
+        found = audit_deviations(problem, suppressed, shown)
+        short = set()
+        for k, cell in enumerate(targets.tolist()):
+            good = True
+            for moved in (up[k], down[k]):
+                table = problem.values + moved
+                good &= bool((moved[~suppressed] == 0).all())
+                ends_ = np.where(suppressed, table, problem.values)
+                good &= bool(((ends_ >= problem.low) & (ends_ <= problem.high)).all())
+                for view in problem.views:
+                    for own, low, high in zip(view.cells, view.low, view.high, strict=True):
+                        if own != cell and suppressed[own]:
+                            good &= bool(low <= table[own] <= high)
+            above = int(up[k][cell]) if good else 0
+            below = -int(down[k][cell]) if good else 0
+            if above < problem.upper[cell] or below < problem.lower[cell]:
+                short.add((cell, -1))
+            value = int(problem.values[cell])
+            assert found.cells.low[k] == value - max(below, 0)
+            assert found.cells.high[k] == value + max(above, 0)
+        assert set(found.short) == short
+        hidden = bool(((problem.primary | problem.never) & ~suppressed).any())
+        assert found.safe == (not short and not hidden)
+        outcomes.add(found.safe)
+    assert outcomes == {False, True}
