@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from lustrum.model import Contributions, Table, TableAxis
-from lustrum.sensitivity import Background, Dominance, KDisclosure, Threshold
+import numpy as np
+import pytest
+
+from lustrum.model import Contributions, InputError, Table, TableAxis
+from lustrum.sensitivity import Background, Dominance, KDisclosure, PriorPosterior, Threshold
 from lustrum.sensitivity.examples import table_of
 
 
@@ -88,3 +91,37 @@ def test_an_empty_cell_is_never_disclosed_by_two_together() -> None:
     table = Table.from_counts([[5, 0, 0], [4, 5, 6]], names=["a", "b"])
     found = KDisclosure(k=0, together=2).judge(table)
     assert found.mask[0].tolist() == [True, False, False]
+
+
+def test_people_who_join_find_a_group_that_is_all_in_their_two_cells() -> None:
+    table = Table.from_counts([[5, 4, 0], [3, 3, 3], [9, 0, 0]])
+    found = KDisclosure(k=0, together=2).judge(table)
+    # All of the first row are in two cells, of the last in one; of the columns likewise the second and last.
+    assert found.mask.tolist() == [
+        [True, True, False],
+        [False, True, True],
+        [True, False, False],
+    ]
+    alone = KDisclosure(k=0).judge(table).mask
+    assert alone.tolist() == [[False] * 3, [False, False, True], [True, False, False]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PriorPosterior(p=10, q=float("inf")),
+        lambda: PriorPosterior(p=10, q=50, coalition=0),
+        lambda: PriorPosterior(p=10, q=50, weights="plain"),  # type: ignore[arg-type]
+        lambda: Dominance(n=1, k=50, weights="plain"),  # type: ignore[arg-type]
+        lambda: KDisclosure(k=1, together=0),
+        lambda: Threshold(minimum=3, margin=-1),
+    ],
+)
+def test_parameters_that_make_no_rule_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_percentages_of_prior_knowledge_and_margins_may_be_above_a_hundred() -> None:
+    assert PriorPosterior(p=150, q=200).p == 150
+    assert Threshold(minimum=3, margin=120).margin == 120
