@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lustrum.protect.suppression.check import audit_deviations, audit_pattern
+from lustrum.protect.suppression.check import audit_deviations, audit_pattern, revealing_lines
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.boxes import Deviations
 
@@ -84,7 +84,7 @@ def test_an_audit_finds_exactly_what_is_not_protected(seed: int, whole: bool) ->
             targets = problem.primary.copy()
             if view is not None and view.targets is None:
                 targets[view.cells] = False
-            elif view is not None:
+            elif view is not None and view.targets is not None:
                 targets &= view.targets
             for cell in np.flatnonzero(targets).tolist():
                 low, high = int(tables[:, cell].min()), int(tables[:, cell].max())
@@ -120,7 +120,7 @@ def test_deviations_prove_a_level_only_with_tables_that_nobody_can_rule_out(seed
         ends = []
         for sign in (1, -1):
             reached = []
-            for cell in targets:
+            for cell in targets.tolist():
                 # Mostly a table that an outsider has to reckon with, sometimes any.
                 open_ = left(problem, suppressed, None) if rng.random() < 0.9 else TABLES
                 moved = open_[rng.integers(len(open_), size=60)] - problem.values
@@ -160,3 +160,52 @@ def test_deviations_prove_a_level_only_with_tables_that_nobody_can_rule_out(seed
         assert found.safe == (not short and not hidden)
         outcomes.add(found.safe)
     assert outcomes == {False, True}
+
+
+class Told:
+    """A rule that the sums of some sets of cells break; it remembers what it was asked."""
+
+    def __init__(self, *broken: list[int]) -> None:
+        self.broken = broken
+        self.asked: list[list[int]] = []
+
+    def reveals(self, cells: np.ndarray) -> bool:
+        self.asked.append(sorted(cells.tolist()))
+        return sorted(cells.tolist()) in self.broken
+
+
+def test_a_line_whose_suppressed_parts_break_the_rule_together_is_not_safe() -> None:
+    values = [2, 3, 5, 4, 1, 5, 6, 4, 10]
+    square = np.isin(np.arange(9), INNER)
+    told = Told([3, 4], [1, 4])
+    problem = SuppressionProblem.of(values, SUMS, [0], [1], whole=True, unions=told)
+    assert revealing_lines(problem, square) == (1, 4)
+    assert sorted(told.asked) == [[0, 1], [0, 3], [1, 4], [3, 4]]
+    for found in (
+        audit_pattern(problem, square, workers=1),
+        audit_deviations(problem, square, _turned()),
+    ):
+        assert found.lines == (1, 4)
+        assert found.short == ()
+        assert not found.safe
+    harmless = replace(problem, unions=Told())
+    assert audit_pattern(harmless, square, workers=1).safe
+    assert audit_deviations(harmless, square, _turned()).safe
+    assert revealing_lines(replace(problem, unions=None), square) == ()
+    # Beside a suppressed total nobody can work the sum out, and a single cell is judged by itself.
+    told.asked.clear()
+    assert revealing_lines(problem, np.isin(np.arange(9), [3, 4, 5])) == ()
+    assert told.asked == []
+    assert revealing_lines(problem, np.isin(np.arange(9), [3, 4])) == (1,)
+    assert told.asked == [[3, 4]]
+
+
+def _turned() -> Deviations:
+    turn = np.array([1, -1, -1, 1])
+    return Deviations(
+        target=np.array([0]),
+        first=np.array([0, 4]),
+        cells=np.array(INNER),
+        amounts=turn,
+        lower=-turn,
+    )
