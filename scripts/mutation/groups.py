@@ -105,9 +105,10 @@ GROUPS = {
     ),
     "bundle-files": Group(_in("release/bundle", "files", "place"), _release("service_by_hand")),
     "bundle-survey": Group(_in("release/bundle", "respondents", "weighted"), _release("weighted")),
-    "records": Group(
-        _in("release/records", "protected_input", "views", "true_figures", "survey", "local")
-        + _in("release/records", "memory", "make_bundle", "open_datasets", "process"),
+    "records": Group(_in("release/records", "protected_input", "views"), _release("views_by_hand")),
+    "records-files": Group(
+        _in("release/records", "true_figures", "survey", "local", "memory", "make_bundle")
+        + _in("release/records", "open_datasets", "process"),
         _release("table_service", "protected_sums", "weighted", "known_totals", "one_number")
         + _release("records_log", "second_sums"),
     ),

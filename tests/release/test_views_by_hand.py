@@ -1,0 +1,160 @@
+"""What leaves the room of the records: protected views, open bounds after a protected input, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.policy import Before, Method, Policy
+from lustrum.protect.abilities import Abilities
+from lustrum.release.numbers import CannotProtectError
+from lustrum.release.records import EngineNumbers, ProtectedInput, protected_input
+from lustrum.release.records.protected_input import prepared
+from lustrum.release.records.views import counted_views
+from lustrum.structure import UNBOUNDED
+from lustrum.tabulate import EmbeddedEngine
+from release.conftest import SECRET
+
+SUMS = {"method": "cell-key-magnitude", "p_percent": 5.0, "extra": 1.0, "large": 0.05, "small": 0.2}
+
+
+def asked(**words: Any) -> TableQuery:
+    return TableQuery.from_mapping({"dataset": "town", "by": ["sex", "job"], **words})
+
+
+def made(**parts: Any) -> Policy:
+    return Policy.model_validate(parts)
+
+
+@dataclass(frozen=True)
+class Hides:
+    """A method that shows all cells but those of one, and tells where its numbers came from."""
+
+    name: ClassVar[str] = "hides"
+    stages: ClassVar[tuple[str, ...]] = ("hypercube", "table")
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
+
+    def apply(self, table: Table, rng: Any = None) -> Release:
+        status = np.where(table.values > 400, "F", "D")
+        return Release(
+            table.axes, table.values, status, {"method": "hides"}, provenance={"from": "records"}
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"method": "hides"}
+
+
+def test_a_number_that_is_not_shown_does_not_leave_the_room(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Method, "spec", lambda self: Hides())
+    views = counted_views(asked(where={"area": ["n"]}), ProtectedInput(engine), made())
+    true = engine.tabulate(asked(where={"area": ["n"]})).values
+    assert ((true > 0) & (true <= 400)).any()
+    assert views.selected is not None
+    for view in (views.everybody, views.selected, views.shown):
+        assert not view.published[~view.shown].any()
+        assert view.provenance == {}
+    assert np.array_equal(views.shown.published, np.where(true > 400, true, 0))
+    assert views.everybody.published.sum() > views.shown.published.sum()
+
+
+def test_what_record_keys_do_not_protect_is_refused(engine: EmbeddedEngine) -> None:
+    source, with_sums = ProtectedInput(engine), made(sums=SUMS)
+    for query in (asked(statistics=["mean:income"]), replace(asked(), weight="w")):
+        with pytest.raises(CannotProtectError):
+            counted_views(query, source, with_sums)
+    with pytest.raises(CannotProtectError, match="does not say how sums"):
+        counted_views(asked(measure="income"), source, made())
+    views = counted_views(asked(measure="income"), source, with_sums)
+    assert views.selected is None
+    assert views.everybody is views.shown
+    true = engine.tabulate(asked(measure="income")).values
+    near = np.abs(views.shown.published - true) <= 0.5 * true + 1
+    assert near.all()
+    assert not np.array_equal(views.shown.published, true)
+    assert counted_views(asked(), source, with_sums).selected is None
+    assert EngineNumbers(engine, with_sums).measures == ("income",)
+    numbers = EngineNumbers(engine, made())
+    assert (numbers.measures, numbers.weights, numbers.weighted_measures) == ((), (), ())
+    assert numbers.quotients(asked(), asked(), None) is None
+    assert numbers.sum_noise("income") is None
+    assert EngineNumbers(engine, with_sums).sum_noise("income") is not None
+
+
+def test_sums_take_as_many_largest_contributions_as_their_method_needs(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks: list[int] = []
+    counted = EmbeddedEngine.tabulate
+
+    def tabulate(self: Any, query: TableQuery, **words: Any) -> Table:
+        ranks.append(words["ranks"])
+        return counted(self, query, **words)
+
+    monkeypatch.setattr(EmbeddedEngine, "tabulate", tabulate)
+    for own, expected in ((1, 2), (2, 2), (3, 3)):
+        spec = {**SUMS, "ranks": own, "extra": 1.0, "small": 0.1}
+        counted_views(asked(measure="income"), ProtectedInput(engine), made(sums=spec))
+        assert ranks.pop() == expected
+
+
+def step(**words: Any) -> Before:
+    return Before.model_validate(words)
+
+
+def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
+    engine: EmbeddedEngine,
+) -> None:
+    rounding = step(method="random-rounding", base=5)
+    source = prepared(engine, [rounding], SECRET)
+    assert source.before == (rounding,)
+    table = source.engine.tabulate(asked())
+    release = source.protect(table, Method.model_validate({"method": "none"}))
+    assert release.low is not None
+    assert release.high is not None
+    assert not release.low.any()
+    assert (release.high == UNBOUNDED).all()
+    assert np.array_equal(release.published, table.values)
+    assert release.method["before"] == [rounding.spec().to_mapping()]
+    assert release.channel is None
+    assert "protected beforehand by random-rounding" in str(release.notes[0])
+    assert (table.values % 5 == 0).all()
+    plain = ProtectedInput(engine).protect(
+        engine.tabulate(asked()), Method.model_validate({"method": "none"})
+    )
+    assert plain.low is not None
+    assert np.array_equal(plain.low, plain.published)
+    assert "before" not in plain.method
+
+
+def test_each_step_has_chance_of_its_own_which_the_secret_repeats(engine: EmbeddedEngine) -> None:
+    swap = step(method="post-randomisation", variable="job", stay=0.6)
+
+    def counts(*steps: Before, secret: Any = SECRET) -> Any:
+        return prepared(engine, steps, secret).engine.tabulate(asked()).values.tolist()
+
+    once = counts(swap)
+    assert once == counts(swap)
+    assert once != counts(swap, secret=type(SECRET)(bytes(32)))
+    assert once != engine.tabulate(asked()).values.tolist()
+    twice = counts(swap, swap)
+    assert twice != once
+    other = step(method="post-randomisation", variable="job", stay=0.61)
+    assert counts(other) != once
+    with pytest.raises(InputError, match="works on records, and those before it left cells"):
+        prepared(engine, [step(method="random-rounding", base=3), swap], SECRET)
+    assert prepared(engine, [], SECRET).engine is engine
+
+
+def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = step(method="random-rounding", base=3)
+    monkeypatch.setattr(Method, "spec", lambda self: Hides())
+    with pytest.raises(InputError, match="does not leave counts"):
+        protected_input.prepared(engine, [before], SECRET)
