@@ -69,7 +69,7 @@ def bundle(
     """The bundle of the cells above; with sums where it is said whether existence is public."""
     rates = normal_rates(3, 3, 2.0)
     report = PublicReport(
-        {"method": "protected-population", "base": 3, "ways": 2},
+        {"method": "protected-population", "base": 3, "max_variables": 2},
         Support(3),
         0.9,
         {1: 1.5, 2: 2.5, 3: 4.0},
