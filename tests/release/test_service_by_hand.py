@@ -425,7 +425,7 @@ def test_only_the_method_of_the_policy_serves_or_a_larger_base_that_mends() -> N
     assert not is_made_by({}, Policy.model_validate({}))
     mends = Policy.model_validate(
         {
-            "before": [{"method": "protected-population", "too_few": "mend"}],
+            "before": [{"method": "protected-population", "if_fewer": "larger-base"}],
             "protect": {"method": "none"},
         }
     )
