@@ -113,7 +113,7 @@ GROUPS = {
         + _release("records_log", "second_sums"),
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
-    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK, loops=True),
+    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "inner-table": Group(
         _in("protect/totals", "inner_table", "axis_parts"),

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.network import Flows, Network
+from lustrum.audit.bounding.network import Flows, Network, _slots
+from lustrum.audit.bounding.network_kernels import push
 from lustrum.audit.knowledge.reduce import Piece, pieces
 from lustrum.solve import Highs
 from lustrum.structure import UNBOUNDED
@@ -196,3 +197,19 @@ def test_a_network_that_nothing_fits_is_refused_by_flows_too() -> None:
     for solver in (None, Highs()):
         with pytest.raises(ContradictionError):
             bounds(known, solver=solver)
+
+
+def test_no_more_is_sent_than_the_limit() -> None:
+    """Two ways of 3 each from node 0 to node 3, one over node 1 and one over node 2."""
+    tail, head = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
+    indptr, to, mate, arc, slot = _slots(tail, head, 4)
+    for limit, sent in ((0, 0), (1, 1), (3, 3), (4, 4), (5, 5), (6, 6), (9, 6)):
+        room = np.zeros(to.size, dtype=np.int64)
+        room[slot] = 3
+        flow, work = np.zeros(4, dtype=np.int64), np.zeros((4, 4), dtype=np.int64)
+        graph = (indptr, to, mate, arc, room, flow, work)
+        assert push(0, 3, np.int64(limit), *graph) == sent
+        assert flow[0] + flow[1] == sent
+        assert flow[:2].tolist() == flow[2:].tolist()
+        assert (room[slot] + flow == 3).all()
+        assert room[mate[slot]].tolist() == flow.tolist()

@@ -19,7 +19,7 @@ from lustrum.audit.bounding.lattice import (
     reduced,
     short_moves,
 )
-from lustrum.audit.knowledge.independent import independent_rows, without_repeats
+from lustrum.audit.knowledge.independent import echelon, independent_rows, without_repeats
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
@@ -302,3 +302,26 @@ def test_equations_that_fill_in_while_they_are_combined_keep_their_rank() -> Non
     total = rows @ rng.integers(0, 9, 40)
     kept = independent_rows(piece(rows, total, total))
     assert kept.size == np.linalg.matrix_rank(rows) == np.linalg.matrix_rank(rows[kept])
+
+
+def test_combined_equations_find_room_however_much_they_fill_in() -> None:
+    """A full row first, and its first cell in every other row: each of them fills up."""
+    size, prime = 40, 2**31 - 1
+    rows = np.eye(size, dtype=np.int64) * 2
+    rows[:, 0] = 1
+    rows[0] = 1
+    matrix = sparse.csr_array(rows)
+    kept, cell_of, begin, end, cells, values, done = echelon(
+        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data,
+        np.zeros(size, dtype=np.int64), np.arange(size), np.zeros(size, dtype=np.int64),
+        10**9, prime,
+    )  # fmt: skip
+    assert kept.all()
+    assert done
+    assert sorted(cell_of.tolist()) == list(range(size))
+    assert end[size - 1] > 4 * matrix.nnz + 16  # more than there was room for at first
+    for row in range(size):
+        part = slice(begin[row], end[row])
+        own = dict(zip(cells[part].tolist(), values[part].tolist(), strict=True))
+        assert own[int(cell_of[row])] == 1
+        assert not set(cell_of[:row].tolist()) & set(own)
