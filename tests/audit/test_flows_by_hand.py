@@ -213,3 +213,47 @@ def test_no_more_is_sent_than_the_limit() -> None:
         assert flow[:2].tolist() == flow[2:].tolist()
         assert (room[slot] + flow == 3).all()
         assert room[mate[slot]].tolist() == flow.tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_flows_reach_the_range_of_all_tables_and_say_how_many_it_took(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    value = rng.integers(0, 5, 4)
+    low, high = value - rng.integers(0, 4, 4), value + rng.integers(0, 4, 4)
+    sums = np.array(SQUARE) @ value
+    ends = np.stack([sums - rng.integers(0, 2, 3), sums + rng.integers(0, 2, 3)], axis=1)
+    own = piece(SQUARE, low.tolist(), high.tolist(), ends.tolist())
+    known = Knowledge("abcd", low, high, own.matrix, ends[:, 0], ends[:, 1])
+    tables = fitting(known)
+    network = Network.of(own)
+    assert network is not None
+    for question in range(8):
+        cell, upper = divmod(question, 2)
+        one = Flows(network, 4)
+        first = one.table.copy()
+        assert one.feasible
+        assert own.holds(first)
+        reached = first[cell] == (high if upper else low)[cell]
+        assert one.ask(np.array([question])) == (0 if reached else 1)
+        assert own.holds(one.table)
+        end = (tables.max(axis=0) if upper else tables.min(axis=0))[cell]
+        assert (one.most if upper else one.least)[cell] == end
+        assert (one.high if upper else one.low)[cell] == end
+        # The first flow and the last one are all that was met.
+        met = np.array([first, one.table])
+        assert one.least.tolist() == met.min(axis=0).tolist()
+        assert one.most.tolist() == met.max(axis=0).tolist()
+        assert one.ask(np.array([question])) == 0
+        if end == (high if upper else low)[cell]:
+            continue
+        rows, sign = np.array(SQUARE), -1 if upper else 1
+        pairs = network.multipliers(one.cut(cell, upper=bool(upper)))
+        weights = sum(y * rows[fact] for fact, y in pairs.items())
+        shown = sum(y * ends[fact][0 if y > 0 else 1] for fact, y in pairs.items())
+        for other in np.delete(np.arange(4), cell):
+            shown -= weights[other] * (high if weights[other] > 0 else low)[other]
+        assert sign * shown == end
+    every = Flows(network, 4)
+    every.ask(np.arange(8))
+    assert every.low.tolist() == tables.min(axis=0).tolist()
+    assert every.high.tolist() == tables.max(axis=0).tolist()
