@@ -254,6 +254,10 @@ def test_flows_reach_the_range_of_all_tables_and_say_how_many_it_took(seed: int)
             shown -= weights[other] * (high if weights[other] > 0 else low)[other]
         assert sign * shown == end
     every = Flows(network, 4)
-    every.ask(np.arange(8))
+    for question in rng.permutation(8):
+        every.ask(np.array([question]))
+        assert own.holds(every.table)
+    assert every.least.tolist() == tables.min(axis=0).tolist()
+    assert every.most.tolist() == tables.max(axis=0).tolist()
     assert every.low.tolist() == tables.min(axis=0).tolist()
     assert every.high.tolist() == tables.max(axis=0).tolist()
