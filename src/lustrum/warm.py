@@ -43,6 +43,30 @@ def _answer() -> None:
         service.close()
 
 
+def _sums() -> None:
+    """Protect a register with sums and a survey with weights, as the first start of the demo does."""
+    from lustrum.demo import businesses, description_path, survey
+    from lustrum.release.records.make_bundle import make_bundle
+    from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+
+    with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:
+        root = Path(folder)
+        (root / "policies").mkdir()
+        for name, records in (("businesses", businesses(2000, 1)), ("survey", survey())):
+            description = description_path(name)
+            ingest(
+                FrameSource(records),
+                read_description(description),
+                Store(root),
+                secret=Secret(bytes(32)),
+            )
+            policy = root / "policies" / f"{name}.toml"
+            policy.write_bytes((description.parent / f"{name}-policy.toml").read_bytes())
+            make_bundle(
+                Store(root), name, policy, root / "bundles" / name, folder=root / "reports" / name
+            )
+
+
 def _audit() -> None:
     """Bound the cells of rounded tables of two and three variables, with totals and without."""
     import numpy as np
@@ -77,6 +101,7 @@ def _round() -> None:
 
 WAYS: Mapping[str, Callable[[], None]] = {
     "answers": _answer,
+    "sums": _sums,
     "audits": _audit,
     "rounding": _round,
 }

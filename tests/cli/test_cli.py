@@ -18,6 +18,7 @@ import pytest
 
 from lustrum.cli import main
 from lustrum.demo.setup import prepare
+from lustrum.protect.population.public import SEARCH
 from lustrum.tabulate import Store
 
 DESCRIPTION = """
@@ -122,7 +123,9 @@ def test_a_mistake_is_one_sentence(run: Run, data: Path, words: list[str], sente
     assert "Traceback" not in done.stderr
 
 
-def test_ingest_then_ask_with_the_starter_policy(run: Run, tmp_path: Path) -> None:
+def test_ingest_then_ask_with_the_starter_policy(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     rows = 4000
     table = pa.table(
@@ -153,6 +156,16 @@ def test_ingest_then_ask_with_the_starter_policy(run: Run, tmp_path: Path) -> No
     again = run("protect", "--dataset", "shop", data=root)
     assert again.returncode == 0, again.stderr
     assert "0 did not" in again.stderr.replace("\n", " ")
+    assert "search" not in again.stderr
+    with monkeypatch.context() as later:
+        later.setattr("lustrum.release.bundle.files.SEARCH", SEARCH + 1)
+        third = run("protect", "--dataset", "shop", data=root)
+        assert f"was made by search {SEARCH}" in third.stderr.replace("\n", " ")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            served = run("serve", "--port", str(taken.getsockname()[1]), data=root)
+        assert f"The bundle of 'shop' was made by search {SEARCH}" in served.stdout
     assert "confidential" in json.loads(report.read_text())
     asked = run("table", "--dataset", "shop", "--by", "kind,town", "--totals", data=root)
     assert asked.returncode == 0, asked.stdout + asked.stderr

@@ -216,3 +216,28 @@ def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_
     assert not is_made_by({"base": 3}, read_policy(path))
     assert stated_method(tmp_path / "none") is None
     assert not is_made_by(None, read_policy(path))
+
+
+def test_a_bundle_of_another_search_is_read_and_served_and_known(
+    house: Path, tmp_path: Path
+) -> None:
+    from lustrum.protect.population.public import SEARCH, PublicReport
+    from lustrum.release.bundle.files import other_search
+
+    now = house / "bundles" / "town"
+    bundle = read_bundle(now)
+    assert bundle.report.search == SEARCH
+    assert other_search(now) is None
+    assert other_search(tmp_path / "none") is None
+    words = bundle.report.to_mapping()
+    del words["search"]  # as earlier versions wrote it
+    earlier = PublicReport.from_mapping(words)
+    root = Path(shutil.copytree(house, tmp_path / "data"))
+    place = root / "bundles" / "town"
+    write_bundle(place, pack_bundle(bundle.cells, POLICY.encode(), replace(earlier, search=1)))
+    assert other_search(place) == read_bundle(place).report.search == 1
+    service = TableService(root)
+    assert service.other_searches() == {"town": 1}
+    assert service.in_force("town")[0].dataset.name == "town"
+    assert TableService(house).other_searches() == {}
+    assert earlier.search == 2

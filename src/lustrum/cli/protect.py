@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
-from lustrum.release.bundle.files import bundle_digest
+from lustrum.protect.population.public import SEARCH
+from lustrum.release.bundle.files import bundle_digest, other_search
 from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle, replaced_memory
 from lustrum.release.records.memory import read_memory
 from lustrum.release.records.population_report import findings, write_report
@@ -63,6 +64,7 @@ def protect_dataset(
     # All numbers are drawn anew, and readers may hold the release that is replaced: what both tell is measured.
     replaced = replaced_memory(folder, place) if fresh else None
     stands = fresh and bundle_digest(place) is not None
+    earlier_search = other_search(place)
     with progress_bars(console) as progress:
         made = make_bundle(
             store,
@@ -80,6 +82,14 @@ def protect_dataset(
         write_report(folder, found)
         progress("measuring the report of the agency", 1.0)
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
+    if earlier_search is not None:
+        console.print(
+            f"The release before it was made by search {earlier_search}, this one by search {SEARCH}"
+            + (
+                "." if fresh else "; cells that kept their records keep the numbers of that search."
+            ),
+            highlight=False,
+        )
     if memory is not None:
         console.print(
             f"It continues an earlier release: {made.result.agency.unchanged:,} cells kept their records, "

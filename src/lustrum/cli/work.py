@@ -23,6 +23,7 @@ from lustrum.model import DatasetError, InputError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
+from lustrum.protect.population.public import SEARCH
 from lustrum.release import TableService
 from lustrum.release.records import local_service
 from lustrum.tabulate import (
@@ -144,6 +145,13 @@ def run_server(
     if not service.names() and not programmes:
         raise DatasetError(
             f"There is nothing to serve in {data}; ingest a dataset, or start with --demo."
+        )
+
+    for name, search in service.other_searches().items():
+        console.print(
+            f"The bundle of {name!r} was made by search {search} of populations, this version has search "
+            f"{SEARCH}: it is served as it is. 'lustrum protect' makes new numbers only where records changed.",
+            highlight=False,
         )
 
     def ready(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 
@@ -13,8 +14,9 @@ from lustrum.demo.labour_force.survey import survey
 from lustrum.demo.register.businesses import businesses
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
-from lustrum.release.bundle.files import is_made_by, stated_method
+from lustrum.release.bundle.files import is_made_by, other_search, stated_method
 from lustrum.release.records.make_bundle import make_bundle
+from lustrum.side_by_side import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 __all__ = ["prepare"]
@@ -23,14 +25,26 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and how far it is, from 0 to 1."""
 
 
-def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = None) -> list[str]:
+def prepare(
+    root: Path,
+    persons: int = 1_500_000,
+    progress: Progress | None = None,
+    *,
+    parallel: bool = True,
+) -> list[str]:
     """Make whichever demo dataset is not there yet; gives the names of those that were made.
 
-    Each of them is protected once, and its public bundle is what a server shows.
+    Each of them is protected once, and its public bundle is what a server shows. The census takes longest: with
+    ``parallel`` the others are protected beside it, with the same result.
     """
-    report = progress or (lambda _task, _done: None)
+    lock = Lock()
     store = Store(root)
     made = []
+
+    def report(task: str, done: float) -> None:
+        if progress is not None:
+            with lock:
+                progress(task, done)
 
     def make(
         name: str, title: str, generate: Callable[[Callable[[float], None]], pa.Table]
@@ -46,23 +60,34 @@ def prepare(root: Path, persons: int = 1_500_000, progress: Progress | None = No
             made.append(name)
         _copy_policy(name, root)
 
-    make("demo", "people", lambda p: people(persons, progress=p))
+    def census() -> None:
+        make("demo", "people", lambda p: people(persons, progress=p))
+        _protect("demo", "people", store, report)
+
+    def others() -> None:
+        _protect("businesses", "businesses", store, report)
+        _protect("survey", "respondents", store, report)
+
+    # These two take no second; the first of them makes the secret of the folder.
     make("businesses", "businesses", lambda p: businesses(progress=p))
     make("survey", "respondents", lambda p: survey(progress=p))
-    _protect("demo", "people", store, report)
-    _protect("businesses", "businesses", store, report)
-    _protect("survey", "respondents", store, report)
+    if parallel:
+        side_by_side(census, others)
+    else:
+        census()
+        others()
     return made
 
 
 def _protect(name: str, title: str, store: Store, report: Progress) -> None:
-    """Make the bundle of a dataset if it is missing, or of another version, and the policy asks for one.
+    """Make the bundle of a dataset that a policy asks for, if it is missing or of another method or search.
 
     The people of the demo are invented: nothing has to be kept from an earlier release.
     """
     policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
     words = read_policy(policy)
-    if words.population is not None and not is_made_by(stated_method(place), words):
+    made = is_made_by(stated_method(place), words) and other_search(place) is None
+    if words.population is not None and not made:
         make_bundle(
             store,
             name,

@@ -35,7 +35,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.release.bundle.files import bundle_name, is_made_by, read_bundle
+from lustrum.release.bundle.files import bundle_name, is_made_by, other_search, read_bundle
 from lustrum.release.bundle.numbers import BundleNumbers
 from lustrum.release.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.release.bundle.protection import Protection, protection_of
@@ -197,6 +197,18 @@ class TableService:
                 f"with 'lustrum protect --dataset {name}'."
             )
         return numbers
+
+    def other_searches(self) -> dict[str, int]:
+        """The datasets whose bundle was made by another version of the search, with that version.
+
+        They are served all the same: their numbers are as safe, and new ones would be a second release.
+        """
+        found = {
+            name: other_search(self.bundle_path(name))
+            for name in self.names()
+            if name in self._named or name in self._in_bundles()
+        }
+        return {name: search for name, search in found.items() if search is not None}
 
     def prepared(self, name: str) -> PreparedFolder:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""

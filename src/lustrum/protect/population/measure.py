@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from lustrum.arrays import Array, Ints
+from lustrum.compiled import compiled
 from lustrum.model import Category
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.agency import true_counts
@@ -184,6 +186,26 @@ def tables_of_a_kind(
     return list(_Drawn(plan, every, memory, base).tables(variables))
 
 
+@compiled
+def _number_cells(
+    codes: Any, rows: Any, group: Any, sizes: Any, numbers: Any
+) -> None:  # pragma: no cover
+    """The cell of a table in which each finest cell lies."""
+    for i in range(numbers.size):
+        number = np.uint64(0)
+        for v in range(rows.size):
+            number = number * sizes[v] + np.uint64(group[v, codes[rows[v], i]])
+        numbers[i] = number
+
+
+@compiled
+def _add_up(numbers: Any, true: Any, shown: Any, sums: Any) -> None:  # pragma: no cover
+    """True and shown counts of the cells of a table."""
+    for i in range(numbers.size):
+        sums[numbers[i], 0] += true[i]
+        sums[numbers[i], 1] += shown[i]
+
+
 class _Drawn:
     """Tables that are drawn: which ones is the same for all records and no secret."""
 
@@ -208,18 +230,21 @@ class _Drawn:
             yield self._measured(groups)
 
     def _measured(self, groups: Mapping[str, Ints]) -> MeasuredTable:
-        numbers = np.zeros(len(self.every), dtype=np.uint64)
-        cells = 1
-        for variable, group_of in groups.items():
-            size = int(group_of.max()) + 1
-            cells *= size
-            codes = group_of.astype(np.uint64)[self.every.codes[self.rows[variable]]]
-            numbers = numbers * np.uint64(size) + codes
+        rows = np.array([self.rows[variable] for variable in groups], dtype=np.int64)
+        sizes = np.array([int(group_of.max()) + 1 for group_of in groups.values()], dtype=np.uint64)
+        group = np.zeros((rows.size, max(g.size for g in groups.values())), dtype=np.uint32)
+        for place, group_of in enumerate(groups.values()):
+            group[place, : group_of.size] = group_of
+        cells = prod(int(size) for size in sizes)
+        numbers = np.empty(len(self.every), dtype=np.uint64)
+        _number_cells(self.every.codes, rows, group, sizes, numbers)
+        length = cells
         if cells > _MOST_CELLS:  # too many to lay out
-            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.uint64)
-        places = numbers.astype(np.int64)
-        true = np.bincount(places, weights=self.every.counts)
-        shown = np.bincount(places, weights=self.memory.counts)
+            found, places = np.unique(numbers, return_inverse=True)
+            length, numbers = found.size, places.reshape(-1).astype(np.uint64)
+        sums = np.zeros((length, 2), dtype=np.int64)
+        _add_up(numbers, self.every.counts, self.memory.counts, sums)
+        true, shown = sums.T
         seen = (true > 0) | (shown > 0)
         true, error = true[seen], (shown - true)[seen]
         transitions = None

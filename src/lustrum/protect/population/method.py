@@ -33,6 +33,7 @@ from lustrum.protect.population.stages import Cost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
+from lustrum.side_by_side import side_by_side
 
 __all__ = ["PopulationResult", "ProtectedPopulation"]
 
@@ -40,6 +41,8 @@ Progress = Callable[[str, float], None]
 
 _MENDS = 4
 """How many bases are tried before a policy that demands mending is refused."""
+_MANY = 8
+"""With fewer sweeps there is no time to cool down."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 
@@ -253,27 +256,27 @@ class ProtectedPopulation:
             if state is None
             else StateFile(state, key, self.to_mapping(), cells, previous, held)
         )
-        found = search(
-            prepared.problem,
-            stages,
-            int.from_bytes(derived(key, "search")[:8], "big"),
-            resume=None if file is None else file.load(),
-            keep=None if file is None else file.keep,
+        plan = stages[-1].plan
+        # What does not wait for the search is worked out beside it, and so are the two reports.
+        found, truth = side_by_side(
+            lambda: search(
+                prepared.problem,
+                stages,
+                int.from_bytes(derived(key, "search")[:8], "big"),
+                resume=None if file is None else file.load(),
+                keep=None if file is None else file.keep,
+            ),
+            lambda: true_counts(plan, prepared.every.codes, prepared.every.counts),
         )
         shown, memory = _shown(prepared, found)
-        plan = stages[-1].plan
-        truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
-        result = PopulationResult(
-            shown,
-            replace(
-                public_report(
-                    self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
-                ),
-                known=known_totals(cells, self.known_totals),
+        public, agency = side_by_side(
+            lambda: public_report(
+                self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
             ),
-            agency_report(self.support, plan, prepared, memory, found, truth),
-            memory,
+            lambda: agency_report(self.support, plan, prepared, memory, found, truth),
         )
+        public = replace(public, known=known_totals(cells, self.known_totals))
+        result = PopulationResult(shown, public, agency, memory)
         if file is not None:
             file.remove()
         return result
@@ -295,13 +298,13 @@ class ProtectedPopulation:
         large = max(1, round(9 * self.base / 3))
         # With few sweeps there is no time to look far, nor to come back.
         near = min(8, max(2, self.sweeps - 4))
-        again = self.sweeps // 4 if self.sweeps >= 8 else 0
+        again = self.sweeps // 4 if self.sweeps >= _MANY else 0
         return (
             Stage(
                 finest,
                 max(1, self.sweeps // 3),
-                0.12,
-                0.06,
+                0.12 if self.sweeps >= _MANY else 0.03,
+                0.06 if self.sweeps >= _MANY else 0.03,
                 (cost(50, 1), first, own * first, further),
                 lost=_LOST,
                 near=2,

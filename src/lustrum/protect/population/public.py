@@ -20,7 +20,20 @@ from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
-__all__ = ["GROUP_ERROR_STEP", "PublicReport", "coarse_error", "coarse_share", "keyed_shift"]
+__all__ = [
+    "GROUP_ERROR_STEP",
+    "SEARCH",
+    "PublicReport",
+    "coarse_error",
+    "coarse_share",
+    "keyed_shift",
+    "stated_search",
+]
+
+SEARCH = 3
+"""The version of the search: one that makes other numbers of the same records and parameters is another."""
+_UNSTATED = 2
+"""Reports of earlier searches do not state their version."""
 
 _ERROR_STEP = 0.5
 GROUP_ERROR_STEP = 1.0
@@ -60,7 +73,8 @@ class PublicReport:
     ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
     table adds up. ``rates`` and ``free_rates`` say how often counts of a size err by how much, in
     tables that the search controls and in others, see :mod:`lustrum.protect.population.channel`.
-    ``known`` are exact totals that the agency publishes elsewhere.
+    ``known`` are exact totals that the agency publishes elsewhere. ``search`` is the version of the search that
+    made the population: with the same parameters another version makes other numbers.
     """
 
     method: Mapping[str, Any]
@@ -71,6 +85,7 @@ class PublicReport:
     rates: Rates
     free_rates: Rates
     known: tuple[KnownTotals, ...] = ()
+    search: int = SEARCH
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by this many variables, filters counted; with own groups or without."""
@@ -104,6 +119,7 @@ class PublicReport:
             "rates": [list(row) for row in self.rates],
             "free_rates": [list(row) for row in self.free_rates],
             "known": [totals.to_mapping() for totals in self.known],
+            "search": self.search,
         }
 
     @classmethod
@@ -119,11 +135,17 @@ class PublicReport:
                 rates=tuple(tuple(row) for row in words["rates"]),
                 free_rates=tuple(tuple(row) for row in words["free_rates"]),
                 known=tuple(KnownTotals.from_mapping(one) for one in words["known"]),
+                search=stated_search(words),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(
                 "The public report of the protected population has other words than this version reads."
             ) from None
+
+
+def stated_search(words: Mapping[str, Any]) -> int:
+    """The version of the search that a report states."""
+    return int(words.get("search", _UNSTATED))
 
 
 def _fitting(known: Mapping[int, Any], variables: int) -> int:

@@ -257,7 +257,8 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
         for u in range(variables):
             if u != v:
                 line = line * np.uint64(sizes[u]) + codes[:, u]
-        order = np.lexsort((codes[:, v], line))
+        # Cells of one line stand in the order of their codes already.
+        order = np.argsort(line, kind="stable")
         sorted_line = line[order]
         begins = np.flatnonzero(np.r_[True, sorted_line[1:] != sorted_line[:-1]][:count])
         length = np.diff(np.r_[begins, count])

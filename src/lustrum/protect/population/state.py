@@ -16,6 +16,7 @@ import numpy as np
 from lustrum.arrays import Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
+from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import SearchState
 
 __all__ = ["StateFile"]
@@ -38,7 +39,7 @@ class StateFile:
         held: Words | None = None,
     ) -> None:
         self._path = path
-        digest = hmac.new(key, b"lustrum population state 2", hashlib.sha256)
+        digest = hmac.new(key, f"lustrum population state {SEARCH}".encode(), hashlib.sha256)
         digest.update(json.dumps(dict(method), sort_keys=True).encode())
         for part in (cells, previous):
             if part is None:

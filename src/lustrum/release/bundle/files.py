@@ -38,7 +38,7 @@ from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.report import PublicFactors
-from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.public import SEARCH, PublicReport, stated_search
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.release.bundle.place import MANIFEST, put_in_place, standing
 from lustrum.release.bundle.respondents import respondents_bytes, respondents_of
@@ -50,6 +50,7 @@ __all__ = [
     "bundle_digest",
     "bundle_name",
     "is_made_by",
+    "other_search",
     "pack_bundle",
     "read_bundle",
     "stated_method",
@@ -220,13 +221,34 @@ def bundle_digest(path: Path) -> str | None:
 
 def stated_method(path: Path) -> Mapping[str, Any] | None:
     """The method that the bundle there states, in the layout of this version; its bytes are not checked."""
-    if bundle_digest(path) is None:
+    method = _stated(path).get("method")
+    return method if isinstance(method, dict) else None
+
+
+def other_search(path: Path) -> int | None:
+    """The version of the search that made the bundle there, if it is not the one of this version.
+
+    Its numbers are as safe, and are no reason to make it again: that would be a second release.
+    """
+    words = _stated(path)
+    if not words:
         return None
     try:
-        method = json.loads((standing(path) / _REPORT).read_bytes())["method"]
-    except (OSError, ValueError, KeyError, TypeError):
+        search = stated_search(words)
+    except (ValueError, TypeError):
         return None
-    return method if isinstance(method, dict) else None
+    return None if search == SEARCH else search
+
+
+def _stated(path: Path) -> Mapping[str, Any]:
+    """The public report of the bundle there; empty where none can be read."""
+    if bundle_digest(path) is None:
+        return {}
+    try:
+        words = json.loads((standing(path) / _REPORT).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return words if isinstance(words, dict) else {}
 
 
 def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
