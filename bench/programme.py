@@ -56,11 +56,13 @@ name = "{name}"
 by = [{by}]
 measures = [{measures}]
 """
+SECTORS = '{variable = "activity", level = "sector", total = true}'
 SECTIONS = '{variable = "activity", level = "section", total = true}'
 DIVISIONS = '{variable = "activity", levels = ["section", "finest"], total = true}'
 REGIONS = '{variable = "region", total = true}'
 SIZES = '{variable = "size", total = true}'
 PROGRAMMES = {
+    "sectors": (("regions", SECTORS, REGIONS, 2), ("sizes", SECTORS, SIZES, 1)),
     "sections": (("regions", SECTIONS, REGIONS, 2), ("sizes", SECTIONS, SIZES, 1)),
     "divisions": (("regions", DIVISIONS, REGIONS, 2), ("sizes", SECTIONS, SIZES, 1)),
     "all": (("regions", DIVISIONS, REGIONS, 2), ("sizes", DIVISIONS, SIZES, 2)),
@@ -198,8 +200,8 @@ def left_open(system: System, judged: Judged, releases: Sequence[Release]) -> in
 def main() -> None:
     """Measure the programmes that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programmes", nargs="*", default=list(PROGRAMMES))
-    parser.add_argument("--firms", type=int, default=6_000)
+    parser.add_argument("programmes", nargs="*", default=["sectors", "sections"])
+    parser.add_argument("--firms", type=int, default=1_500)
     parser.add_argument("--algorithm", default="", help="of both ways; by default the usual one")
     asked = parser.parse_args()
     print(
