@@ -11,6 +11,7 @@ import pytest
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.policy import Before, Method, Policy
 from lustrum.protect.abilities import Abilities
+from lustrum.protect.unchanged import IdentityChannel
 from lustrum.release.numbers import CannotProtectError
 from lustrum.release.records import EngineNumbers, ProtectedInput, protected_input
 from lustrum.release.records.protected_input import prepared
@@ -158,3 +159,60 @@ def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
     monkeypatch.setattr(Method, "spec", lambda self: Hides())
     with pytest.raises(InputError, match="does not leave counts"):
         protected_input.prepared(engine, [before], SECRET)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_what_a_step_leaves_exact_keeps_the_bounds_of_the_method(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, bounded: bool
+) -> None:
+    table = engine.tabulate(asked())
+    exact = np.arange(table.values.size).reshape(table.shape) % 2 == 0
+    near = np.where(table.values > 0, table.values - 1, 0)
+
+    def published(step: Before, own: Table) -> Release:
+        """Exact in every other cell; elsewhere one end is the number and the other is not."""
+        low = np.where(exact, own.values, near)
+        return replace(Hides().apply(own), low=low, high=own.values, channel=IdentityChannel())
+
+    monkeypatch.setattr(protected_input, "_published", published)
+    method = "random-rounding" if bounded else "hides"
+    if not bounded:
+        monkeypatch.setattr(Method, "spec", lambda self: Hides())
+    source = ProtectedInput(engine, (Before.model_construct(method="random-rounding"),))
+    release = source.protect(table, Method.model_construct(method=method))
+    own = Method.model_construct(method=method).spec().apply(table)
+    low, high = (own.low, own.high) if bounded else (table.values, table.values)
+    changed = exact | (table.values == near)
+    assert release.low is not None
+    assert release.high is not None
+    assert np.array_equal(release.low, np.where(changed, low, 0))
+    assert np.array_equal(release.high, np.where(changed, high, UNBOUNDED))
+    assert (release.channel is None) == (not bounded)
+
+
+def test_empty_cells_get_keys_from_the_secret(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[bytes, Any]] = []
+
+    class Keyed(Hides):
+        def with_zeros(self, secret: bytes, dataset: Any) -> Hides:
+            given.append((secret, dataset))
+            return Hides()
+
+    monkeypatch.setattr(Method, "spec", lambda self: Keyed())
+    table = engine.tabulate(asked())
+    ProtectedInput(engine).protect(table, Method.model_construct())
+    assert given == []
+    ProtectedInput(engine, secret=SECRET).protect(table, Method.model_construct())
+    assert given == [(SECRET.derive("lustrum empty cells"), engine.dataset)]
+    assert prepared(engine, [], SECRET).secret is SECRET
+
+
+def test_a_hypercube_of_records_is_protected_by_their_keys(engine: EmbeddedEngine) -> None:
+    by = [v.name for v in engine.dataset.variables]
+    every = asked(by=by)
+    rounding = step(method="random-rounding", base=5)
+    expected = rounding.spec().apply(engine.tabulate(every)).published
+    found = prepared(engine, [rounding], SECRET).engine.tabulate(every).values
+    assert np.array_equal(found, expected)
