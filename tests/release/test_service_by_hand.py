@@ -125,6 +125,20 @@ def test_a_bundle_is_served_under_the_policy_that_it_was_made_by(tmp_path: Path)
     assert service.states() == {"town": "unavailable"}
 
 
+def test_a_bundle_of_the_folder_needs_a_policy_and_no_records(tmp_path: Path) -> None:
+    service = folder(tmp_path, town=STRICT)
+    records: Any = service._records
+    records.names = lambda: ["checking"]
+    write_bundle(tmp_path / "bundles" / "town", packed())
+    assert service.names() == ["town"]
+    assert service.described() == ["checking", "town"]
+    assert service.answer(BY).release is not None
+    (tmp_path / "policies" / "town.toml").unlink()
+    assert service.names() == []
+    with pytest.raises(DatasetError, match="has no policy"):
+        service.answer(BY)
+
+
 def test_a_new_bundle_and_a_new_policy_are_taken_up_at_the_next_question(tmp_path: Path) -> None:
     service = folder(tmp_path, town=STRICT)
     place = tmp_path / "bundles" / "town"
