@@ -252,7 +252,12 @@ def _solve_part(
         why = f"Asked for. The table was attacked by {kind}."
         return _Outcome(state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why)
     found = BranchAndCut(
-        attacks, state, limit, tell, near=None if first is None else first.near
+        attacks,
+        state,
+        limit,
+        tell,
+        near=None if first is None else first.near,
+        known=() if first is None else first.needs.cuts,
     ).run()
     why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
     why += f" The table was attacked by {kind}."

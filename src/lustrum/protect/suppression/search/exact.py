@@ -8,8 +8,8 @@ one. The lower bound and the best safe pattern hold at any stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,7 +63,9 @@ class BranchAndCut:
         *,
         gap: float = 0.0,
         near: Callable[[Floats], Witnessed | None] | None = None,
+        known: Sequence[Cut] = (),
     ) -> None:
+        # ``known`` may grow while patterns near fractional points are looked for.
         # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
         self.near = near
         self.attacks, self.problem = attacks, attacks.tasks.problem
@@ -83,6 +85,8 @@ class BranchAndCut:
         self._quiet = np.zeros(count, dtype=np.int64)
         self.rounds = 0
         self.needs: list[Cut] = []
+        self._known, self._taken_in = known, 0
+        self._take_in()
 
     @property
     def spent(self) -> int:
@@ -171,6 +175,7 @@ class BranchAndCut:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
         state = None if self.near is None else self.near(x)
         if state is not None:
+            self._take_in()
             self._offer(state)
             return
         cost = self.problem.cost * (1.0 - 0.999 * x)
@@ -180,6 +185,14 @@ class BranchAndCut:
         protect_all(state, cost, order)
         self._clean(state)
         self._offer(state)
+
+    def _take_in(self) -> None:
+        """Add the inequalities that were learnt elsewhere since the last time; they count cells by number."""
+        fresh = self._known[self._taken_in :]
+        self._taken_in += len(fresh)
+        cuts = [replace(c, columns=self.column[c.columns].astype(np.intp)) for c in fresh]
+        self.needs.extend(cuts)
+        self.program.add(cuts)
 
     def _explore(self, x: Floats) -> None:
         """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
