@@ -10,9 +10,11 @@ from scipy import sparse
 
 from lustrum.protect.suppression import AxisSums, SuppressionProblem
 from lustrum.protect.suppression.check import audit_pattern
+from lustrum.protect.suppression.search.attacks import ProgramAttacks
 from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.needs import Needs, Slack
+from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.protect.suppression.search.tasks import Tasks
 from lustrum.solve import deviations
 from lustrum.solve.cutting import Cut
@@ -92,6 +94,25 @@ def test_slack_refuses_exactly_what_violates_an_inequality() -> None:
         if not forbidden and places.size == 2:
             assert slack.allowed([places[:1], places[1:]], 2) == [0, 1]
             assert slack.allowed([places[:1], places[1:]], 1) == [0]
+
+
+def test_patterns_around_cells_of_a_pattern_are_safe_and_repeatable() -> None:
+    problem = table((5, 5, 5), 0.1, 4)
+    made = []
+    for _ in range(2):
+        attacks = ProgramAttacks(Tasks.of(problem))
+        state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
+        assert first is not None
+        patterns = [state.suppressed]
+        for _ in range(6):
+            other = first.around(patterns[-1])
+            assert other is not None
+            patterns.append(other.suppressed)
+        made.append(np.array(patterns))
+    assert (made[0] == made[1]).all()
+    assert len({row.tobytes() for row in made[0]}) > 1
+    for pattern in made[0]:
+        assert audit_pattern(problem, pattern).safe
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -257,6 +257,7 @@ def _solve_part(
         limit,
         tell,
         near=None if first is None else first.near,
+        around=None if first is None else first.around,
         known=() if first is None else first.needs.cuts,
     ).run()
     why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."

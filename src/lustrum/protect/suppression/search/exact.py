@@ -31,6 +31,8 @@ _LITTLE = 1e-3  # a rise of the bound by less than this share of the gap is hard
 _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
 _IN_VAIN = 15  # patterns near the last point of the root that are no cheaper
+_IN_VAIN_ANEW = 60  # patterns around cells of the best one that are no cheaper
+_SHARE_ANEW = 0.8  # of the work that is left after the root
 _POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
@@ -63,11 +65,13 @@ class BranchAndCut:
         *,
         gap: float = 0.0,
         near: Callable[[Floats], Witnessed | None] | None = None,
+        around: Callable[[Mask], Witnessed | None] | None = None,
         known: Sequence[Cut] = (),
     ) -> None:
+        # ``around`` gives a safe pattern near another.
         # ``known`` may grow while patterns near fractional points are looked for.
         # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
-        self.near = near
+        self.near, self.around = near, around
         self.attacks, self.problem = attacks, attacks.tasks.problem
         self.best = start
         self.cost = self.problem.total_cost(start.suppressed)
@@ -103,6 +107,7 @@ class BranchAndCut:
         """Search until the best pattern is proven, or the work is used up."""
         if not self.done and self.choice.size:
             self._root()
+            self._anew()
             self._nearby()
             if not self._is_wide(_TOO_WIDE):
                 self._search()
@@ -204,6 +209,21 @@ class BranchAndCut:
             cost = self.cost
             if self.near is None or self.done or in_vain >= _IN_VAIN or self.spent >= half:
                 return
+
+    def _anew(self) -> None:
+        """Patterns around single cells of the best one where the gap is wide, while cheaper ones turn up."""
+        if self.around is None or not self._is_wide(_WIDE):
+            return
+        end = self.spent + int(_SHARE_ANEW * (self.work - self.spent))
+        in_vain = 0
+        while self.spent < end and in_vain < _IN_VAIN_ANEW and not self.done:
+            cost = self.cost
+            state = self.around(self.best.suppressed)
+            if state is None:
+                return
+            self._take_in()
+            self._offer(state)
+            in_vain = 0 if self.cost < cost else in_vain + 1
 
     def _nearby(self) -> None:
         """Better patterns near the best one, where the gap is wide and there are many cells to choose from."""

@@ -31,6 +31,10 @@ _DIMENSIONS = 1600  # of any other basis that is written down
 _ENTRIES = 12_000_000  # of the same
 _HARDLY = 1e-3  # a share of a cell that counts as none
 _TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
+_TRIES_AROUND = 1  # the same around one cell of a pattern
+_AROUND = 60  # cheap cells around it
+_FAR = 2  # relations between that cell and these
+_CHANCE = 0.5  # standard deviation of the logarithm of how near a cell is
 _BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
 
 
@@ -48,16 +52,44 @@ class FirstPattern:
         Cells that neither the best pattern nor the point suppresses stay published, so that the basis of
         what the others can do together is small.
         """
-        tasks = self.attacks.tasks
-        problem = tasks.problem
+        problem = self.attacks.tasks.problem
         cells = np.flatnonzero((self.best | problem.fixed | (x > _HARDLY)) & ~problem.frozen)
-        publisher = Publisher.of(tasks, cells, _most(cells.size), self.needs)
+        return self._among(cells, x, _TRIES)
+
+    def around(self, suppressed: Mask) -> Witnessed | None:
+        """A safe pattern among the cells of one and some cheap cells that lie near each other.
+
+        Everything that may be suppressed there is, and published anew in an order with some chance in it.
+        """
+        problem = self.attacks.tasks.problem
+        mine = np.flatnonzero(suppressed & problem.choice)
+        others = np.flatnonzero(problem.choice & ~suppressed)
+        if not mine.size or not others.size:
+            return None
+        matrix = abs(problem.relations)
+        spread = np.zeros(suppressed.size)
+        spread[self.luck.choice(mine)] = 1.0
+        near = np.zeros(suppressed.size)
+        for _ in range(_FAR):
+            spread = matrix.T @ (matrix @ spread)
+            spread /= spread.sum()
+            near += spread
+        chance = np.exp(_CHANCE * self.luck.standard_normal(others.size))
+        value = near[others] * chance / np.maximum(problem.cost[others], 1.0)
+        more = others[np.argsort(-value, kind="stable")[:_AROUND]]
+        cells = np.union1d(np.flatnonzero(suppressed), more)
+        return self._among(cells, np.zeros(suppressed.size), _TRIES_AROUND)
+
+    def _among(self, cells: Ints, x: Floats, tries: int) -> Witnessed | None:
+        """A safe pattern that suppresses some of the cells; what a point suppresses in part is cheap."""
+        problem = self.attacks.tasks.problem
+        publisher = Publisher.of(self.attacks.tasks, cells, _most(cells.size), self.needs)
         if publisher is None:
             return None
         publisher.luck = self.luck
         found = publisher.first(x)
         if found is not None:
-            found = publisher.improve(found, _TRIES * max(publisher.steps, 1), lambda cost: None)
+            found = publisher.improve(found, tries * max(publisher.steps, 1), lambda cost: None)
         self.attacks.steps += publisher.steps
         if found is None:
             return None
