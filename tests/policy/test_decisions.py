@@ -47,7 +47,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "does not promise the same numbers after every start",
     ),
     ({"fallback": [{"method": "round"}]}, "the method is 'merge', not 'round'"),
-    ({"weights": {"weight": "w"}}, "[weights] goes with a protected population"),
+    ({"weights": {"weight": "w"}}, "[weights] without a protected population: name the variables"),
     ({"sums": {"method": "random-rounding"}}, "does not protect sums by record keys"),
     ({"sums": {"method": "suppression"}}, "does not protect sums by record keys"),
     ({"sums": {"method": "record-swapping", "geography": "a"}}, "works on records, not on tables"),

@@ -256,11 +256,10 @@ def test_bad_weights_are_one_sentence(tmp_path: Path, column: str, change, said:
     assert not (tmp_path / "bundle").exists()
 
 
-def test_weights_need_a_protected_population() -> None:
+def test_weights_need_protected_counts() -> None:
     before = '[[before]]\nmethod = "protected-population"\nbase = 3\nsweeps = 2\n'
     text = POLICY.read_text().replace(before, "")
-    text = text.replace('method = "none"', 'method = "random-rounding"')
-    with pytest.raises(PolicyError, match="goes with a protected population"):
+    with pytest.raises(PolicyError, match="goes with a protected population or a method"):
         parse_policy(text.encode(), "policy.toml")
 
 

@@ -52,6 +52,10 @@ def explain(policy: Policy) -> Iterator[str]:
         yield f"Sums are protected by {_words(policy.sums)}."
     elif policy.magnitudes is None:
         yield "Tables show counts only; sums of measures are refused."
+    if policy.weights is not None and policy.population is None:
+        yield (
+            f"Weighted counts are protected counts times mean weights by {', '.join(policy.weights.classes)}."
+        )
     if policy.weights is not None:
         yield (
             f"Tables can be weighted by {policy.weights.weight!r}: at least {policy.weights.class_size} "

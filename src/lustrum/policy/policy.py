@@ -265,7 +265,7 @@ class Policy(_Part):
         description="How sums of measures are protected where tables are counted from records.",
     )
     weights: Weights | None = Field(
-        None, description="How a survey's weights are protected, beside a protected population."
+        None, description="How a survey's weights are protected, beside protected counts."
     )
     fallback: list[Fallback] = Field(
         default_factory=list, description="What is tried next where a table fails, in this order."
@@ -323,11 +323,21 @@ class Policy(_Part):
 
     @model_validator(mode="after")
     def _weights_a_population(self) -> Policy:
-        """Weights go with protected respondents, from which every weighted table is added up."""
-        if self.weights is not None and self.population is None:
+        """Weights go with protected respondents, or are means of classes beside keyed counts."""
+        if self.weights is None or self.population is not None:
+            return self
+        if self.protect.method == "none":
             raise ValueError(
-                "[weights] goes with a protected population; write [[before]] with method = "
-                "'protected-population'"
+                "[weights] goes with a protected population or a method for tables; write [[before]] with "
+                "method = 'protected-population', or another method under [protect]"
+            )
+        if not self.weights.classes:
+            raise ValueError(
+                "[weights] without a protected population: name the variables that weights follow in 'classes'"
+            )
+        if len(self.weights.classes) > self.rules.max_dimensions:
+            raise ValueError(
+                "[weights] without a protected population: 'classes' names more variables than a table may have"
             )
         return self
 

@@ -157,16 +157,16 @@ class KeyedOffer(ABC):
 
     @property
     def weights(self) -> tuple[str, ...]:
-        """None: record keys do not protect weighted numbers."""
-        return ()
+        """The weight of the policy, whose means of classes multiply protected counts."""
+        return () if self.policy.weights is None else (self.policy.weights.weight,)
 
     @property
     def weighted_measures(self) -> tuple[str, ...]:
-        """None, likewise."""
+        """None: record keys do not protect weighted sums."""
         return ()
 
     def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
-        """None, likewise."""
+        """None: means of classes state no errors."""
         return None
 
     def sum_noise(self, measure: str) -> SumNoise | None:

@@ -9,7 +9,9 @@ from pathlib import Path
 from lustrum.model import InputError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy import Policy
+from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.release.numbers import Described, Views
+from lustrum.release.records.keyed_weights import mean_weights
 from lustrum.release.records.open_datasets import OpenDatasets
 from lustrum.release.records.protected_input import ProtectedInput, prepared
 from lustrum.release.records.views import counted_views
@@ -27,6 +29,7 @@ class LocalRecordsService:
         self._open = OpenDatasets(self.store, workers)
         self._preparing = threading.Lock()
         self._sources: dict[str, tuple[tuple[str, str], ProtectedInput]] = {}
+        self._means: dict[str, tuple[tuple[str, str], MeanWeights]] = {}
 
     def names(self) -> list[str]:
         """The datasets that are there."""
@@ -41,7 +44,9 @@ class LocalRecordsService:
     def views(self, query: TableQuery, policy: Policy) -> Views:
         """Count and protect what a question needs."""
         engine = self.engine(query.dataset)
-        views = counted_views(query, self.source(engine, policy), policy)
+        source = self.source(engine, policy)
+        mean = None if query.weight is None else self._mean(engine, source, policy)
+        views = counted_views(query, source, policy, mean)
         # Files that were cut or changed meanwhile may have been read so; such numbers never leave.
         engine.require_unchanged()
         return views
@@ -54,12 +59,22 @@ class LocalRecordsService:
         """Let go of the engines."""
         with self._preparing:
             self._sources.clear()
+            self._means.clear()
 
     def engine(self, name: str) -> EmbeddedEngine:
         """The engine over the version in force, with the true records; for the agency alone."""
         if name not in self.store.names():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         return self._open.engine(name)
+
+    def _mean(self, engine: EmbeddedEngine, source: ProtectedInput, policy: Policy) -> MeanWeights:
+        """The mean weights of a policy, made once for each version of the data."""
+        mark = (engine.version, policy.model_dump_json())
+        with self._preparing:
+            kept = self._means.get(engine.dataset.name)
+            if kept is None or kept[0] != mark:
+                kept = self._means[engine.dataset.name] = (mark, mean_weights(source, policy))
+            return kept[1]
 
     def source(self, engine: EmbeddedEngine, policy: Policy) -> ProtectedInput:
         """What tables are counted from: the data, or what the policy made of them beforehand.

@@ -8,7 +8,9 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Method, Policy
+from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.release.numbers import CannotProtectError, KeyedOffer, Views
+from lustrum.release.records.keyed_weights import mean_weights, weighted_release
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
 from lustrum.tabulate.cube import View
@@ -39,10 +41,20 @@ class EngineNumbers(KeyedOffer):
         return counted_views(query, self.source or ProtectedInput(self.engine), self.policy)
 
 
-def counted_views(query: TableQuery, source: ProtectedInput, policy: Policy) -> Views:
-    """The three views of a question, each protected; nothing else of what was counted is kept."""
-    if query.statistics or query.weight is not None:
+def counted_views(
+    query: TableQuery, source: ProtectedInput, policy: Policy, mean: MeanWeights | None = None
+) -> Views:
+    """The three views of a question, each protected; nothing else of what was counted is kept.
+
+    ``mean`` are the mean weights of the policy, if they were made before.
+    """
+    if query.statistics or (query.weight is not None and query.measure is not None):
         raise CannotProtectError("Record keys protect counts, and sums without weights.")
+    if query.weight is not None:
+        plain = replace(query, weight=None)
+        counted = counted_views(plain, source, policy).shown
+        shown = weighted_release(plain, counted, source, mean or mean_weights(source, policy))
+        return Views(shown, None, shown)
     if query.measure is not None:
         shown = _summed(query, source, policy)
         return Views(shown, None, shown)

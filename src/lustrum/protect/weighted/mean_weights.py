@@ -1,0 +1,106 @@
+"""Weighted counts under keyed methods: protected counts times public mean weights.
+
+A keyed method protects the number of respondents of a cell. A weighted count is this number times the mean
+weight of the classes that the cell is about, which follow from the codes of the class variables in its
+definition and never from who is in it. So a weighted table is a function of the unweighted one and of a public
+table with the mean weight and the protected number of respondents of every class. It tells no more, however
+questions overlap, and the weight of one respondent is never used.
+
+The price is a bias: within a class respondents of every cell get the same weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints
+from lustrum.model import InputError
+from lustrum.protect.weighted.classes import weight_classes
+from lustrum.structure import TableLayout
+
+__all__ = ["MeanWeights", "class_weights"]
+
+_MOST = 100_000
+"""Combinations of class variables."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanWeights:
+    """Of every combination of the class variables its mean weight and its protected number. Public.
+
+    Weights are in units of ``10**-decimals``.
+    """
+
+    variables: tuple[str, ...]
+    weights: Ints
+    numbers: Ints
+    decimals: int = 0
+
+    def weighted(self, layout: TableLayout, counts: Ints) -> Ints:
+        """Protected counts times the mean weights of their classes, in units of ``10**-decimals``."""
+        above = self._summed(layout, self.weights * self.numbers)
+        below = self._summed(layout, self.numbers)
+        # A class that shows nobody has the mean weight of all.
+        every = int((self.weights * self.numbers).sum()), int(self.numbers.sum())
+        top = np.where(below > 0, above, every[0] if every[1] else 10**self.decimals).astype(object)
+        bottom = np.where(below > 0, below, every[1] or 1).astype(object)
+        found = (2 * counts.astype(object) * top + bottom) // (2 * bottom)
+        return np.asarray(found).astype(np.int64)
+
+    def _summed(self, layout: TableLayout, values: Ints) -> Ints:
+        """The values of all classes that each cell of a table is about, in a shape that fits the table."""
+        found = values
+        for place, name in enumerate(self.variables):
+            inside = self._inside(layout, name, values.shape[place])
+            found = np.moveaxis(np.tensordot(inside, found, axes=([1], [place])), 0, place)
+        # Class variables in the order of the axes; the others have one entry, and so have other axes.
+        on_axes = [axis.name for axis in layout.axes if axis.name in self.variables]
+        order = [self.variables.index(name) for name in on_axes]
+        rest = [k for k in range(len(self.variables)) if k not in order]
+        shape = [len(axis) if axis.name in on_axes else 1 for axis in layout.axes]
+        return np.asarray(np.transpose(found, [*order, *rest]).reshape(shape))
+
+    @staticmethod
+    def _inside(layout: TableLayout, name: str, size: int) -> Ints:
+        """Which codes of a class variable belong to every category of its axis, or pass its filter."""
+        own = next((a for a in (*layout.axes, *layout.filters) if a.name == name), None)
+        if own is None:
+            return np.ones((1, size), dtype=np.int64)
+        inside = np.zeros((len(own), size), dtype=np.int64)
+        for row, category in enumerate(own.categories):
+            inside[row, list(category.members)] = 1
+        return inside
+
+
+def class_weights(
+    codes: Sequence[Array],
+    shape: tuple[int, ...],
+    weights: Floats,
+    *,
+    class_size: int,
+    noise: float,
+    decimals: int,
+    rng: np.random.Generator,
+) -> Ints:
+    """The mean weight of every combination of class variables, in units of ``10**-decimals``.
+
+    Combinations of fewer respondents than ``class_size`` share a weight with others, empty ones too, so that a
+    weight does not tell which are empty. Means are moved by noise of at most ``noise``.
+    """
+    size = int(np.prod([float(n) for n in shape]))
+    if size > _MOST:
+        raise InputError(
+            f"The classes of weights have {size:,} combinations; name variables with at most {_MOST:,}."
+        )
+    place = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
+    number = np.bincount(place, minlength=size)
+    every = np.stack(np.unravel_index(np.arange(size), shape))
+    group = weight_classes(every, number, list(range(len(shape))), class_size)
+    held = np.bincount(group, weights=number)
+    total = np.bincount(group[place], weights=weights, minlength=held.size)
+    moved = total / held * (1.0 + noise * rng.uniform(-1.0, 1.0, held.size))
+    shared = np.maximum(np.rint(moved * 10.0**decimals), 1).astype(np.int64)
+    return np.asarray(shared[group].reshape(shape))
