@@ -138,7 +138,10 @@ GROUPS = {
     ),
     "structure": Group(
         _in("structure", "relations", "incidence", "build"),
-        tuple(f"tests/structure/test_{name}.py" for name in ("relations", "incidence", "atoms")),
+        tuple(
+            f"tests/structure/test_{name}.py"
+            for name in ("relations_by_hand", "relations", "incidence")
+        ),
     ),
     "population": Group(
         _in("protect/population", "support", "channel", "start", "candidates", "readers"),

@@ -1,0 +1,50 @@
+"""Relations written out: which cell is the total, and how suppression software reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lustrum.structure import Relations
+from lustrum.structure.ragged import Lists
+
+ROWS = [
+    {2: -1, 0: 1, 1: 1},
+    {3: 1, 0: -1, 4: -1},  # the total is the only cell with 1
+    {1: 1, 5: -1, 0: 1},  # the total in the middle
+    {0: 1, 1: 1, 2: -1, 3: -1},  # no single cell is a total
+    {1: 1, 2: 1, 0: -1},  # the total is the very first cell
+]
+
+
+def relations(*rows: dict[int, int]) -> Relations:
+    indptr = np.cumsum([0, *map(len, rows)])
+    cells = np.array([c for row in rows for c in row], dtype=np.int64)
+    weights = np.array([w for row in rows for w in row.values()], dtype=np.int64)
+    return Relations.of(Lists(indptr, cells, weights), 6)
+
+
+def test_the_total_stands_first_and_counts_minus_one() -> None:
+    made = relations(*ROWS)
+    assert made.totals.tolist() == [2, 3, 5, -1, 0]
+    cells = [made.cells[a:b].tolist() for a, b in zip(made.indptr, made.indptr[1:], strict=False)]
+    assert cells == [[2, 0, 1], [3, 0, 4], [5, 1, 0], [0, 1, 2, 3], [0, 1, 2]]
+    assert made.coefficients.tolist() == [-1, 1, 1] * 3 + [1, 1, -1, -1] + [-1, 1, 1]
+    dense = made.matrix.toarray()
+    for row, own in zip(dense, ROWS, strict=True):
+        plain = np.zeros(6, dtype=np.int64)
+        plain[list(own)] = list(own.values())
+        assert row.tolist() in (plain.tolist(), (-plain).tolist())
+    assert made.matrix.has_sorted_indices
+    twice = relations({0: 1, 1: 1, 2: -2})
+    assert twice.totals.tolist() == [-1]
+    assert twice.coefficients.tolist() == [1, 1, -2]
+    plain_sum = Relations.of(Lists(np.array([0, 2]), np.array([4, 1])), 6)
+    assert (plain_sum.totals.tolist(), plain_sum.coefficients.tolist()) == ([-1], [1, 1])
+
+
+def test_a_relation_without_a_total_gets_a_cell_that_nobody_shows() -> None:
+    read = relations(*ROWS).additive
+    assert (read.published, read.cells) == (6, 7)
+    assert read.totals.tolist() == [2, 3, 5, 6, 0, 6]
+    parts = [read.parts[a:b].tolist() for a, b in zip(read.indptr, read.indptr[1:], strict=False)]
+    assert parts == [[0, 1], [0, 4], [1, 0], [0, 1], [1, 2], [2, 3]]
