@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from lustrum.structure import Relations
+from lustrum.model import InputError
+from lustrum.structure import Relations, Structure
 from lustrum.structure.ragged import Lists
+from structure.cases import axis
 
 ROWS = [
     {2: -1, 0: 1, 1: 1},
@@ -42,9 +45,20 @@ def test_the_total_stands_first_and_counts_minus_one() -> None:
     assert (plain_sum.totals.tolist(), plain_sum.coefficients.tolist()) == ([-1], [1, 1])
 
 
+def test_a_structure_keeps_only_inner_cells_that_it_has() -> None:
+    structure = Structure.of_tables([[axis("x", a=[0], b=[1], all=[0, 1])]])
+    assert structure.restrict([1]).inner == 1
+    for wrong in ([2], [-1]):
+        with pytest.raises(InputError):
+            structure.restrict(wrong)
+    assert "2 tables" in repr(Structure.of_tables([[axis("x", a=[0], b=[1])]] * 2))
+    assert "1 table" in repr(structure)
+
+
 def test_a_relation_without_a_total_gets_a_cell_that_nobody_shows() -> None:
     read = relations(*ROWS).additive
     assert (read.published, read.cells) == (6, 7)
+    assert read.parts.size == read.indptr[-1]
     assert read.totals.tolist() == [2, 3, 5, 6, 0, 6]
     parts = [read.parts[a:b].tolist() for a, b in zip(read.indptr, read.indptr[1:], strict=False)]
     assert parts == [[0, 1], [0, 4], [1, 0], [0, 1], [1, 2], [2, 3]]
