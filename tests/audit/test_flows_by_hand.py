@@ -261,3 +261,18 @@ def test_flows_reach_the_range_of_all_tables_and_say_how_many_it_took(seed: int)
     assert every.most.tolist() == tables.max(axis=0).tolist()
     assert every.low.tolist() == tables.min(axis=0).tolist()
     assert every.high.tolist() == tables.max(axis=0).tolist()
+
+
+@pytest.mark.parametrize("high", [[1, 6], [6, 1], [2, 4], [4, 2]])
+def test_a_cell_at_its_own_end_has_no_room_left_for_other_flows(high: list[int]) -> None:
+    network = Network.of(piece([[1, 1]], [0, 0], high, [[5, 5]]))
+    assert network is not None
+    least = [5 - high[1], 5 - high[0]]
+    for first, second in ((1, 2), (3, 0)):
+        one = Flows(network, 2)
+        # Down to the lower bound first, so that the way up is taken by a flow.
+        one.ask(np.array([first - 1, first, second]))
+        assert one.table.min() >= 0
+        assert (one.table <= high).all()
+        assert one.low[second // 2] == max(0, least[second // 2])
+        assert one.high[first // 2] == min(5, high[first // 2])
