@@ -210,6 +210,9 @@ def test_a_release_states_values_intervals_or_what_its_channel_allows() -> None:
     noisy = Release(noisy.axes, np.array([-1, 6, 9]), noisy.status, {}, noisy.channel)
     seen = PublishedTable.of_release(noisy)
     assert (seen.low.tolist(), seen.high.tolist()) == ([0, 4, 7], [UNBOUNDED, 8, 11])
+    # Noise may show a number below 0 for a count that is not.
+    below = Release(noisy.axes, np.array([-1, -3, 9]), noisy.status, {}, noisy.channel)
+    assert PublishedTable.of_release(below).low[0] == 0
     known = from_release(released(), low=-2)
     assert (known.low.tolist()[:3], known.high.tolist()[:3]) == ([-2, 5, 8], [UNBOUNDED, 5, 8])
     assert from_release(released()).low[0] == 0
