@@ -43,6 +43,9 @@ _MENDS = 4
 """How many bases are tried before a policy that demands mending is refused."""
 _MANY = 8
 """With fewer sweeps there is no time to cool down."""
+_WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
+"""How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
+mended first."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 
@@ -282,7 +285,7 @@ class ProtectedPopulation:
         return result
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """Tables at finest levels, all tables, large errors, all cells again, and what is still large."""
+        """Tables at finest levels, all tables, and large errors: with many sweeps by a wall that grows."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
         every = plan_tables(dataset, self.max_variables, self.tables, further=self.extra_tables)
@@ -292,19 +295,37 @@ class ProtectedPopulation:
             return Cost.scaled(quadratic, quartic, steep, beyond, self.base)
 
         own = self.own_weight
-        first, second, last = cost(200, 1), cost(200, 1, 200, 7), cost(200, 1, 50_000, 9)
+        first, second = cost(200, 1), cost(200, 1, 200, 7)
         further = cost(12, 0, 100, 8)
-        walls = (cost(20, 0, 50_000, 9), last, own * last, further)
-        large = max(1, round(9 * self.base / 3))
-        # With few sweeps there is no time to look far, nor to come back.
-        near = min(8, max(2, self.sweeps - 4))
-        again = self.sweeps // 4 if self.sweeps >= _MANY else 0
+
+        def wall(steep: float, beyond: int, further: Cost) -> tuple[Cost, ...]:
+            finest = cost(200, 1, steep, beyond)
+            return cost(20, 0, steep, beyond), finest, own * finest, further
+
+        many = self.sweeps >= _MANY
+        # With few sweeps there is no time to look far.
+        near = 4 if many else max(2, self.sweeps - 4)
+        mend: tuple[Stage, ...] = tuple(
+            Stage(
+                every,
+                max(1, self.sweeps // 12),
+                heat,
+                heat,
+                wall(steep, 10, cost(12, 0)),
+                near=near,
+            )
+            for steep, heat in _WALLS
+        )
+        if not many:
+            large = max(1, round(9 * self.base / 3))
+            walls = wall(50_000, 9, further)
+            mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),)
         return (
             Stage(
                 finest,
                 max(1, self.sweeps // 3),
-                0.12 if self.sweeps >= _MANY else 0.03,
-                0.06 if self.sweeps >= _MANY else 0.03,
+                0.12 if many else 0.03,
+                0.06 if many else 0.03,
                 (cost(50, 1), first, own * first, further),
                 lost=_LOST,
                 near=2,
@@ -318,9 +339,7 @@ class ProtectedPopulation:
                 lost=_LOST,
                 near=near,
             ),
-            Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),
-            Stage(every, again, 0.003, 0.002, walls, lost=_LOST, near=near),
-            Stage(every, again, 0.002, 0.002, walls, beyond=large + 1, near=near),
+            *mend,
         )
 
 
