@@ -9,11 +9,12 @@ from itertools import product
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.model import Release, TableAxis, TableQuery
+from lustrum.model import Release, Table, TableAxis, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.protect.weighted import Part, ProtectedRespondents
+from lustrum.release.figures.sample import sample_risk
 from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
 from lustrum.tabulate.chunk import Chunk
@@ -67,6 +68,7 @@ class WeightedNumbers:
                 say(
                     "Standard errors include the sampling error and the error that protection adds."
                 ),
+                *self._about_sample(query, table, found),
             ),
         )
 
@@ -94,6 +96,30 @@ class WeightedNumbers:
     def graded(self, found: Estimates) -> np.ndarray:
         """How reliable each estimate is."""
         return found.grades(self.reliability)
+
+    def _about_sample(self, query: TableQuery, table: Table, found: Estimates) -> tuple[str, ...]:
+        """What sampling protects by itself, where it can be measured; from public numbers alone."""
+        if query.measure is not None or not all(_are_apart(axis) for axis in table.axes):
+            return ()
+        inner = table.take([np.flatnonzero(axis.inner) for axis in table.axes])
+        counts = found.respondents.reshape(table.shape)[table.inner].reshape(inner.shape)
+        risk = sample_risk(
+            replace(inner, values=counts), int(inner.values.sum()) // 10**table.decimals
+        )
+        if risk is None:
+            return ()
+        return (
+            say(
+                "A table of all {people:,} {units} would have a risk (R1) of about {whole:.2f}, this one of "
+                "{respondents:,} respondents has {part:.2f} (R2): populations are estimated from protected "
+                "respondents.",
+                people=risk.people,
+                units=self.respondents.dataset.units,
+                whole=risk.everybody,
+                respondents=risk.respondents,
+                part=risk.sample,
+            ),
+        )
 
     def _about_values(self, query: TableQuery) -> tuple[str, ...]:
         if query.measure is None:
@@ -195,6 +221,12 @@ def _layers(axis: TableAxis) -> list[list[int]]:
         else:
             layers.append((members, [place]))
     return [layer for _, layer in layers]
+
+
+def _are_apart(axis: TableAxis) -> bool:
+    """Whether nobody is in two of the smallest categories."""
+    own = [set(c.members) for c, inner in zip(axis.categories, axis.inner, strict=True) if inner]
+    return sum(map(len, own)) == len(set().union(*own))
 
 
 def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:

@@ -1,0 +1,60 @@
+"""The risk of a table from a sample, with estimated populations: what sampling protects by itself.
+
+Antal, Shlomo and Elliot (2015) measure a table of a sample by ``R2`` against the population that it is from.
+The population is not known, so it is estimated many times over from the sample's table. Here that table is of
+protected respondents, and the size of the population is the sum of their shared weights: both are public, and
+so is the figure. The less favourable of two models counts.
+
+The figure is stated and never loosens a rule: others can know that somebody took part in a survey, and for them
+the sample is the population.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lustrum.arrays import Ints
+from lustrum.model import InputError, Table
+from lustrum.risk import R1, R2, estimate_risk
+
+__all__ = ["SampleRisk", "sample_risk"]
+
+_DRAWS = 40
+_SEED = 2015
+_MOST = 1000
+"""Cells of a table whose populations are estimated."""
+
+
+@dataclass(frozen=True)
+class SampleRisk:
+    """The risk of a table from a sample, and that of the same table of everybody."""
+
+    respondents: int
+    people: int
+    sample: float
+    everybody: float
+
+
+def sample_risk(respondents: Table | Ints, people: int) -> SampleRisk | None:
+    """The risk of a table of protected respondents from this many people; None where it is not measured.
+
+    Cells of a table that cannot exist do not count.
+
+    >>> found = sample_risk(np.array([[20, 3], [11, 0]]), 340)
+    >>> found.sample < found.everybody
+    True
+    """
+    counts = respondents.values if isinstance(respondents, Table) else np.asarray(respondents)
+    number = int(counts.sum())
+    if not 2 <= counts.size <= _MOST or not 0 < number < people:
+        return None
+    risks = []
+    for measure in (R2(), R1()):
+        try:
+            found = estimate_risk(respondents, people, measure=measure, draws=_DRAWS, rng=_SEED)
+        except InputError:
+            return None  # a table in which a model cannot be fitted
+        risks.append(max(model.mean for model in found.models))
+    return SampleRisk(number, people, *risks)
