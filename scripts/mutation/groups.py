@@ -185,8 +185,11 @@ GROUPS = {
         _in("protect/magnitudes", "check", "factors", "method", "units"),
         ("tests/protect/magnitudes",),
     ),
+    "weight-classes": Group(
+        _in("protect/weighted", "classes"), ("tests/protect/weighted/test_classes_by_hand.py",)
+    ),
     "survey": Group(
-        _in("protect/weighted", "classes", "method", "respondents"),
+        _in("protect/weighted", "method", "respondents"),
         ("tests/protect/weighted", "tests/release/test_weighted.py"),
     ),
     "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
