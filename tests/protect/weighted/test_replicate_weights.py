@@ -53,7 +53,7 @@ def protected(
     keys = np.random.default_rng(5).integers(0, 2**64, design.records, dtype=np.uint64)
     records = SurveyRecords(dataset, codes, design, keys, replicates=replicates)
     method = ProtectedSurvey(classes=("district", "age", "sex"))
-    return method.protect(records, ProtectedPopulation(base=3, sweeps=1, further=0), KEY)[0]
+    return method.protect(records, ProtectedPopulation(base=3, sweeps=1, extra_tables=0), KEY)[0]
 
 
 def test_strata_and_clusters_come_back_from_jackknife_weights() -> None:
