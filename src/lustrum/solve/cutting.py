@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import highspy
@@ -44,7 +45,9 @@ class Cut:
 
     def key(self) -> bytes:
         """The same for the same inequality."""
-        return self.columns.tobytes() + np.round(self.weights / (self.side or 1.0), 9).tobytes()
+        shares = np.round(self.weights / (self.side or 1.0), 9)
+        # Inequalities can be long and many, so a digest stands for each.
+        return blake2b(self.columns.tobytes() + shares.tobytes(), digest_size=16).digest()
 
     def lacks(self, x: Floats) -> float:
         """By how much a point violates it."""

@@ -19,6 +19,7 @@ __all__ = ["Needs", "Slack"]
 
 _PLAIN = 6000  # inequalities that single relations give, at most
 _MOST = 12_000  # inequalities altogether
+_ENTRIES = 16_000_000  # weights in all of them; they are held two or three times, of 16 bytes each
 _PENDING = 24  # inequalities that are kept apart before the others are stacked with them
 _CLEAR = 1e-5  # by how much an inequality must be violated; weights are shares of what is needed
 
@@ -30,13 +31,14 @@ class Needs:
         self.tasks = tasks
         self.cuts: list[Cut] = []
         self._seen: set[bytes] = set()
+        self._entries = 0
         choice = tasks.problem.choice
         self._column = np.where(choice, np.arange(choice.size), -1)
         self._plain()
 
     def learn(self, reason: Reason) -> None:
         """Add the inequality that follows from the reason for which a task fails, if it is new."""
-        if len(self.cuts) >= _MOST:
+        if len(self.cuts) >= _MOST or self._entries >= _ENTRIES:
             return
         try:
             cut = protection_cut(self.tasks, reason, self._column)
@@ -44,6 +46,7 @@ class Needs:
             return  # no pattern fulfils the task, and the caller finds that out by itself
         if cut is not None and cut.key() not in self._seen:
             self._seen.add(cut.key())
+            self._entries += cut.columns.size
             self.cuts.append(cut)
 
     def _plain(self) -> None:
