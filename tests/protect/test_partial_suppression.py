@@ -50,8 +50,11 @@ def test_both_ends_of_a_stated_interval_are_known_to_a_reader() -> None:
     assert (seen.low[hidden] == 1).all()
     assert (seen.high[hidden] == 77).all()
     # A statement never loosens what is known without it.
-    loose = PublishedTable.of_release(replace(blank, low=low - 100, high=high))
+    loose = PublishedTable.of_release(replace(blank, low=low - 100, high=high), low=0)
     assert (loose.low[hidden] == 0).all()
+    # A release that states negative ends speaks of values that can be negative.
+    below = PublishedTable.of_release(replace(blank, low=low - 100, high=high))
+    assert (below.low[hidden] == -99).all()
 
 
 def test_a_release_without_hidden_cells_is_left_alone() -> None:

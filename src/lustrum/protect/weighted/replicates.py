@@ -52,8 +52,9 @@ def shared_factors(design: Design, replicates: Floats) -> Ints:
 def alike_clusters(weights: Floats, replicates: Floats) -> Ints:
     """Clusters that are not named: respondents whose replicate weights move in the same way.
 
-    >>> alike_clusters(np.array([1.0, 2.0, 3.0]), np.array([[2.0, 0.0], [4.0, 0.0], [0.0, 6.0]])).tolist()
-    [1, 1, 0]
+    >>> replicates = np.array([[2.0, 0.0], [4.0, 0.0], [0.0, 6.0], [0.0, 2.0]])
+    >>> alike_clusters(np.array([1.0, 2.0, 3.0, 1.0]), replicates).tolist()
+    [1, 1, 0, 0]
     """
     steps = np.rint(_ALIKE * replicates / weights[:, None]).astype(np.int64)
     found, place = np.unique(steps, axis=0, return_inverse=True)
