@@ -33,6 +33,7 @@ _NO_HEURISTICS: dict[str, object] = {
     "mip_pool_soft_limit": 200,
 }
 _OLD = 12  # rounds that a row may be slack before it is set aside
+_AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,7 @@ class CuttingProgram:
         self.cuts: list[Cut] = []
         self._seen: set[bytes] = set()
         self._idle: list[Cut] = []
+        self._kept: list[Cut] = []
         self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
         self._ends = self.low, self.high
         self._stack: tuple[Any, Floats] | None = None
@@ -110,6 +112,14 @@ class CuttingProgram:
                 fresh.append(cut)
         self._append(fresh)
         return len(fresh)
+
+    def keep(self, cuts: Sequence[Cut]) -> None:
+        """Keep rows that are new for later: each takes part from when an optimum violates it."""
+        for cut in cuts:
+            key = cut.key()
+            if key not in self._seen:
+                self._seen.add(key)
+                self._kept.append(cut)
 
     def fix(self, at_zero: Mask, at_one: Mask) -> None:
         """Close columns for good: at 0, or at 1."""
@@ -140,9 +150,10 @@ class CuttingProgram:
             y = np.maximum(np.array(solution.row_dual), 0.0)
             reduced, bound = self._proven(y)
             again = [c for c in self._idle if c.lacks(x) > 1e-6]
+            self._idle = [c for c in self._idle if c.lacks(x) <= 1e-6]
+            again += self._violated(x)
             if not again:
                 break
-            self._idle = [c for c in self._idle if c.lacks(x) <= 1e-6]
             self._append(again)
         self._grow_old(y)
         steps = max(int(self._model.getInfo().simplex_iteration_count), 0)
@@ -200,6 +211,8 @@ class CuttingProgram:
         if solution.value_valid:
             x = low.copy()
             x[free] = np.round(np.array(solution.col_value))
+            # Without the kept rows the bound is lower, and the next search knows those that x violates.
+            self._append(self._violated(x))
         bound = float(info.mip_dual_bound)
         finished = status == highspy.HighsModelStatus.kOptimal
         bound = base + bound - 1e-7 * (1 + abs(bound)) if np.isfinite(bound) else -np.inf
@@ -221,6 +234,16 @@ class CuttingProgram:
         self.cuts.extend(cuts)
         self._stack = None
         self._age = np.append(self._age, np.zeros(len(cuts), dtype=np.int64))
+
+    def _violated(self, x: Floats) -> list[Cut]:
+        """Take those of the kept rows out that a point violates most, for how long they are."""
+        lack = np.array([cut.lacks(x) for cut in self._kept])
+        size = np.array([float(np.linalg.norm(cut.weights)) or 1.0 for cut in self._kept])
+        worst = np.argsort(-lack / size, kind="stable")
+        out = set(worst[lack[worst] > 1e-6][:_AT_ONCE].tolist())
+        found = [self._kept[number] for number in sorted(out)]
+        self._kept = [cut for number, cut in enumerate(self._kept) if number not in out]
+        return found
 
     def _recall(self) -> None:
         """Set aside rows that have been slack for long; they are looked at again after each optimum."""

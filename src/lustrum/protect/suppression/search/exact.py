@@ -31,6 +31,7 @@ _LITTLE = 1e-3  # a rise of the bound by less than this share of the gap is hard
 _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
 _IN_VAIN = 15  # patterns near the last point of the root that are no cheaper
+_SHARE_ROOT = 0.5  # of the work, where other patterns can be looked for after the root
 _IN_VAIN_ANEW = 60  # patterns around cells of the best one that are no cheaper
 _SHARE_ANEW = 0.8  # of the work that is left after the root
 _POLISH = 8
@@ -38,8 +39,9 @@ _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
 _OFTEN = 4  # rounds between two completions of the fractional point
 _AT_LEAST = 4  # rounds of the root, so that something is proven however little work is allowed
+_FEW_TASKS = 40  # attacks to withstand with which a search among whole patterns ends soon
 _WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
-_TOO_WIDE = 0.2  # one that it does not close
+_TOO_WIDE = 0.15  # one that it does not close
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +122,13 @@ class BranchAndCut:
     def _root(self) -> None:
         """Cut off fractional optima while that raises the bound."""
         stalled = 0
+        # Where patterns around the best one can be looked for, part of the work is left for that.
+        work = self.work if self.around is None else int(_SHARE_ROOT * self.work)
         self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
         while not self.done:
             before = self.bound
             relaxed = self._relax()
-            if relaxed is None or (self.spent >= self.work and self.rounds >= _AT_LEAST):
+            if relaxed is None or (self.spent >= work and self.rounds >= _AT_LEAST):
                 return
             x = self._point(relaxed.x)
             if self.rounds % _OFTEN == _OFTEN - 1:
@@ -197,7 +201,7 @@ class BranchAndCut:
         self._taken_in += len(fresh)
         cuts = [replace(c, columns=self.column[c.columns].astype(np.intp)) for c in fresh]
         self.needs.extend(cuts)
-        self.program.add(cuts)
+        self.program.keep(cuts)
 
     def _explore(self, x: Floats) -> None:
         """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
@@ -234,10 +238,10 @@ class BranchAndCut:
         improve_nearby(self, self.spent + share, self._repair)
 
     def _is_wide(self, share: float) -> bool:
-        """Whether the gap is more than a share of the cost, with many cells to choose from."""
+        """Whether the gap is more than a share of the cost, with many attacks and many cells to choose from."""
         free = int((self.program.low < self.program.high).sum())
-        wide = self.cost - self.bound > share * self.cost
-        return not self.done and free > _FEW_COLUMNS and wide
+        many = free > _FEW_COLUMNS and len(self.attacks.tasks) > _FEW_TASKS
+        return not self.done and many and self.cost - self.bound > share * self.cost
 
     def room(self, bound: float) -> float:
         """By how much columns can raise a bound before no cheaper pattern is left."""
