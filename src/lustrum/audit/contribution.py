@@ -86,17 +86,21 @@ def largest_between(
 ) -> tuple[int, int]:
     """The range of the largest of this many contributions, for an outsider who knows no contribution.
 
-    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to one unit for
-    each contributor. The largest contribution lies between an equal share of the sum and the whole sum.
+    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to the units that
+    rounding adds to the change of each contribution: ``ceil(b x)`` is less than one unit above ``b x``, and a
+    change of 2 from a contribution of 3 on is at most ``2 - 3 b`` units above it. The largest contribution lies
+    between an equal share of the sum and the whole sum.
 
     >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
-    (250, 1505)
+    (249, 1507)
     """
     _check(low, high)
     if contributors < 1 or published < 0:
         raise InputError("A published sum of 0 or more and at least one contributor are needed.")
-    least = max(ceil((published - contributors) / (1 + Fraction(high))), 0)
-    most = floor((published + contributors) / (1 - Fraction(high)))
+    share = Fraction(high)
+    rounded = contributors * max(Fraction(1), 2 - 3 * share)
+    least = max(ceil((published - rounded) / (1 + share)), 0)
+    most = floor((published + rounded) / (1 - share))
     return ceil(Fraction(least, contributors)), most
 
 
