@@ -139,9 +139,9 @@ GROUPS = {
     "belief": Group(
         _in("audit", "attack", "attackers")
         + _in("audit/belief", "belief", "posterior", "priors", "channels"),
-        _audit("attack", "belief", "posterior"),
+        _audit("belief_by_hand", "attack", "belief", "posterior"),
     ),
-    "responses": Group(_in("audit/knowledge", "responses"), _audit("responses")),
+    "responses": Group(_in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")),
     "conflicts": Group(_in("audit/knowledge", "conflicts"), _audit("bounds_infeasible")),
     "report": Group(_in("audit", "report", "best"), _audit("report", "best", "protection")),
     "shuttle": Group(_in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from math import floor
@@ -163,6 +164,7 @@ def printed(table, generators):
         ((2, 2, 2, 2), 20, [[0, 1], [1, 2], [2, 3], [0, 3]]),
         ((3, 2, 2, 2), 9, [[0, 1, 2], [0, 3], [1, 3], [2, 3]]),
         ((2, 2, 2, 2, 2), 40, list(itertools.combinations(range(5), 2))),
+        ((2, 2, 2, 2), 60, [[0, 1], [0, 2], [1, 2], [3]]),
         ((2, 2), 3, [[0, 1]]),
         ((2,), 3, [[0]]),
     ],
@@ -183,6 +185,42 @@ def test_bonferroni_bounds_are_the_printed_formulas_or_those_of_frechet(shape, p
         assert (found.low <= table.ravel()).all()
         assert (found.high >= table.ravel()).all()
     assert tighter or len(shape) < 4 or len(generators) == 4
+
+
+def test_the_best_tree_of_pairs_may_begin_with_a_pair_of_nobody():
+    # 10 people in the first category of all; 2 outside A and C, 3 outside B and C, nobody outside A and B.
+    table = np.zeros((2, 2, 2), dtype=int)
+    table[0, 0, 0], table[1, 0, 1], table[0, 1, 1] = 10, 2, 3
+    margins = Margins.of_table(table, PAIRS)
+    # N - S1 = 15 - 10, and the tree over A, C and B adds 2 and 3.
+    assert bonferroni(margins).low[0] == 10
+    assert frechet(margins).low[0] == 8
+
+
+def spread_out(axes, seed):
+    """Many people in one cell and some elsewhere, so that lower bounds say something."""
+    rng = np.random.default_rng(seed)
+    table = rng.multinomial(40, rng.dirichlet(np.full(2**axes, 0.3))).reshape((2,) * axes)
+    table[(0,) * axes] += 200
+    return table
+
+
+@pytest.mark.parametrize(
+    ("generators", "seed"),
+    [
+        ([[0, 4], [1, 4], [2, 3], [3, 4], [3, 5]], 0),
+        ([[0, 4], [1, 2, 3], [1, 5], [4, 5]], 3),
+        ([[0, 5], [1, 4], [2, 5], [3, 4], [4, 5]], 1),
+        ([[0, 1, 3], [1, 3, 5], [2, 4], [4, 5]], 2),
+    ],
+)
+def test_trees_of_margins_reach_the_bounds_of_decomposable_ones(generators, seed):
+    margins = Margins.of_table(spread_out(6, seed), generators)
+    sharp = decomposable(margins)
+    assert frechet(margins).low.tolist() == sharp.low.tolist()
+    assert frechet(margins).high.tolist() == sharp.high.tolist()
+    assert closed_bounds(margins).low.tolist() == sharp.low.tolist()
+    assert sharp.low[0] > 0
 
 
 def test_one_way_margins_have_the_bounds_that_frechet_printed():
@@ -330,6 +368,18 @@ def test_the_ends_of_a_chain_are_bounded_by_sums_and_by_known_margins(seed):
     assert middle.low.tolist() == middle.high.tolist() == table.sum(axis=(0, 3)).ravel().tolist()
 
 
+def test_a_hidden_margin_may_be_the_total_or_hold_a_single_category():
+    shown = {"AB": [[3, 1]], "BC": [[2, 1], [0, 1]]}
+    margins = Margins.of({"A": 1, "B": 2, "C": 2}, shown)
+    total = project(margins, "")
+    assert (total.low.tolist(), total.high.tolist(), total.sharp.tolist()) == ([4], [4], [True])
+    found = project(margins, "AC")
+    assert found.low.tolist() == found.high.tolist() == [2, 2]
+    assert found.sharp.all()
+    one = project(Margins.of({"A": 2, "B": 1, "C": 2}, {"AB": [[3], [1]], "BC": [[2, 2]]}), "AB")
+    assert one.low.tolist() == one.high.tolist() == [3, 1]
+
+
 def test_the_operator_takes_matrices_that_share_their_middle():
     for left, right in (
         ([1, 2], [[1], [2]]),
@@ -365,6 +415,7 @@ def test_margins_are_checked_before_they_are_used():
     for wrong, says in (
         ({"A": [1, 2], "B": [3, 1]}, "do not agree on their total"),
         ({"AB": [[1, 2], [3, 4]], "A": [3, 8]}, "do not agree on A"),
+        ({"AB": [[1, 2], [3, 4]], "BA": [[1, 2], [3, 4]]}, "B x A is given twice"),
         ({"A": [1, -1]}, "negative"),
         ({"A": [1.5, 1]}, "whole number"),
         ({"A": [[1, 2]]}, "shape"),
@@ -418,6 +469,14 @@ def test_graphs_of_margins_by_hand():
         assert set(behind.generators) == set(sets("01", "03", "13"))
 
 
+def test_parts_and_cliques_do_not_depend_on_the_order_of_the_margins():
+    for texts in (("01", "02", "12", "23", "24", "34", "5"), ("01", "12", "13", "34"), ("56", "6", "67")):
+        sets = [frozenset(map(int, t)) for t in texts]
+        for turned in (sets[::-1], sets[3:] + sets[:3], sorted(sets, key=len)):
+            assert parts(turned) == parts(sets)
+            assert perfect_sequence(turned) == perfect_sequence(sets)
+
+
 def test_parts_of_a_cube_are_solved_as_asked():
     margins = Margins.of_table(np.ones((3, 2, 2, 2), int), [*PAIRS, [2, 3]])
     with pytest.raises(InputError, match="no closed form"):
@@ -464,6 +523,19 @@ def test_knowledge_of_margins_gives_the_bounds_of_its_tables_in_their_own_order(
     assert np.array_equal(found.cells, np.arange(len(known)))
 
 
+def test_knowledge_of_pairs_is_bounded_as_its_margins_are():
+    shown = {p: [[2, 1], [1, 2]] for p in ("AB", "BC", "AC")}
+    known = from_margins(dict.fromkeys("ABC", 2), shown, decimals=1)
+    found = knowledge_bounds(known)
+    assert found.high[:8].tolist() == dichotomous(margins_of(known)).high.tolist()
+    assert found.low[:8].tolist() == dichotomous(margins_of(known)).low.tolist()
+    assert found.low[8:].tolist() == found.high[8:].tolist() == [2, 1, 1, 2] * 3
+    assert (found.decimals, found.whole) == (1, True)
+    assert (margins_of(known).decimals, margins_of(known).whole) == (1, True)
+    real = known.relaxed()
+    assert (margins_of(real).whole, knowledge_bounds(real).whole) == (False, False)
+
+
 def test_cells_of_a_chain_that_sums_cannot_reach_are_not_called_sharp():
     cube = dict.fromkeys("ABCD", 2)
     known = from_margins(
@@ -506,6 +578,19 @@ def test_knowledge_has_margins_only_where_nothing_else_is_known():
     known = from_tables([cube, plain])
     assert margins_of(known.fact({known.names[0]: 1, known.names[1]: 1}, 3, 3)) is None
     assert margins_of(known.fact({known.names[0]: 1, known.names[1]: 1}, 0, 3)) is None
+    assert margins_of(known.bound(0, low=1)) is None
+    # A sum that is known up to a unit is no margin.
+    for ends in ({"fact_low": -1}, {"fact_high": 1}):
+        name, end = next(iter(ends.items()))
+        loose = np.zeros_like(known.fact_low)
+        loose[0] = end
+        assert margins_of(replace(known, **{name: loose})) is None
+    # One axis in its own order is not enough.
+    both = PublishedTable.exact([area, turned], [[3, 2], [3, 1]])
+    assert margins_of(from_tables([cube, both])) is None
+    assert margins_of(from_tables([cube, PublishedTable.exact([sex], [-1, 6], low=-9)])) is None
+    # Two versions of one margin contradict each other; other facts report that.
+    assert margins_of(from_tables([cube, plain, PublishedTable.exact([sex], [4, 5])])) is None
     # Without the cube itself nothing says which cells are asked for.
     wide = PublishedTable.exact([sex, area], [[1, 2], [3, 3]])
     assert margins_of(from_tables([wide, plain])) is None

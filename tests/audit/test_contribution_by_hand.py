@@ -22,6 +22,7 @@ from lustrum.model import InputError
 TENTH, FIFTH, THIRD = Fraction(1, 10), Fraction(1, 5), Fraction(1, 3)
 SHARES = [(TENTH, FIFTH), (Fraction(1, 4), Fraction(1, 2)), (THIRD, Fraction(4, 5))]
 SHARES += [(Fraction(1, 50), Fraction(1, 20)), (Fraction(3, 5), Fraction(9, 10))]
+SHARES += [(Fraction(32, 100), Fraction(33, 100)), (Fraction(9, 20), Fraction(46, 100))]
 
 
 def changes(x: int, low: Fraction, high: Fraction) -> range:
@@ -123,7 +124,7 @@ def test_a_thinned_belief_stands_for_all_its_candidates():
     # From 10 to 30 percent upwards 10 million can be any of 1,398,603 contributions.
     belief = contribution_belief(10_000_000, TENTH, Fraction(3, 10), "up")
     assert 4000 <= belief.values.size <= 4097
-    assert belief.step == pytest.approx(1_398_603 / 4096, rel=1e-6)
+    assert belief.step == pytest.approx(1_398_603 / 4096, rel=1e-9)
     first, last = belief.values[[0, -1]].tolist()
     assert first == 7_692_307
     assert 9_090_909 - belief.step <= last <= 9_090_909
@@ -131,10 +132,11 @@ def test_a_thinned_belief_stands_for_all_its_candidates():
     both = contribution_belief(10_000_000, TENTH, Fraction(3, 10))
     up = both.values < 10_000_000
     steps = np.where(up, 1_398_603 / 4096, (14_285_715 - 11_111_112 + 1) / 4096)
-    assert np.log2(both.step) == pytest.approx((both.probability * np.log2(steps)).sum(), abs=1e-6)
+    assert np.log2(both.step) == pytest.approx((both.probability * np.log2(steps)).sum(), abs=1e-9)
     # Weights count what a value stands for: every side has the weight of all its candidates.
-    small = contribution_belief(40_000, TENTH, Fraction(3, 10))
-    share = small.probability[small.values < 40_000].sum()
+    small = contribution_belief(10_000, TENTH, Fraction(3, 10))
+    assert small.step == 1.0
+    share = small.probability[small.values < 10_000].sum()
     assert both.probability[up].sum() == pytest.approx(share, abs=2e-3)
 
 
@@ -146,6 +148,7 @@ def test_the_best_estimate_of_a_belief_by_hand():
     assert belief.within(0.1) == pytest.approx(0.8)
     assert belief.within(0.14) == pytest.approx(1.0)
     assert belief.within(0.0) == pytest.approx(0.5)
+    assert ContributionBelief(np.zeros(0), np.zeros(0)).within(0.1) == 0.0
     # 100 and 300: 150 is within one half of both, exactly at the limit.
     limit = ContributionBelief(np.array([100.0, 300.0]), np.array([0.5, 0.5]))
     assert limit.within(0.5) == pytest.approx(1.0)

@@ -53,13 +53,13 @@ def candidates(
     if direction == "up":
         least = _floors((y - 1), 1 / (1 + b)) + 1
         most = _floors(y, 1 / (1 + a))
-        two = (y >= 5) & (-_floors(-(y - 2), a) <= 2)
-        least = np.where(two, np.minimum(least, y - 2), least)
+        # A change of 2, from 3 on. Where the shares ask for more, ``least`` is lower already, and where they
+        # leave no candidate, ``most`` is lower still.
+        least = np.where(y >= 5, np.minimum(least, y - 2), least)
     else:
         least = -_floors(-y, 1 / (1 - a))
         most = -_floors(-(y + 1), 1 / (1 - b)) - 1
-        two = (y >= 1) & (-_floors(-(y + 2), a) <= 2)
-        most = np.where(two, np.maximum(most, y + 2), most)
+        most = np.where(y >= 1, np.maximum(most, y + 2), most)
     return np.maximum(least, 1), np.asarray(most)
 
 
