@@ -141,10 +141,14 @@ GROUPS = {
         + _in("audit/belief", "belief", "posterior", "priors", "channels"),
         _audit("belief_by_hand", "attack", "belief", "posterior"),
     ),
-    "responses": Group(_in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")),
+    "responses": Group(
+        _in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")
+    ),
     "conflicts": Group(_in("audit/knowledge", "conflicts"), _audit("bounds_infeasible")),
     "report": Group(_in("audit", "report", "best"), _audit("report", "best", "protection")),
-    "shuttle": Group(_in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")),
+    "shuttle": Group(
+        _in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")
+    ),
     "shuttle-loops": Group(_in("audit/shuttle", "kernels"), _audit("shuttle"), loops=True),
     "fibre": Group(
         _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic", "walk")
@@ -162,7 +166,14 @@ GROUPS = {
         + _in("structure", "layout", "fields"),
         tuple(
             f"tests/structure/test_{name}.py"
-            for name in ("families", "ragged", "rank", "atoms", "relations_by_hand", "relations")
+            for name in (
+                "cubes_by_hand",
+                "families",
+                "ragged",
+                "rank",
+                "atoms",
+                "relations_by_hand",
+            )
         ),
     ),
     "estimates": Group(

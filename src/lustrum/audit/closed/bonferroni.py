@@ -52,8 +52,8 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
     all_known = True
     for a, b in combinations(axes, 2):
         both = frozenset({a, b})
-        # The number outside both categories. A pair that is not known counts 0: a tree with the least number that
-        # must be outside both gives no bound above 0.
+        # The number outside both categories. A pair that is not known counts 0: a tree with the least
+        # number that must be outside both gives no bound above 0.
         if margins.knows(both):
             pairs[a, b] = missing[a] + missing[b] - N + margins.margin(both)
         else:
@@ -67,7 +67,9 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
         S2 = np.broadcast_to(_total(pairs.values()), shape)
         h = 1 + 2 * S2 // np.maximum(S1, 1)
         missed = -((2 * S2 - 2 * h * S1) // (h * (h + 1)))  # raised to a whole number
-        high = np.minimum(high, N - missed)  # never above N - S1 + S2, which is the formula for h = 1
+        high = np.minimum(
+            high, N - missed
+        )  # never above N - S1 + S2, which is the formula for h = 1
     return low, high
 
 
