@@ -355,15 +355,11 @@ def written_out(square, true, published):
 
 
 @pytest.mark.parametrize(
-    "square",
-    [
-        MarkovSquare(row=9, column=8, total=12, theta=0.1),
-        MarkovSquare(row=4, column=6, total=8, theta=0.3),
-        MarkovSquare(row=3, column=5, total=5, theta=1.0),
-        MarkovSquare(row=2, column=6, total=10, theta=0.0),
-    ],
+    ("row", "column", "total", "theta"),
+    [(9, 8, 12, 0.1), (4, 6, 8, 0.3), (3, 5, 5, 1.0), (2, 6, 10, 0.0)],
 )
-def test_a_square_moves_people_as_it_is_defined(square):
+def test_a_square_moves_people_as_it_is_defined(row, column, total, theta):
+    square = MarkovSquare(row, column, total, theta)
     range_ = range(square.least, square.most + 1)
     for published in range_:
         wanted = [written_out(square, true, published) for true in range_]

@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lustrum.model import Category, InputError, TableAxis, Variable
+from lustrum.model import (
+    Axis,
+    Category,
+    Dataset,
+    Filter,
+    InputError,
+    Table,
+    TableAxis,
+    TableQuery,
+    Variable,
+)
 from lustrum.structure import Atoms, Structure, TableLayout, complete_relations
 from lustrum.structure import complete as complete_module
 from lustrum.structure import ragged as ragged_module
 from lustrum.structure import rank as rank_module
 from lustrum.structure.families import Family
+from lustrum.structure.linked import linked_relations
 from lustrum.structure.ragged import Lists, outer
 from lustrum.structure.rank import chain_rank, distinct_rows, elimination_rank, matrix_rank
 from structure.cases import axis, brute_matrix, halves, layout_of, named, with_total
@@ -164,15 +175,18 @@ def test_a_null_space_is_whole_and_spans_all_solutions(rows):
 
 
 def test_large_coefficients_are_found_by_fractions(monkeypatch):
-    for wide in ([[67, 1, 0], [0, 1, 71]], [[2**21, 1]], [[1, 2**21]], [[128, 1]]):
+    wide_rows = [[67, 1, 0], [0, 1, 71]], [[2**21, 1]], [[1, 2**21]], [[128, 1]], [[67, 1, 67]]
+    # Modulo the first prime the second coefficient is 1, which the exact check notices.
+    for wide in (*wide_rows, [[1, 2**31, 1]]):
         matrix = np.array(wide, dtype=np.int64)
         held_together(complete_module._null_space(matrix), matrix)
     asked = []
     monkeypatch.setattr(
         complete_module, "_null_space_by_fractions", lambda m: asked.append(m.tolist())
     )
-    for small in ([[64, 1]], [[1, 2**20]]):
-        assert complete_module._null_space(np.array(small)) is not None
+    # Denominators of 1 and 2 side by side, and rows that have to be cleared upwards, are no reason.
+    for small in ([[64, 1]], [[1, 2**20]], [[2, 1, 2]], [[1, 1, 1], [0, 1, 2]]):
+        held_together(complete_module._null_space(np.array(small)), np.array(small))
     assert not asked
     for large in ([[65, 1]], [[1, 2**20 + 1]]):
         complete_module._null_space(np.array(large))
@@ -208,6 +222,51 @@ def test_three_overlapping_pairs_add_up_to_twice_the_total():
         if len(tables[0]) == 1:
             assert dense[: len(known)].tolist() == known.tolist()
             assert len(dense) == len(known) + 1
+
+
+def test_cells_that_are_kept_obey_more_relations():
+    kept = Structure.margins((3, 3), ["A", "B"]).restrict([0, 4, 8])
+    dense = complete_relations(kept).matrix.toarray()
+    # Only the diagonal is left: every category of A is one of B.
+    assert np.linalg.matrix_rank(dense) == 3
+    assert not np.any(dense @ kept.matrix.toarray())
+
+
+def test_overlapping_groups_of_several_tables_are_completed_together():
+    tables = [[named("x", [s])] for s in ([0, 1], [1, 2], [0, 2], [0, 1, 2])]
+    structure = Structure.of_tables(tables)
+    assert all(family.nested for own in structure.families for family in own)
+    dense = complete_relations(structure).matrix.toarray()
+    assert dense.tolist() in ([[1, 1, 1, -2]], [[-1, -1, -1, 2]])
+
+
+def test_categories_that_nest_need_no_elimination(monkeypatch):
+    monkeypatch.setattr(complete_module, "_missing", lambda *args: pytest.fail("eliminated"))
+    one = Structure.of_tables([[with_total("x", 3), with_total("y", 2)]])
+    several = Structure.margins((2, 3), ["A", "B", "AB"])
+    for structure in (one, several):
+        assert complete_relations(structure) is structure.relations
+
+
+def test_one_table_is_completed_axis_by_axis_and_several_up_to_a_size(monkeypatch):
+    odd = named("x", [[0, 1], [1, 2], [0, 2], [0, 1, 2]])
+    wide = with_total("y", 40)
+    # The axis has 3 atoms in 4 sets; the table has 120 inner cells in 164.
+    monkeypatch.setattr(rank_module, "MOST_ENTRIES", 12)
+    structure = Structure.of_tables([[odd, wide]])
+    dense = complete_relations(structure).matrix.toarray()
+    assert not np.any(dense @ structure.matrix.toarray())
+    assert np.linalg.matrix_rank(dense) == 4 * 41 - 3 * 40
+    monkeypatch.setattr(rank_module, "MOST_ENTRIES", 11)
+    with pytest.raises(InputError, match="would take too long"):
+        complete_relations(structure)
+    # Three equal tables of one cell: one distinct column, but two relations and two vectors over 3 cells.
+    thrice = Structure.of_tables([[named("x", [[0]])]] * 3).restrict([0])
+    monkeypatch.setattr(rank_module, "MOST_ENTRIES", 3)
+    with pytest.raises(InputError, match="would take too long"):
+        complete_relations(thrice)
+    monkeypatch.setattr(rank_module, "MOST_ENTRIES", 99)
+    assert np.linalg.matrix_rank(complete_relations(thrice).matrix.toarray()) == 2
 
 
 # Lists of lists
@@ -300,6 +359,31 @@ def test_atoms_are_what_no_set_tells_apart():
     # Whole numbers stay whole and of their own type.
     narrow = Atoms.of_sets(2, [(0,), (0, 1), (1,)]).roll_up(np.array([100, 100], np.int8), 0)
     assert (narrow.dtype, narrow[[0, 2]].tolist()) == (np.int8, [100, 100])
+
+
+def test_atoms_of_categories_and_of_nothing():
+    found = Atoms.of(3, [Category("a", "", (0, 1)), Category("all", "", (0, 1, 2))])
+    assert found.of_code.tolist() == [0, 0, 1]
+    assert found.membership.tolist() == [[True, False], [True, True]]
+    assert Atoms.of_sets(0, [()]).count == 0
+
+
+def test_the_layout_of_a_question_holds_what_passes_its_filters():
+    sex = Variable("sex", "Sex", ("m", "f"), ("Male", "Female"))
+    age = Variable("age", "Age", ("0", "1", "2"), ("young", "adult", "old"))
+    dataset = Dataset("people", "People", (sex, age))
+    query = TableQuery("people", (Axis("sex"), Axis("age")), (Filter("age", ("2", "1")),))
+    layout = TableLayout.of_query(query, dataset)
+    assert [a.name for a in layout.axes] == ["sex", "age"]
+    assert [a.label for a in layout.axes] == ["Sex", "Age"]
+    members = {c.code: c.members for c in layout.axes[1].categories}
+    assert {k: v for k, v in members.items() if v} == {"1": (1,), "2": (2,)}
+    assert {c.members for c in layout.axes[0].categories} == {(0,), (1,)}
+    (only,) = layout.filters
+    assert (only.name, only.categories[0].members) == ("age", (1, 2))
+    assert only.categories[0].label == "old or adult"
+    table = Table.from_counts([[1, 2], [3, 4]])
+    assert TableLayout.of(table).shape == (2, 2)
 
 
 def cube_of(*tables, **rest):
@@ -428,6 +512,15 @@ def test_the_shortest_way_to_a_set_is_taken():
     longer = Family(Lists.of([[0], [1], [2], [3], [0, 1, 2, 3], [2, 3, 4]]), 5)
     ways = longer.express(np.array([True, True, False, False, False]))
     assert sorted(ways[0].tolist()) == [0, 1]
+    # A total of what is wanted stands for its parts, and one that is wanted in part does not.
+    nested = Family(Lists.of([[0], [1], [0, 1], [2], [0, 1, 2, 3]]), 4)
+    assert sorted(nested.express(np.array([True, True, True, False]))[0].tolist()) == [2, 3]
+    assert sorted(nested.express(np.array([True, False, True, False]))[0].tolist()) == [0, 3]
+    # 0 and 1 to 3, rather than 0 and 1 together, 2 and 3.
+    crossing = Family(Lists.of([[0], [1], [2], [3], [0, 1], [1, 2, 3]]), 4)
+    assert sorted(crossing.express(np.ones(4, dtype=bool))[0].tolist()) == [0, 5]
+    assert Family(Lists.of([[0], []]), 1).express(np.array([False]))[0].tolist() == [1]
+    assert Family(Lists.of([[0], [1, 2], [0], [0, 1, 2]]), 3).distinct.tolist() == [3, 1, 0]
     assert Family(Lists.of([[0, 1]]), 3).express(np.array([False, False, True])) is None
     assert Family(Lists.of([[0, 1]]), 2).express(np.array([True, False])) is None
 
@@ -467,3 +560,34 @@ def test_two_tables_are_linked_by_every_margin_that_both_can_form(one, other):
         assert np.linalg.matrix_rank(dense) == structure.rows - np.linalg.matrix_rank(truth)
         # No relation is said twice.
         assert len({tuple(row) for row in dense.tolist()}) == len(dense)
+
+
+def test_links_are_said_once_and_count_each_cell_once():
+    def linked(one, other, *rest):
+        structure = Structure.of_tables([[named("x", one), *rest], [named("x", other), *rest]])
+        lists = linked_relations(structure, 0, 1)
+        assert set(lists.weights.tolist()) <= {-1, 1}
+        width = structure.rows
+        dense = np.zeros((lists.count, width), dtype=int)
+        dense[lists.rows, lists.items] = lists.weights
+        assert not np.any(dense @ brute_matrix(structure))
+        return dense.tolist()
+
+    # Both show 01 and 0, so both can form 1, which says nothing new.
+    assert linked([[0, 1], [0]], [[0, 1], [0]]) == [[1, 0, -1, 0], [0, 1, 0, -1]]
+    # Two ways to form everything, and one relation.
+    ring = [[0, 1], [2, 3], [0, 3], [1, 2]]
+    assert len(linked(ring, [[0, 1, 2, 3]])) == 1
+    assert len(linked(ring, [[0, 1, 2], [3]])) == 1
+    # One holds an atom that the other does not.
+    assert linked([[0, 1]], [[0], [1], [2]]) == [[1, -1, -1, 0]]
+    assert linked([[0]], [[0, 1]]) == []
+    assert linked([[0, 1]], [[1, 2]]) == []
+    assert linked([[0], [1]], [[0, 1]], with_total("y", 2)) == [
+        [1, 0, 0, 1, 0, 0, -1, 0, 0],
+        [0, 1, 0, 0, 1, 0, 0, -1, 0],
+        [0, 0, 1, 0, 0, 1, 0, 0, -1],
+    ]
+    everybody = Structure.of_tables([[], []])
+    pair = linked_relations(everybody, 0, 1)
+    assert (pair.items.tolist(), pair.weights.tolist()) == ([0, 1], [1, -1])
