@@ -144,8 +144,12 @@ GROUPS = {
     "responses": Group(
         _in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")
     ),
-    "conflicts": Group(_in("audit/knowledge", "conflicts"), _audit("conflicts_by_hand", "bounds_infeasible")),
-    "report": Group(_in("audit", "report", "best"), _audit("report_by_hand", "report", "best", "protection")),
+    "conflicts": Group(
+        _in("audit/knowledge", "conflicts"), _audit("conflicts_by_hand", "bounds_infeasible")
+    ),
+    "report": Group(
+        _in("audit", "report", "best"), _audit("report_by_hand", "report", "best", "protection")
+    ),
     "shuttle": Group(
         _in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")
     ),
