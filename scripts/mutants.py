@@ -71,6 +71,7 @@ def run(name: str, budget: float, untried: bool) -> None:
         "state": str(BUILD / f"{name}.jsonl"),
         "budget": budget,
         "untried": untried,
+        "patience": group.patience,
         "explained": [n for n in known if n in why],
     }
     written = BUILD / f"{name}.plan.json"

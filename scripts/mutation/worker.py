@@ -286,7 +286,7 @@ def _child(
             # Of computing time; the clock only ends what waits for ever.
             limit = 2 * run.seconds[at] + 2
             signal.setitimer(signal.ITIMER_PROF, limit)
-            signal.alarm(int(15 * limit) + 10)
+            signal.alarm(run.plan["patience"] or int(15 * limit) + 10)
             following = run.items[chosen[k + 1]] if k + 1 < len(chosen) else None
             reports = runtestprotocol(run.items[at], nextitem=following, log=False)
             if any(report.failed for report in reports):

@@ -120,7 +120,8 @@ class _Line:
         self._sending = threading.Lock()
         self._waiting: dict[int, Future[Any]] = {}
         self._over = False
-        threading.Thread(target=self._listen, name="records", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="records", daemon=True)
+        self._listener.start()
 
     @property
     def is_broken(self) -> bool:
@@ -133,6 +134,8 @@ class _Line:
         number, answer = next(self._numbers), Future[Any]()
         self._waiting[number] = answer
         self._send((number, *words))
+        if self._over:
+            self._broke()  # the thread that listens may have ended before this question waited
         while True:
             try:
                 kind, value = answer.result(timeout=_LOOK)
@@ -154,6 +157,8 @@ class _Line:
         with contextlib.suppress(OSError):
             # Closing alone would not do: the thread that listens still holds the pipe while it reads.
             self._socket.shutdown(socket.SHUT_RDWR)
+        # It may be about to read: the number of a closed pipe would soon stand for the next one.
+        self._listener.join()
         with self._sending:
             self._pipe.close()
             self._socket.close()
@@ -177,11 +182,12 @@ class _Line:
                 answer = self._waiting.pop(number, None)
                 if answer is not None:
                     answer.set_result((kind, value))
-        except (OSError, EOFError, TypeError, ValueError):
+        except Exception:  # the pipe has ended, or what came over it cannot be read
             self._broke()
 
     def _broke(self) -> None:
         self._over = True
-        while self._waiting:
-            _, answer = self._waiting.popitem()
-            answer.set_result(("broken", None))
+        for number in list(self._waiting):
+            answer = self._waiting.pop(number, None)
+            if answer is not None:  # another thread may have taken it
+                answer.set_result(("broken", None))

@@ -1,0 +1,526 @@
+"""Protected contributions held against their definitions, in fractions and one record at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.model import InputError, Measure
+from lustrum.model.keys import scramble
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes.carriers import CarriedRecords
+from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
+from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
+from lustrum.protect.magnitudes.families import families_of
+from lustrum.protect.magnitudes.method import ProtectedMagnitudes
+from lustrum.protect.magnitudes.units import (
+    identities,
+    owner_shares,
+    record_shares,
+    units_of,
+)
+from lustrum.protect.population.cells import FinestCells
+from lustrum.protect.population.start import derived
+from lustrum.sensitivity import Background
+from magnitude_registers import register
+
+KEY = b"sixteen bytes ok"
+TENTH = Fraction(1, 10)
+
+# --- factors
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 100), TENTH, Fraction(1, 7), Fraction(43, 200)])
+def test_the_least_share_is_p_and_the_largest_keeps_candidates_apart(p: Fraction) -> None:
+    least = Fraction(ceil(p * SHARES), SHARES)
+    known, secret = needed_factors(p, "known"), needed_factors(p, "secret")
+    assert known.least == secret.least == least
+    # Candidates from y / (1 + b) to y / (1 + a) are wider than p on either side by one fiftieth.
+    most = (1 + least) * (1 + p) / (1 - p) * Fraction(51, 50) - 1
+    assert known.most == Fraction(ceil(most * SHARES), SHARES)
+    assert secret.most == Fraction(ceil(least * Fraction(3, 2) * SHARES), SHARES)
+
+
+@pytest.mark.parametrize(
+    ("p", "directions", "sentence"),
+    [
+        (Fraction(0), "known", "between 0 and 100"),
+        (Fraction(1), "secret", "between 0 and 100"),
+        (Fraction(-1, 5), "known", "between 0 and 100"),
+        (Fraction(24, 100), "known", "at most 22 percent, or use directions = 'secret'"),
+        (Fraction(66, 100), "secret", "at most 65 percent"),
+    ],
+)
+def test_a_protection_that_no_factor_can_keep_is_refused(
+    p: Fraction, directions: Any, sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        needed_factors(p, directions)
+    assert needed_factors(Fraction(22, 100), "known").high < SHARES
+    assert needed_factors(Fraction(65, 100), "secret").high < SHARES
+
+
+def test_exactly_99_percent_is_too_much() -> None:
+    least = Fraction(ceil(Fraction(66, 100) * SHARES), SHARES)
+    assert least * Fraction(3, 2) >= Fraction(99, 100)
+    below = Fraction(66, 100) - Fraction(2, SHARES)
+    assert needed_factors(below, "secret").most < Fraction(99, 100)
+
+
+@pytest.mark.parametrize("ends", [(0, 5), (5, 5), (6, 5), (5, SHARES), (-1, 5)])
+def test_shares_lie_between_0_and_1_in_order(ends: tuple[int, int]) -> None:
+    with pytest.raises(InputError, match="0 < low < high < 1"):
+        Factors(*ends)
+    Factors(1, 2)
+    Factors(SHARES - 2, SHARES - 1)
+
+
+def least_and_most(size: int, factors: Factors) -> tuple[int, int]:
+    low, high = ceil(factors.least * size), ceil(factors.most * size)
+    return low, 2 if size >= 3 and high < 2 else high
+
+
+FACTORS = needed_factors(TENTH, "known")
+NARROW = Factors(SHARES // 100, SHARES // 50)
+SIZES = [0, 1, 2, 3, 4, 9, 10, 49, 50, 51, 100, 12_345, 2**40 + 7, 2**61 + 1]
+
+
+@pytest.mark.parametrize("factors", [FACTORS, NARROW])
+def test_amounts_are_rounded_up_and_small_ones_reach_two(factors: Factors) -> None:
+    low, high = factors.amounts(np.array(SIZES))
+    wanted = [least_and_most(n, factors) for n in SIZES]
+    assert list(zip(low.tolist(), high.tolist(), strict=True)) == wanted
+    shares = np.array([7, SHARES - 1] * 7)
+    found = amounts(np.array(SIZES), shares)
+    assert found.tolist() == [
+        ceil(Fraction(n * int(s), SHARES)) for n, s in zip(SIZES, shares, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("factors", [FACTORS, NARROW])
+@pytest.mark.parametrize("room", [0, SHARES // 3, SHARES - 1])
+def test_a_share_moves_by_a_part_of_its_way_to_either_end(factors: Factors, room: int) -> None:
+    middle = (factors.low + factors.high) // 2
+    for share in (factors.low, factors.low + 5, middle, middle + 1, factors.high - 5, factors.high):
+        got = factors.chosen(np.array(SIZES), np.full(len(SIZES), share), np.full(len(SIZES), room))
+        for k, size in enumerate(SIZES):
+            least, most = least_and_most(size, factors)
+            amount = ceil(Fraction(size * share, SHARES))
+            down = share - ((share - factors.low) * room) // SHARES
+            up = share + ((factors.high - share) * room) // SHARES
+            ends = ceil(Fraction(size * down, SHARES)), ceil(Fraction(size * up, SHARES))
+            if most > ceil(
+                factors.most * size
+            ):  # one unit for every share: the upper half takes two
+                amount = 2 if 2 * share > factors.low + factors.high else amount
+                ends = (least, most) if room else (min(ends[0], amount), max(ends[1], amount))
+            assert tuple(int(a[k]) for a in got) == (amount, *ends)
+
+
+# --- units
+
+
+def test_a_record_is_known_by_its_key_its_id_or_its_place() -> None:
+    records = register([(7, 0, 0, 5), (8, 1, 1, 6), (7, 0, 1, 9)])
+    records = replace(records, ids={**records.ids, "id": np.array([30, 20, 10])})
+    owner, own = identities(records, "owner")
+    assert (owner.tolist(), own.tolist()) == ([7, 8, 7], [30, 20, 10])
+    owner, own = identities(records, None)
+    assert owner.tolist() == own.tolist() == [30, 20, 10]
+    keyed = replace(records, keys=np.array([5, 4, 2**63], dtype=np.uint64))
+    assert identities(keyed, None)[1].tolist() == [5, 4, 2**63]
+    without = replace(records, ids={"owner": records.ids["owner"]})
+    assert identities(without, None)[1].tolist() == [0, 1, 2]
+    unnamed = replace(records, dataset=replace(records.dataset, record_id=None))
+    assert identities(unnamed, None)[1].tolist() == [0, 1, 2]
+    assert owner.dtype == own.dtype == np.uint64
+
+
+def test_shares_of_records_are_folded_around_that_of_their_owner() -> None:
+    words = np.array([0, 255, 256, 2**28 - 1, 2**28, 2**63, 2**64 - 1], dtype=np.uint64)
+    plain = [(int(w) >> 8) % SHARES for w in words]
+    assert owner_shares(words).tolist() == plain
+    for owner in (0, 3, SHARES // 2, SHARES - 1):
+        wanted = []
+        for word in plain:
+            moved = owner + word - SHARES // 2
+            moved = -moved - 1 if moved < 0 else moved
+            wanted.append(2 * SHARES - 1 - moved if moved >= SHARES else moved)
+        found = record_shares(np.full(7, owner), words)
+        assert found.tolist() == wanted
+        assert ((found >= 0) & (found < SHARES)).all()
+    # At the very ends: -1 becomes 0, and one beyond the last the last.
+    half = np.array([(SHARES // 2 - 1) << 8, (SHARES // 2) << 8], dtype=np.uint64)
+    assert record_shares(np.array([0, SHARES - 1]), half).tolist() == [0, SHARES - 1]
+    over = np.array([(SHARES // 2 + 1) << 8], dtype=np.uint64)
+    assert record_shares(np.array([SHARES - 1]), over).tolist() == [SHARES - 1]
+
+
+MEASURES = (
+    Measure("turnover", "turnover", holding="owner"),
+    Measure("profit", "profit", holding="owner", earlier="turnover"),
+)
+ROWS = [
+    (9, 0, 0, 500), (4, 1, 0, 30), (9, 1, 1, 70), (6, 0, 1, 0), (4, 0, 1, 2), (5, 1, 1, 900),
+]  # fmt: skip
+PROFIT = [50, -7, 3, 0, 8, 100]
+
+
+@pytest.mark.parametrize("release", [0, 2])
+@pytest.mark.parametrize("room", [0, SHARES // 2])
+def test_units_follow_from_the_key_and_the_identity_of_their_owner(release: int, room: int) -> None:
+    records = register(ROWS, measures=MEASURES, profit=PROFIT)
+    (family,) = families_of(MEASURES)
+    background = Background(waived=[5])
+    units, order, secret = units_of(
+        records,
+        ("region", "activity"),
+        family,
+        FACTORS,
+        KEY,
+        room=room,
+        background=background,
+        release=release,
+    )
+    # By owner, and by their own numbers within an owner.
+    assert order.tolist() == [1, 4, 5, 3, 0, 2]
+    assert units.owner.tolist() == [0, 0, 1, 2, 3, 3]
+    assert units.first.tolist() == [0, 2, 3, 4, 6]
+    assert units.codes.tolist() == [[ROWS[k][2], ROWS[k][1]] for k in order]
+    owners = np.array([4, 5, 6, 9], dtype=np.uint64)
+    words = scramble(derived(KEY, f"owner {family.name}"), owners)
+    assert secret.tolist() == words.tolist()
+    assert units.sign.tolist() == [1 if w >= 2**63 else -1 for w in words.tolist()]
+    suffix = "" if release == 0 else " 2"
+    for column, name in enumerate(family.moved):
+        values = {"turnover": [row[3] for row in ROWS], "profit": PROFIT}[name]
+        drawn = scramble(derived(KEY, f"share {name}{suffix}"), order.astype(np.uint64))
+        for place, record in enumerate(order.tolist()):
+            owner = int(units.owner[place])
+            base = owner_shares(words[owner : owner + 1])
+            share = record_shares(base, drawn[place : place + 1])
+            mixed = owner == 0  # a loss beside profits: one share for all its values
+            part = int(base[0] if mixed else share[0])
+            share = FACTORS.low + part * (FACTORS.high - FACTORS.low) // SHARES
+            size = abs(values[record])
+            wanted = FACTORS.chosen(
+                np.array([size]), np.array([share]), np.array([0 if mixed else room])
+            )
+            numbers = [int(a[0]) for a in wanted] if owner != 1 else [0, 0, 0]
+            got = [int(a[place, column]) for a in (units.amount, units.low, units.high)]
+            assert got == numbers
+            assert units.side[place, column] == np.sign(values[record])
+
+
+def test_a_register_without_records_has_no_units() -> None:
+    records = register([])
+    (family,) = families_of(records.dataset.measures)
+    units, order, secret = units_of(
+        records, ("region",), family, FACTORS, KEY, room=0, background=Background()
+    )
+    assert order.size == secret.size == units.owner.size == 0
+    assert units.first.tolist() == [0]
+
+
+def test_an_owner_with_gains_and_losses_in_different_measures_is_mixed_too() -> None:
+    rows = [(1, 0, 0, 400), (1, 0, 1, 300), (2, 0, 0, 400), (2, 1, 1, 300), (3, 1, 0, 80)]
+    records = register(rows, measures=MEASURES, profit=[0, -50, 0, 50, 0])
+    (family,) = families_of(MEASURES)
+    units, *_ = units_of(
+        records, ("region",), family, FACTORS, KEY, room=SHARES // 2, background=Background()
+    )
+    # Only the first owner keeps one share, from which the search does not move.
+    assert (units.low[:2] == units.high[:2]).all()
+    assert (units.low[2:4, 0] < units.high[2:4, 0]).all()
+
+
+# --- the audit
+
+
+@lru_cache
+def published_by(factors: Factors) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Of every published number, all contributions that can become it upwards, and downwards."""
+    up: dict[int, list[int]] = {}
+    down: dict[int, list[int]] = {}
+    for x in range(1, 1500):
+        low, high = least_and_most(x, factors)
+        for amount in range(low, high + 1):
+            up.setdefault(x + amount, []).append(x)
+            down.setdefault(x - amount, []).append(x)
+    return up, down
+
+
+def is_certain(found: list[int], p: Fraction) -> bool:
+    return bool(found) and (1 - p) * max(found) <= (1 + p) * min(found)
+
+
+def audited_by_hand(
+    owners: list[int],
+    cells: list[tuple[int, int]],
+    true: list[int],
+    shown: list[int],
+    factors: Factors,
+    p: Fraction,
+    parts: int = 1,
+) -> dict[str, int]:
+    names = [
+        "cells",
+        "sensitive",
+        "unprotected",
+        "certain",
+        "certain_with_direction",
+        "outside",
+        "close_by_chance",
+    ]
+    out = dict.fromkeys([*names, "from_units"], 0)
+    places = [(a, r) for a in (None, 0, 1) for r in (None, 0, 1)]
+    for place in places:
+        inside = [
+            k
+            for k, cell in enumerate(cells)
+            if all(want is None or want == got for want, got in zip(place, cell, strict=True))
+        ]
+        held: list[tuple[int, int, int]] = []
+        for owner in sorted({owners[k] for k in inside}):
+            mine = [k for k in inside if owners[k] == owner]
+            value = sum(true[k] for k in mine)
+            noise = sum(shown[k] - true[k] for k in mine)
+            held.append((abs(value), noise if value >= 0 else -noise, len(mine)))
+        held.sort(key=lambda one: -one[0])
+        if not held or held[0][0] == 0:
+            continue
+        held += [(0, 0, 0)] * (2 - len(held))
+        (one, noise, pieces), (second, second_noise, _) = held[:2]
+        total_noise = sum(n for _, n, _ in held)
+        rest = sum(size for size, _, _ in held) - one - second
+        still = noise == 0
+        sensitive = p * one > rest
+        out["cells"] += 1
+        out["sensitive"] += sensitive
+        near = abs(total_noise - second_noise) < p * one - rest
+        out["unprotected"] += sensitive and (near or still)
+        out["close_by_chance"] += sensitive and abs(total_noise + rest) <= p * one
+        size = abs(noise)
+        far = size > factors.most * one + 2 * parts * pieces or size < factors.least * one
+        out["outside"] += not still and far
+        y = one + noise
+        up, down = (way.get(y, []) for way in published_by(factors))
+        either = up + down + ([0] if y == 0 else [])
+        out["certain"] += still or is_certain(either, p)
+        known = still or is_certain(up if noise > 0 else down, p)
+        out["certain_with_direction"] += known
+        if known and not still:
+            out["from_units"] = max(out["from_units"], one)
+    out["from_units"] += 1
+    return out
+
+
+def random_register(seed: int) -> tuple[Records, np.ndarray]:
+    """Distinct sizes, so that no two contributors of a cell are equally large; noise of all kinds."""
+    rng = np.random.default_rng(seed)
+    number = int(rng.integers(4, 9))
+    sizes = rng.permutation([1, 2, 4, 8, 17, 33, 70, 143, 290])[:number]
+    rows = [(int(rng.integers(3, 7)), *rng.integers(0, 2, 2).tolist(), int(n)) for n in sizes]
+    low, high = FACTORS.amounts(sizes)
+    noise = rng.integers(low, high + 1) * rng.choice([1, -1], number)
+    odd = rng.integers(0, 6, number)
+    noise = np.where(
+        odd == 0, 0, np.where(odd == 1, noise // 3, np.where(odd == 2, 2 * noise, noise))
+    )
+    return register(rows), sizes + noise
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_audit_finds_what_loops_over_all_cells_find(seed: int) -> None:
+    records, shown = random_register(seed)
+    owners = records.ids["owner"].tolist()
+    cells = list(
+        zip(records.codes["activity"].tolist(), records.codes["region"].tolist(), strict=True)
+    )
+    true = records.numbers["turnover"].tolist()
+    for p in (TENTH, Fraction(1, 3)):
+        found = audit_contributors(records, shown, "turnover", FACTORS, p, max_variables=2)
+        wanted = audited_by_hand(owners, cells, true, shown.tolist(), FACTORS, p)
+        assert {name: getattr(found, name) for name in wanted} == wanted
+        assert found.measure == "turnover"
+    # Carried elsewhere in pieces: a cell holds what it carries.
+    record = np.repeat(np.arange(len(records)), 1 + np.arange(len(records)) % 3)
+    codes = np.stack([(record + seed) % 2, record % 2]).astype(np.uint8)
+    moved = np.arange(record.size) % 5 - 2
+    pieces = np.bincount(record)
+    piece = np.concatenate([np.arange(n) for n in pieces])
+    whole = [
+        true[r] // pieces[r] + (piece[k] >= pieces[r] - true[r] % pieces[r])
+        for k, r in enumerate(record)
+    ]
+    values = np.array(whole) + moved
+    carried = CarriedRecords(record, codes, {"turnover": values})
+    found = audit_contributors(
+        records, shown, "turnover", FACTORS, TENTH, max_variables=2, carried=carried
+    )
+    wanted = audited_by_hand(
+        [owners[r] for r in record], list(zip(*codes.tolist(), strict=True)), whole,
+        values.tolist(), FACTORS, TENTH,
+    )  # fmt: skip
+    assert {name: getattr(found, name) for name in wanted} == wanted
+
+
+def test_parts_of_a_measure_round_up_one_by_one() -> None:
+    measures = (
+        Measure("turnover", "turnover", holding="owner", parts=("home", "export")),
+        Measure("home", "home", holding="owner"),
+        Measure("export", "export", holding="owner"),
+    )
+    records = register([(1, 0, 0, 100)], measures=measures, home=[60], export=[40])
+    most = 100 * FACTORS.most
+    for extra, outside in ((4, 0), (5, 1)):
+        shown = np.array([100 + int(most) + extra])
+        found = audit_contributors(records, shown, "turnover", FACTORS, TENTH, max_variables=1)
+        assert (found.outside > 0) == bool(outside)
+
+
+def test_a_result_is_safe_if_nothing_was_found() -> None:
+    clean = ContributorAudit("m", 9, 5, 0, 0, 3, 2, 0, 4)
+    assert clean.safe
+    for name in ("unprotected", "certain", "outside"):
+        assert not replace(clean, **{name: 1}).safe
+
+
+def test_a_table_of_one_variable_is_all_that_is_looked_at_where_only_one_is_kept() -> None:
+    records, shown = random_register(3)
+    one = audit_contributors(records, shown, "turnover", FACTORS, TENTH, max_variables=1)
+    two = audit_contributors(records, shown, "turnover", FACTORS, TENTH, max_variables=2)
+    named = audit_contributors(
+        records,
+        shown,
+        "turnover",
+        FACTORS,
+        TENTH,
+        max_variables=1,
+        tables=(("activity", "region"),),
+    )
+    assert one.cells < two.cells
+    assert named.cells == two.cells
+
+
+# --- the method
+
+SPEC = ProtectedMagnitudes(p=10, sweeps=1, max_variables=2)
+
+
+def test_protected_records_move_one_way_for_an_owner_and_add_up() -> None:
+    records = register(ROWS)
+    result = SPEC.protect(records, KEY, background=Background(waived=[5]))
+    shown = result.records["turnover"]
+    for k, (owner, _, _, size) in enumerate(ROWS):
+        moved = abs(int(shown[k]) - size)
+        low, high = (0, 0) if owner == 5 else least_and_most(size, SPEC.factors)
+        assert low <= moved <= high
+    assert np.sign(shown - [row[3] for row in ROWS])[[0, 2]].tolist() in ([1, 1], [-1, -1])
+    sums = {
+        tuple(code): int(value)
+        for code, value in zip(
+            result.sums.codes.T.tolist(), result.sums.sums["turnover"], strict=True
+        )
+    }
+    wanted: dict[tuple[int, int], int] = {}
+    for k, (_, activity, region, _) in enumerate(ROWS):
+        wanted[activity, region] = wanted.get((activity, region), 0) + int(shown[k])
+    assert sums == {cell: value for cell, value in wanted.items() if value}
+    assert repr(result) == "MagnitudeResult('firms')"
+
+
+def test_an_empty_sum_is_listed_only_where_existence_is_public() -> None:
+    records = register([(1, 0, 0, 0), (2, 1, 1, 40), (3, 1, 0, 9)])
+    secret = SPEC.protect(records, KEY)
+    assert secret.sums.codes.T.tolist() == [[1, 0], [1, 1]]
+    public = replace(SPEC, existence="public").protect(records, KEY)
+    assert public.sums.codes.T.tolist() == [[0, 0], [1, 0], [1, 1]]
+    assert public.sums.sums["turnover"][0] == 0
+
+
+def test_sums_are_tied_to_the_cells_that_show_somebody() -> None:
+    records = register([(1, 0, 0, 70), (2, 1, 1, 40), (3, 1, 0, 9), (4, 0, 0, 3)])
+    cells = FinestCells(records.dataset, np.array([[0, 1], [0, 1]]), np.array([3, 3]))
+    tied = SPEC.protect(records, KEY, shown=cells)
+    assert tied.sums.codes.T.tolist() == [[0, 0], [1, 1]]
+    assert tied.sums.sums["turnover"].sum() == tied.records["turnover"].sum()
+    free = replace(SPEC, existence="public").protect(records, KEY, shown=cells)
+    assert free.sums.codes.T.tolist() == [[0, 0], [1, 0], [1, 1]]
+    audit = audit_contributors(
+        records, tied.records["turnover"], "turnover", SPEC.factors, SPEC.share,
+        max_variables=2, carried=tied.carried,
+    )  # fmt: skip
+    assert audit.cells > 0
+
+
+def test_held_cells_are_for_secret_existence_only() -> None:
+    records = register([(k, k % 2, k // 2 % 2, 10 + k) for k in range(12)])
+    cells = FinestCells(records.dataset, np.indices((2, 2)).reshape(2, -1), np.full(4, 3))
+    assert replace(SPEC, existence="public").held(records, cells, 5, KEY) is None
+    assert SPEC.held(records, cells, 5, KEY) is not None
+
+
+def test_chosen_measures_bring_their_family() -> None:
+    measures = (
+        Measure("turnover", "turnover", holding="owner"),
+        Measure("wages", "wages", holding="owner"),
+        Measure("before", "before", holding="owner", earlier="wages"),
+    )
+    more = {"wages": [7, 8, 9, 3, 2, 4], "before": [5, 5, 8, 1, 1, 9]}
+    records = register(ROWS, measures=measures, **more)
+    assert set(SPEC.protect(records, KEY).records) == {"turnover", "wages", "before"}
+    chosen = replace(SPEC, measures=("wages",)).protect(records, KEY)
+    assert set(chosen.records) == {"wages", "before"}
+    bare = replace(records, dataset=replace(records.dataset, measures=()))
+    with pytest.raises(InputError, match="no measures"):
+        SPEC.protect(bare, KEY)
+
+
+def test_keys_and_values_that_cannot_be_used_are_refused() -> None:
+    records = register(ROWS)
+    with pytest.raises(InputError, match="at least 16 bytes"):
+        SPEC.protect(records, KEY[:15])
+    large = register([(1, 0, 0, 2**62), (2, 0, 1, 5)])
+    with pytest.raises(InputError, match="62 bits"):
+        SPEC.protect(large, KEY)
+    SPEC.protect(register([(1, 0, 0, 2**62 - 1), (2, 0, 1, 5)]), KEY)
+    negative = register([(1, 0, 0, -(2**62)), (2, 0, 1, 5)])
+    with pytest.raises(InputError, match="62 bits"):
+        SPEC.protect(negative, KEY)
+
+
+def test_a_second_release_counts_on_and_needs_the_same_method() -> None:
+    records = register(ROWS)
+    first = SPEC.protect(records, KEY)
+    second = SPEC.protect(records, KEY, previous=first.memory)
+    assert (first.memory.release, second.memory.release) == (0, 1)
+    # Nothing has changed, and nothing is drawn anew.
+    assert second.records["turnover"].tolist() == first.records["turnover"].tolist()
+    with pytest.raises(InputError, match="earlier sums were made with p"):
+        replace(SPEC, p=12.0).protect(records, KEY, previous=first.memory)
+
+
+def test_words_of_a_policy_and_the_exact_share() -> None:
+    spec = ProtectedMagnitudes(7.5, "secret", 0.5, 2, (("a", "b"),), ("m",), "public", 3)
+    assert spec.to_mapping() == {
+        "method": "protected-magnitudes", "p": 7.5, "directions": "secret", "search_range": 0.5,
+        "max_variables": 2, "tables": [["a", "b"]], "measures": ["m"], "existence": "public",
+        "sweeps": 3,
+    }  # fmt: skip
+    assert spec.share == Fraction(3, 40)
+    assert spec.factors == needed_factors(Fraction(3, 40), "secret")
+    with pytest.raises(InputError, match="at most 22"):
+        ProtectedMagnitudes(30.0)
+
+
+def test_progress_is_said_by_the_search() -> None:
+    said: list[str] = []
+    SPEC.protect(register(ROWS), KEY, progress=lambda what, _: said.append(what))
+    assert any("balancing" in what for what in said)
