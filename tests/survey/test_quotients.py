@@ -133,3 +133,37 @@ def test_nothing_is_estimated_over_nobody() -> None:
     assert np.isnan(found.variances[1])
     with pytest.raises(InputError, match="one cell of the denominator"):
         estimate_quotients(design, Sums(cells, 2), Sums(cells, 2), np.array([0]))
+
+
+def test_joined_clusters_are_compared_with_as_many_means() -> None:
+    """The formula by a plain loop, for totals and for quotients."""
+    rng = np.random.default_rng(12)
+    cluster = np.repeat(np.arange(9), 6)
+    stratum = np.where(cluster < 4, 0, 1)
+    joined = np.array([1, 3, 1, 2, 1, 1, 4, 1, 2])
+    weights, y = rng.uniform(5, 20, 54), rng.gamma(2.0, 3.0, 54)
+    design = Design(weights, stratum, cluster, joined=joined[cluster])
+    assert design.drawn_in_stratum.tolist() == [7.0, 9.0]
+
+    def variance(z: np.ndarray) -> float:
+        found = 0.0
+        for one in (0, 1):
+            own = np.unique(cluster[stratum == one])
+            total = [z[cluster == c].sum() for c in own]
+            n = joined[own].sum()
+            mean = sum(total) / n
+            parts = [(t - k * mean) ** 2 / k for t, k in zip(total, joined[own], strict=True)]
+            found += n / (len(own) - 1) * sum(parts)
+        return found
+
+    everybody = np.zeros(54, dtype=np.int64)
+    total = estimate_totals(design, everybody, 1, y)
+    assert total.variances[0] == pytest.approx(variance(weights * y))
+    mean = estimate_quotients(design, Sums(everybody, 1, y), Sums(everybody, 1), np.zeros(1, int))
+    z = weights * (y - mean.values[0]) / weights.sum()
+    assert mean.variances[0] == pytest.approx(variance(z))
+    for wrong in (np.zeros(54), np.arange(54) + 1):
+        with pytest.raises(InputError, match="one number of 1 or more for each cluster"):
+            estimate_totals(Design(weights, stratum, cluster, joined=wrong), everybody, 1)
+    with pytest.raises(InputError, match="not of joined ones"):
+        jackknife(design)

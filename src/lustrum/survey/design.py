@@ -2,7 +2,8 @@
 
 A record belongs to a cluster (its primary sampling unit) of a stratum. Without clusters every record is a
 cluster; without strata there is one. ``population`` is the number of clusters in the whole stratum, the same
-for all of its records; with it variances get the correction of sampling without replacement.
+for all of its records; with it variances get the correction of sampling without replacement. A cluster may be
+several that were drawn and are no longer apart; ``joined`` is their number.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Design:
 
     ``lonely`` says what happens to a stratum with a single cluster, whose variance cannot be estimated:
     ``refuse``, ``certainty`` (it was certain to be drawn and adds no variance) or ``centre`` (its squared
-    distance from the mean of all clusters counts).
+    distance from the mean of all clusters counts). ``joined`` is for linearised variances.
 
     >>> design = Design(np.array([2.0, 2.0, 5.0, 5.0]), strata=np.array([0, 0, 1, 1]))
     >>> design.clusters_in_stratum.tolist()
@@ -42,13 +43,14 @@ class Design:
     clusters: npt.NDArray[Any] | None = None
     population: Floats | None = None
     lonely: Lonely = "refuse"
+    joined: Ints | None = None
 
     def __post_init__(self) -> None:
         weights = _numbers(self.weights, "weights")
         if weights.size and weights.min() < 0:
             raise InputError("A weight is negative; sampling weights are 0 or more.")
         object.__setattr__(self, "weights", weights)
-        for name in ("strata", "clusters", "population"):
+        for name in ("strata", "clusters", "population", "joined"):
             column = getattr(self, name)
             if column is not None and len(column) != len(weights):
                 raise InputError(
@@ -100,9 +102,25 @@ class Design:
         return np.bincount(self.stratum_of_cluster).astype(np.int64)
 
     @cached_property
+    def joined_in_cluster(self) -> Floats:
+        """How many clusters that were drawn each cluster is made of; 1 if they are all apart."""
+        out = np.ones(len(self.stratum_of_cluster))
+        if self.joined is not None:
+            out[self.cluster] = _numbers(self.joined, "joined")
+            if bool((out < 1).any()) or bool((out[self.cluster] != self.joined).any()):
+                raise InputError("'joined' is one number of 1 or more for each cluster.")
+        return out
+
+    @cached_property
+    def drawn_in_stratum(self) -> Floats:
+        """How many clusters were drawn in each stratum, also where some were joined."""
+        joined = np.bincount(self.stratum_of_cluster, weights=self.joined_in_cluster)
+        return joined.astype(np.float64)
+
+    @cached_property
     def correction(self) -> Floats:
         """The share of each stratum's clusters that were not drawn; 1 without finite populations."""
-        drawn = self.clusters_in_stratum
+        drawn = self.drawn_in_stratum
         if self.population is None:
             return np.ones(len(drawn))
         size = np.zeros(len(drawn))

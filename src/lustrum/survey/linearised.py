@@ -6,6 +6,9 @@ A total is ``T = sum w y``; a ratio ``R = T_y / T_x`` has the linearised variabl
 
     (1 - f) n / (n - 1)  sum (z - mean z)**2        (Wolter 2007, sections 1.4 and 6.3; Lumley 2010, appendix)
 
+A cluster of ``k`` that were drawn, joined at random, is compared with ``k`` times the mean: with ``u`` such
+clusters in the stratum, the sum is that of ``(z - k mean z)**2 / k``, times ``n / (u - 1)``.
+
 Clusters without a record in a cell count with ``z = 0``: a cell is a domain, not a sample of its own. Every
 cell needs only its sums of ``z`` and ``z**2`` in each stratum, so the work grows with the records and not with
 the number of cells.
@@ -122,16 +125,18 @@ def _variances(design: Design, inside: Ints, where: Ints, weighted: Floats, coun
     met, slot = np.unique(pair, return_inverse=True)
     z = sums_by_cell(slot, weighted, len(met))
     cell, stratum = met // clusters, design.stratum_of_cluster[met % clusters]
+    joined = design.joined_in_cluster[met % clusters]
     strata = len(design.clusters_in_stratum)
     key = cell * strata + stratum
     parts, slot = np.unique(key, return_inverse=True)
     sums = sums_by_cell(slot, z, len(parts))
-    squares = sums_by_cell(slot, z * z, len(parts))
-    n = design.clusters_in_stratum[parts % strata].astype(np.float64)
+    squares = sums_by_cell(slot, z * z / joined, len(parts))
+    n = design.drawn_in_stratum[parts % strata]
+    units = design.clusters_in_stratum[parts % strata].astype(np.float64)
     correction = design.correction[parts % strata]
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.maximum(squares - sums * sums / n, 0.0) * n / (n - 1.0)
-    spread = np.where(n == 1, 0.0, spread)
+        spread = np.maximum(squares - sums * sums / n, 0.0) * n / (units - 1.0)
+    spread = np.where(units == 1, 0.0, spread)
     found = sums_by_cell(parts // strata, correction * spread, count)
     if design.lonely == "centre":
         found += _centred(design, parts, sums, count)

@@ -113,6 +113,7 @@ def _block(design: Design, one: _ClusterSums, other: _ClusterSums, base: Ints) -
     count = base.size
     cell, cluster = one.key // clusters, one.key % clusters
     product = one.value * _looked_up(other, base[cell] * clusters + cluster)
+    product = product / design.joined_in_cluster[cluster]
     stratum = design.stratum_of_cluster[cluster]
     products = sums_by_cell(cell * strata + stratum, product, count * strata)
     own = sums_by_cell(cell * strata + stratum, one.value, count * strata)
@@ -125,10 +126,11 @@ def _block(design: Design, one: _ClusterSums, other: _ClusterSums, base: Ints) -
         wanted.size * strata,
     )
     beside = theirs.reshape(wanted.size, strata)[place.ravel()].ravel()
-    n = np.tile(design.clusters_in_stratum.astype(np.float64), count)
+    n = np.tile(design.drawn_in_stratum, count)
+    units = np.tile(design.clusters_in_stratum.astype(np.float64), count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (products - own * beside / n) * n / (n - 1.0)
-    alone = n == 1
+        found = (products - own * beside / n) * n / (units - 1.0)
+    alone = units == 1
     found = np.where(alone, 0.0, found)
     if design.lonely == "centre" and alone.any():
         # A stratum of one cluster counts with its distance from the mean of all clusters.

@@ -32,6 +32,7 @@ def jackknife(design: Design) -> ReplicateWeights:
     >>> made.replicates[:, 0].tolist(), made.rscales.round(3).tolist()
     ([0.0, 15.0, 15.0], [0.667, 0.667, 0.667])
     """
+    _require_apart(design)
     drawn = design.clusters_in_stratum
     columns, factors = [], []
     for cluster, stratum in enumerate(design.stratum_of_cluster.tolist()):
@@ -53,6 +54,7 @@ def balanced_half_samples(design: Design, fay: float = 0.0) -> ReplicateWeights:
     """
     if not 0 <= fay < 1:
         raise InputError(f"Fay's factor is at least 0 and below 1, not {fay!r}.")
+    _require_apart(design)
     if bool((design.clusters_in_stratum != 2).any()):
         raise InputError(
             "Balanced half-samples need two clusters in every stratum; use the jackknife or the bootstrap."
@@ -80,6 +82,7 @@ def bootstrap(design: Design, replicates: int, rng: np.random.Generator) -> Repl
     """Draw ``n - 1`` of the ``n`` clusters of each stratum with replacement, so often."""
     if type(replicates) is not int or replicates < 2:
         raise InputError(f"A bootstrap needs 2 replicates or more, not {replicates!r}.")
+    _require_apart(design)
     clusters = len(design.stratum_of_cluster)
     factor: Floats = np.ones((clusters, replicates))
     for stratum, n in enumerate(design.clusters_in_stratum.tolist()):
@@ -92,3 +95,8 @@ def bootstrap(design: Design, replicates: int, rng: np.random.Generator) -> Repl
     return ReplicateWeights(
         design.weights, design.weights[:, None] * factor[design.cluster], 1.0 / replicates
     )
+
+
+def _require_apart(design: Design) -> None:
+    if design.joined is not None:
+        raise InputError("Replicates are made of clusters as they were drawn, not of joined ones.")

@@ -118,11 +118,8 @@ def test_tables_add_up_and_sum_to_the_frame(
 def test_every_weight_is_shared_by_a_class_and_is_nobodys_own(
     records: SurveyRecords, made: ProtectedRespondents, method: ProtectedSurvey
 ) -> None:
-    true = records.cells()
-    order = [0, 2, 1]
-    group = weight_classes(true.codes, true.counts, order, method.class_size)
-    sizes = np.bincount(group, weights=true.counts)
-    assert sizes.min() >= method.class_size
+    assert made.classes is not None
+    assert np.bincount(made.classes).min() >= method.class_size
     shared = {
         int(k): set(made.weights[made.classes == k].tolist()) for k in np.unique(made.classes)
     }
@@ -145,9 +142,26 @@ def test_the_weight_of_one_respondent_does_not_follow_from_the_file(
     assert moved.max() < 1.0 + 2.0 / method.class_size + 0.05
     true = plain.cells()
     counted = population.protect(true, KEY)
-    drawn = [method.with_counts(plain, true, counted, bytes([k]) * 16) for k in range(12)]
+    drawn = [method.with_counts(plain, counted, bytes([k]) * 16) for k in range(12)]
     first = np.array([file.weights[0] for file in drawn], dtype=np.float64)
     assert np.ptp(first) / first.mean() > method.noise
+
+
+def test_a_class_and_a_unit_that_meet_in_the_file_need_not_meet_in_truth(
+    records: SurveyRecords, method: ProtectedSurvey
+) -> None:
+    """In truth every cluster has one sex; in the file each class meets units of both."""
+    number = np.arange(records.design.records) % 4
+    cluster = records.codes[1] * 4 + number
+    apart = replace(records, design=replace(records.design, strata=None, clusters=cluster))
+    by_sex = replace(method, classes=("sex",))
+    made = by_sex.protect(apart, ProtectedPopulation(base=3, sweeps=1), KEY)[0]
+    assert np.unique(made.clusters).size == 8
+    for sex in (0, 1):
+        assert np.unique(made.clusters[made.codes[1] == sex]).size == 8
+    # Half of the respondents take the unit of their class all the same.
+    met = np.stack([np.bincount(made.clusters[made.codes[1] == s], minlength=8) for s in (0, 1)])
+    assert (met.max(axis=0) > 2 * met.min(axis=0)).all()
 
 
 def test_the_order_of_the_records_does_not_matter(
@@ -252,13 +266,14 @@ def test_sums_of_a_measure_cover_the_population(
 def test_the_largest_value_of_a_class_does_not_show(
     dataset: Dataset, records: SurveyRecords, method: ProtectedSurvey, made: ProtectedRespondents
 ) -> None:
-    """Whatever the two largest values of a class are, the file is the same, but for the stated spread."""
+    """Whatever the two largest values of a class are, the file is the same."""
     hours = records.measures["hours"].copy()
     hours[np.argmax(hours)] = 10**6
     giant = replace(records, measures={"hours": hours})
     other = method.protect(giant, ProtectedPopulation(base=3, sweeps=1), KEY)[0]
     assert np.array_equal(other.values["hours"], made.values["hours"])
     assert np.array_equal(other.weights, made.weights)
+    assert other.value_spreads == made.value_spreads
 
 
 def test_every_value_is_shared_by_a_class(made: ProtectedRespondents) -> None:

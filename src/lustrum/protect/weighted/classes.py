@@ -4,6 +4,9 @@ Respondents are divided by one variable after the other, in an order that the ag
 kept if every part is large enough. Smaller parts are joined with each other, and with the smallest large
 part if they are still too small. So every respondent is in exactly one class, no class is smaller than the
 least size, and no difference of two classes is a smaller group.
+
+Sizes are protected numbers of respondents: which cells share a class is public, since they share a weight, and
+must not depend on who answered. True respondents are put into these classes afterwards.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ import numpy as np
 from lustrum.arrays import Array, Ints
 from lustrum.model import InputError
 
-__all__ = ["weight_classes"]
+__all__ = ["classes_of", "weight_classes"]
 
 
 def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> Ints:
     """The class of each cell, numbered from 0.
 
-    ``codes[v]`` are the codes of the cells, ``sizes`` how many respondents each has, ``order`` the
+    ``codes[v]`` are the codes of the cells, ``sizes`` how many respondents each shows, ``order`` the
     variables to divide by, ``least`` the fewest respondents of a class.
 
     >>> codes = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
@@ -72,3 +75,28 @@ def _divided(
         others = [(groups[i], depth) for i in large if i != nearest]
         return [*others, (joined, len(order))]
     return None
+
+
+def classes_of(codes: Array, group: Ints, order: list[int], records: Array) -> Ints:
+    """The class of every record: that of the cell with its codes, or of the nearest cell that is shown.
+
+    The nearest cell has the same codes of the first variables of ``order``, of as many as possible, and then
+    the next larger code, or the largest.
+
+    >>> codes = np.array([[0, 0, 1, 1], [0, 2, 0, 1]])
+    >>> classes_of(codes, np.array([0, 1, 2, 3]), [0, 1], np.array([[0, 0, 1], [2, 1, 5]])).tolist()
+    [1, 1, 3]
+    """
+    shown = np.zeros(codes.shape[1], dtype=np.int64)
+    found = np.zeros(records.shape[1], dtype=np.int64)
+    for variable in order:
+        own, theirs = codes[variable].astype(np.int64), records[variable].astype(np.int64)
+        width = int(max(own.max(initial=0), theirs.max(initial=0))) + 1
+        keys, place = np.unique(shown * width + own, return_inverse=True)
+        at = np.searchsorted(keys, found * width + theirs)
+        inside = np.minimum(at, keys.size - 1)
+        # Behind the last cell that shares the codes so far comes another's; the one before is nearest.
+        found = np.where((at < keys.size) & (keys[inside] // width == found), inside, at - 1)
+        shown = np.asarray(place).ravel().astype(np.int64)
+    first = np.unique(shown, return_index=True)[1]
+    return np.asarray(group[first[found]])

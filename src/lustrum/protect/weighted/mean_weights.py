@@ -19,9 +19,10 @@ import numpy as np
 from lustrum.arrays import Array, Floats, Ints
 from lustrum.model import InputError
 from lustrum.protect.weighted.classes import weight_classes
+from lustrum.protect.weighted.means import filled_means, limited_weights
 from lustrum.structure import TableLayout
 
-__all__ = ["MeanWeights", "class_weights"]
+__all__ = ["MeanWeights", "checked_shape", "class_weights"]
 
 _MOST = 100_000
 """Combinations of class variables."""
@@ -77,7 +78,7 @@ class MeanWeights:
 
 def class_weights(
     codes: Sequence[Array],
-    shape: tuple[int, ...],
+    numbers: Ints,
     weights: Floats,
     *,
     class_size: int,
@@ -87,20 +88,28 @@ def class_weights(
 ) -> Ints:
     """The mean weight of every combination of class variables, in units of ``10**-decimals``.
 
-    Combinations of fewer respondents than ``class_size`` share a weight with others, empty ones too, so that a
-    weight does not tell which are empty. Means are moved by noise of at most ``noise``.
+    ``numbers`` are the protected numbers of respondents of all combinations. Those that show fewer than
+    ``class_size`` share a weight with others, empty ones too. Which ones share it follows from protected
+    numbers alone. Means are those of at least ``class_size`` respondents
+    (:mod:`lustrum.protect.weighted.means`), moved by noise of at most ``noise``.
     """
+    shape, size = numbers.shape, numbers.size
+    place = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
+    every = np.stack(np.unravel_index(np.arange(size), shape))
+    group = weight_classes(every, numbers.ravel(), list(range(len(shape))), class_size)
+    count = int(group.max()) + 1
+    limited = limited_weights(group[place], weights, count, class_size)
+    mean = filled_means(group[place], limited, count, class_size)
+    moved = mean * (1.0 + noise * rng.uniform(-1.0, 1.0, count))
+    shared = np.maximum(np.rint(moved * 10.0**decimals), 1).astype(np.int64)
+    return np.asarray(shared[group].reshape(shape))
+
+
+def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The number of codes of all class variables, unless they have too many combinations."""
     size = int(np.prod([float(n) for n in shape]))
     if size > _MOST:
         raise InputError(
             f"The classes of weights have {size:,} combinations; name variables with at most {_MOST:,}."
         )
-    place = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
-    number = np.bincount(place, minlength=size)
-    every = np.stack(np.unravel_index(np.arange(size), shape))
-    group = weight_classes(every, number, list(range(len(shape))), class_size)
-    held = np.bincount(group, weights=number)
-    total = np.bincount(group[place], weights=weights, minlength=held.size)
-    moved = total / held * (1.0 + noise * rng.uniform(-1.0, 1.0, held.size))
-    shared = np.maximum(np.rint(moved * 10.0**decimals), 1).astype(np.int64)
-    return np.asarray(shared[group].reshape(shape))
+    return shape

@@ -3,9 +3,9 @@
 The number of respondents in every finest cell comes from a protected population. A weight is never that of
 one respondent: respondents of a class share the mean weight of the class, moved by keyed noise and rounded
 to whole numbers, so that a weighted count reveals neither the weight nor the number of respondents, even if
-there is only one. Strata and clusters of a protected respondent are drawn from those of the class. Tables
-add up and agree with each other; standard errors follow from the file itself and state what protection
-adds.
+there is only one. Classes are divided by protected numbers, so which cells share a weight tells nothing more.
+Strata and variance units of a protected respondent are drawn from true ones. Tables add up and agree with each
+other; standard errors follow from the file itself and state what protection adds.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import coarse_error, coarse_share
-from lustrum.protect.weighted.classes import weight_classes
-from lustrum.protect.weighted.replicates import ReplicateFactors
+from lustrum.protect.weighted.classes import classes_of, weight_classes
+from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.replicates import ReplicateFactors, unit_factors
 from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
+from lustrum.protect.weighted.units import variance_units
 from lustrum.protect.weighted.values import shared_values
 
 __all__ = ["ProtectedSurvey"]
 
 _SPREAD_STEP = 0.1
+_OF_STRATUM = 0.5
+"""How many protected respondents take their unit from anybody in the stratum."""
 
 Progress = Callable[[str, float], None]
 
@@ -87,49 +90,41 @@ class ProtectedSurvey:
             named = getattr(self, words)
             if len(named) != len(set(named)):
                 raise InputError(f"{words!r} of a protected survey names a variable twice.")
-        true = records.cells()
-        made = population.protect(true, _derived(key, "population"), progress=progress)
-        return self.with_counts(records, true, made, key), made
+        made = population.protect(records.cells(), _derived(key, "population"), progress=progress)
+        return self.with_counts(records, made, key), made
 
     def with_counts(
-        self, records: SurveyRecords, true: FinestCells, made: PopulationResult, key: bytes
+        self, records: SurveyRecords, made: PopulationResult, key: bytes
     ) -> ProtectedRespondents:
         """Give protected respondents their weights and designs."""
         rng = np.random.default_rng(list(_derived(key, "survey")))
-        codes, sizes, place = _joined(true, made.cells)
+        codes, shown = made.cells.codes, made.cells.counts
+        theirs = records.codes[:, records.order]
+        rows = np.repeat(np.arange(len(shown)), shown)
         order = self._order(records, "classes")
-        group = weight_classes(codes, sizes, order, self.class_size)
-        at = _places(codes, records.codes[:, records.order])
-        of_record = group[at]
+        group = weight_classes(codes, shown, order, self.class_size)
+        of_record = classes_of(codes, group, order, theirs)
         weight = records.design.weights[records.order]
-        mean, spread = _means(of_record, weight, int(group.max()) + 1)
+        mean, spread = self._means(of_record, weight, int(group.max()) + 1)
         shared = self._shared(mean, rng)
-        rows = np.repeat(place, made.cells.counts)
         klass = group[rows]
-        donor = _donors(klass, of_record, rng)
         weights = self._calibrated(shared[klass], records)
-        strata = records.design.stratum[records.order][donor]
-        clusters = records.design.cluster[records.order][donor]
-        drawn = clusters
-        strata, clusters = _renumbered(strata, rng), _renumbered(clusters, rng)
-        replicates = None
-        if records.replicates is not None:
-            factors = np.zeros(
-                (int(clusters.max(initial=-1)) + 1, records.replicates.factors.shape[1]), np.int64
-            )
-            factors[clusters] = records.replicates.factors[drawn]
-            replicates = ReplicateFactors(factors, records.replicates.scale)
+        strata, clusters, replicates, joined = self._design(records, of_record, klass, rng)
         values: dict[str, Ints] = {}
         spreads: dict[str, float] = {}
         if records.measures:
-            alike = weight_classes(
-                codes, sizes, self._order(records, "measure_classes"), self.class_size
-            )
+            order = self._order(records, "measure_classes")
+            alike = weight_classes(codes, shown, order, self.class_size)
+            at = classes_of(codes, alike, order, theirs)
             for name in sorted(records.measures):
                 own = np.random.default_rng(list(_derived(key, f"measure {name}")))
-                true_values = records.measures[name][records.order]
                 held, apart = shared_values(
-                    alike[at], true_values, int(alike.max()) + 1, self.noise, own
+                    at,
+                    records.measures[name][records.order],
+                    int(alike.max()) + 1,
+                    self.class_size,
+                    self.noise,
+                    own,
                 )
                 values[name] = held[alike[rows]]
                 spreads[name] = coarse_error(apart, key, f"spread of {name}", _SPREAD_STEP)
@@ -148,6 +143,7 @@ class ProtectedSurvey:
             value_spreads=spreads,
             value_noise=self.noise,
             replicates=replicates,
+            joined=joined,
         )
 
     def _order(self, records: SurveyRecords, words: str) -> list[int]:
@@ -161,6 +157,40 @@ class ProtectedSurvey:
                     f"{choices(name, names)}."
                 )
         return [names.index(name) for name in wanted or names]
+
+    def _means(self, group: Ints, weight: Floats, count: int) -> tuple[Floats, float]:
+        """The mean weight of every class, and the relative spread of weights within classes."""
+        limited = limited_weights(group, weight, count, self.class_size)
+        mean = filled_means(group, limited, count, self.class_size)
+        apart = (limited / mean[group] - 1.0) ** 2
+        return mean, float(np.sqrt(apart.mean()))
+
+    def _design(
+        self, records: SurveyRecords, of_record: Ints, klass: Ints, rng: np.random.Generator
+    ) -> tuple[Ints, Ints, ReplicateFactors | None, Ints | None]:
+        """The stratum and the variance unit of every protected respondent, and what the units are made of.
+
+        The stratum is that of a respondent of the same class. So is the unit, or it is that of any
+        respondent of the stratum, so that a class and a unit that meet in the file need not meet in truth.
+        """
+        design = records.design
+        units = variance_units(design, self.class_size, rng)
+        unit = units.of_records(design)[records.order]
+        stratum = units.strata[unit]
+        donor = _donors(klass, of_record, rng)
+        anybody = _donors(stratum[donor], stratum, rng)
+        donor = np.where(rng.random(klass.size) < _OF_STRATUM, anybody, donor)
+        strata = _renumbered(stratum[donor], rng)
+        if design.clusters is None and records.replicates is None:
+            # Everybody was drawn separately, and so is every protected respondent.
+            return strata, np.arange(klass.size, dtype=np.int64), None, None
+        clusters = _renumbered(unit[donor], rng)
+        drawn = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.int64)
+        drawn[clusters] = unit[donor]
+        if records.replicates is None:
+            return strata, clusters, None, np.bincount(units.of_cluster)[drawn]
+        every = unit_factors(design, units, records.replicates)
+        return strata, clusters, ReplicateFactors(every.factors[drawn], every.scale), None
 
     def _shared(self, mean: Floats, rng: np.random.Generator) -> Floats:
         """The weight of every class: its mean, moved by noise."""
@@ -177,46 +207,14 @@ def _derived(key: bytes, purpose: str) -> bytes:
     return hmac.digest(key, b"lustrum protected survey " + purpose.encode(), hashlib.sha256)
 
 
-def _joined(true: FinestCells, shown: FinestCells) -> tuple[Array, Ints, Ints]:
-    """All finest cells with true or protected respondents, the true numbers, and where protected ones are."""
-    both = np.concatenate([true.codes, shown.codes], axis=1)
-    codes, place = np.unique(both, axis=1, return_inverse=True)
-    place = np.asarray(place).ravel()
-    counts = np.zeros((2, codes.shape[1]), dtype=np.int64)
-    counts[0, place[: len(true)]] = true.counts
-    counts[1, place[len(true) :]] = shown.counts
-    # The true number of respondents must be large; the protected number reveals nothing more.
-    return codes, counts[0], place[len(true) :].astype(np.int64)
-
-
-def _places(codes: Array, records: Array) -> Ints:
-    """The column of each record among the cells, which are in ascending order."""
-    sizes = codes.max(axis=1).astype(np.int64) + 1
-    if float(np.prod(sizes.astype(np.float64))) >= 2.0**62:
-        known = {column.tobytes(): i for i, column in enumerate(np.ascontiguousarray(codes.T))}
-        rows = np.ascontiguousarray(records.T.astype(codes.dtype))
-        return np.array([known[row.tobytes()] for row in rows], dtype=np.int64)
-    keys = np.ravel_multi_index(tuple(codes.astype(np.int64)), tuple(sizes))
-    wanted = np.ravel_multi_index(tuple(records.astype(np.int64)), tuple(sizes))
-    order = np.argsort(keys, kind="stable")
-    return np.asarray(order[np.searchsorted(keys[order], wanted)], dtype=np.int64)
-
-
-def _means(group: Ints, weight: Floats, count: int) -> tuple[Floats, float]:
-    """The mean weight of every class, and the relative spread of weights within classes."""
-    number = np.bincount(group, minlength=count)
-    total = np.bincount(group, weights=weight, minlength=count)
-    mean = np.divide(total, number, out=np.ones(count), where=number > 0)
-    apart = (weight / mean[group] - 1.0) ** 2
-    return mean, float(np.sqrt(apart.mean()))
-
-
 def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator) -> Ints:
-    """For each protected respondent, a record of its class from which it takes the stratum and cluster."""
+    """For each protected respondent, a record of its class, or any record if the class has none."""
     order = np.argsort(of_record, kind="stable")
-    starts = np.searchsorted(of_record[order], np.arange(int(of_record.max()) + 2))
+    count = int(max(of_record.max(), klass.max(initial=0))) + 2
+    starts = np.searchsorted(of_record[order], np.arange(count))
     held = np.diff(starts)
-    pick = starts[klass] + np.floor(rng.random(klass.size) * held[klass]).astype(np.int64)
+    first, number = np.where(held > 0, starts[:-1], 0), np.where(held > 0, held, order.size)
+    pick = first[klass] + np.floor(rng.random(klass.size) * number[klass]).astype(np.int64)
     return np.asarray(order[pick], dtype=np.int64)
 
 

@@ -1,9 +1,12 @@
 """Replicate weights of a survey: what of them can be public.
 
 Replicate weights follow from the sample's clusters: a replicate leaves clusters out, halves or repeats them.
-The public file draws a cluster for every protected respondent anyway, so a factor for every cluster and
-replicate tells no more than that. What calibration made of each respondent's own replicates would tell more, so
-the respondents of a cluster share the mean of their factors, in hundredths.
+Calibration makes each respondent's own of them. So the public file has factors of variance units only, each
+the mean of many respondents, in hundredths.
+
+The deviations of all factors from 1 are made four times smaller, and the scale of the variance sixteen times
+larger. This is Fay's idea: variances of sums stay as they are, and no replicate leaves a small cell empty, so
+that quotients have errors too.
 
 Jackknife weights leave out one cluster at a time. They need no factors: clusters and strata are recovered from
 them, and variances come from the design.
@@ -17,18 +20,39 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.protect.weighted.units import VarianceUnits
 from lustrum.survey import Design
 
-__all__ = ["HUNDREDTHS", "ReplicateFactors", "alike_clusters", "jackknife_design", "shared_factors"]
+__all__ = [
+    "HUNDREDTHS",
+    "GivenReplicates",
+    "ReplicateFactors",
+    "alike_clusters",
+    "jackknife_design",
+    "unit_factors",
+]
 
 HUNDREDTHS = 100
+STEADY = 0.25
+"""By how much deviations of factors from 1 are made smaller."""
 _ALIKE = 4
 """Factors are compared in steps of one over this, where clusters are not named."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenReplicates:
+    """The replicate weights of all respondents, one column for each replicate. Confidential.
+
+    The variance is ``scale`` times the sum of squared deviations of the replicates from the full estimate.
+    """
+
+    columns: Floats
+    scale: float
+
+
 @dataclass(frozen=True, eq=False)
 class ReplicateFactors:
-    """A respondent of cluster ``c`` weighs ``factors[c, r]`` hundredths of its weight in replicate ``r``.
+    """A respondent of unit ``u`` weighs ``factors[u, r]`` hundredths of its weight in replicate ``r``. Public.
 
     The variance is ``scale`` times the sum of squared deviations of the replicates from the full estimate.
     """
@@ -36,17 +60,41 @@ class ReplicateFactors:
     factors: Ints
     scale: float
 
-    def of_clusters(self, clusters: Ints) -> Floats:
+    def of_units(self, units: Ints) -> Floats:
         """The factor of every respondent in every replicate."""
-        return np.asarray(self.factors[clusters] / HUNDREDTHS)
+        return np.asarray(self.factors[units] / HUNDREDTHS)
 
 
-def shared_factors(design: Design, replicates: Floats) -> Ints:
-    """The factors of every cluster in hundredths: the sum of its replicate weights over that of its weights."""
-    count = len(design.stratum_of_cluster)
-    total = np.bincount(design.cluster, weights=design.weights, minlength=count)
-    columns = [np.bincount(design.cluster, weights=c, minlength=count) for c in replicates.T]
-    return np.rint(HUNDREDTHS * np.stack(columns, axis=1) / total[:, None]).astype(np.int64)
+def unit_factors(design: Design, units: VarianceUnits, given: GivenReplicates) -> ReplicateFactors:
+    """The factors of every variance unit, in hundredths.
+
+    The factor of a unit is the sum of its replicate weights over that of its weights. Clusters that are joined
+    in a unit level each other out: with ``q`` the sum of squared shares of the clusters in the weight of the
+    unit, and ``n`` clusters in the stratum of which any is as likely to be in the unit as another, the
+    squared deviation of the unit from its stratum is ``(n q - 1) / (n - 1)`` of that of a cluster. It is raised
+    by that, so that standard errors stay those of the design. The factor of a whole stratum stays as it is.
+    """
+    count, number = len(units.strata), int(units.strata.max(initial=-1)) + 1
+    clusters = len(design.stratum_of_cluster)
+    weight = np.bincount(design.cluster, weights=design.weights, minlength=clusters)
+    sums = _summed(design.cluster, given.columns, clusters)
+    own = np.bincount(units.of_cluster, weights=weight, minlength=count)
+    mean = _summed(units.of_cluster, sums, count) / own[:, None]
+    whole = np.bincount(units.strata, weights=own, minlength=number)
+    level = _summed(units.strata, own[:, None] * mean, number) / whole[:, None]
+    squares = np.bincount(units.of_cluster, weights=weight**2, minlength=count) / own**2
+    n = np.bincount(units.strata[units.of_cluster], minlength=number)[units.strata]
+    raised = np.sqrt((n - 1.0) / (n * squares - 1.0))
+    apart = raised[:, None] * (mean - level[units.strata])
+    over = _summed(units.strata, own[:, None] * apart, number) / whole[:, None]
+    factor = level[units.strata] + apart - over[units.strata]
+    steady = np.rint(HUNDREDTHS * (1.0 + STEADY * (factor - 1.0)))
+    return ReplicateFactors(np.maximum(steady, 0).astype(np.int64), given.scale / STEADY**2)
+
+
+def _summed(group: Ints, rows: Floats, count: int) -> Floats:
+    """The sum of the rows of every group."""
+    return np.stack([np.bincount(group, weights=c, minlength=count) for c in rows.T], axis=1)
 
 
 def alike_clusters(weights: Floats, replicates: Floats) -> Ints:

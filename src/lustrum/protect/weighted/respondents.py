@@ -12,7 +12,7 @@ from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
-from lustrum.protect.weighted.replicates import ReplicateFactors
+from lustrum.protect.weighted.replicates import GivenReplicates, ReplicateFactors
 from lustrum.survey import (
     Design,
     Estimates,
@@ -31,8 +31,7 @@ class SurveyRecords:
 
     ``codes[v, i]`` is the position of respondent ``i`` in the code list of variable ``v``. ``total`` is the
     size of the frame that the weights add up to, where it is known. ``measures`` are the values of every
-    measure, in units of its last decimal. ``replicates`` are the factors of the design's clusters, where the
-    sample has replicate weights.
+    measure, in units of its last decimal. ``replicates`` are the replicate weights, where the sample has them.
     """
 
     dataset: Dataset
@@ -41,7 +40,7 @@ class SurveyRecords:
     keys: Words
     total: int | None = None
     measures: Mapping[str, Ints] = field(default_factory=dict)
-    replicates: ReplicateFactors | None = None
+    replicates: GivenReplicates | None = None
 
     def __post_init__(self) -> None:
         records = self.design.records
@@ -51,6 +50,8 @@ class SurveyRecords:
             raise InputError("A survey needs codes of all variables and a key for every record.")
         if any(values.shape != (records,) for values in self.measures.values()):
             raise InputError("A survey needs a value of each measure for every record.")
+        if self.replicates is not None and len(self.replicates.columns) != records:
+            raise InputError("A survey needs replicate weights for every record.")
         if records and not bool((self.design.weights > 0).all()):
             raise InputError("A respondent has the weight 0; leave such records out.")
         if self.total is not None:
@@ -99,13 +100,14 @@ class Part:
 class ProtectedRespondents:
     """The public file of a survey: one row for each protected respondent.
 
-    ``weights`` are whole numbers in units of ``10**-decimals``. ``strata`` and ``clusters`` are random
-    numbers that reveal no place. ``count_errors`` are typical errors of counts by the number of variables,
-    ``weight_spread`` is the relative spread of true weights within a class and ``weight_noise`` the largest
-    relative noise of a class: together they say what protection adds to the error of sampling. ``values`` are
-    those of measures, shared by a class too, with their spread in proportion to the mean over all
-    respondents, and ``value_noise`` their largest relative noise. With ``replicates`` standard errors follow
-    from the spread of the replicates, and otherwise from strata and clusters.
+    ``weights`` are whole numbers in units of ``10**-decimals``. ``strata`` and ``clusters`` are those of
+    variance units, with random numbers. ``count_errors`` are typical errors of counts by the number of
+    variables, ``weight_spread`` is the relative spread of true weights within a class and ``weight_noise`` the
+    largest relative noise of a class: together they say what protection adds to the error of sampling.
+    ``values`` are those of measures, shared by a class too, with their spread in proportion to the mean over
+    all respondents, and ``value_noise`` their largest relative noise. With ``replicates`` standard errors
+    follow from the spread of the replicates, and otherwise from strata and clusters, of which ``joined``
+    says how many each unit is made of.
     """
 
     dataset: Dataset
@@ -124,6 +126,7 @@ class ProtectedRespondents:
     value_spreads: Mapping[str, float] = field(default_factory=dict)
     value_noise: float = 0.0
     replicates: ReplicateFactors | None = None
+    joined: Ints | None = None
 
     def __repr__(self) -> str:
         return f"ProtectedRespondents({self.dataset.name!r})"
@@ -136,8 +139,9 @@ class ProtectedRespondents:
         """What standard errors follow from; a stratum that shows one cluster is centred."""
         weights = self.weights / 10.0**self.decimals
         if self.replicates is None:
-            return Design(weights, self.strata, self.clusters, lonely="centre")
-        factors = self.replicates.of_clusters(self.clusters)
+            joined = None if self.joined is None else self.joined[self.clusters]
+            return Design(weights, self.strata, self.clusters, lonely="centre", joined=joined)
+        factors = self.replicates.of_units(self.clusters)
         return ReplicateWeights(weights, weights[:, None] * factors, self.replicates.scale)
 
     def totals(self, part: Part, variables: int = 1) -> Estimates:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
+from lustrum.protect.weighted.means import filled_means
 
 __all__ = ["cut_values", "shared_values"]
 
@@ -34,16 +35,19 @@ def cut_values(group: Ints, values: Ints) -> Ints:
 
 
 def shared_values(
-    group: Ints, values: Ints, count: int, noise: float, rng: np.random.Generator
+    group: Ints, values: Ints, count: int, least: int, noise: float, rng: np.random.Generator
 ) -> tuple[Ints, float]:
     """The value of every class in whole units, and the spread within classes in proportion to the mean of all.
 
-    The spread is that of the true values around the means of their classes; it is confidential.
+    Classes of fewer than ``least`` respondents are filled up, see :mod:`lustrum.protect.weighted.means`; of
+    one or two, of whom none can be cut, no value is used. The spread is that of the cut values around the means
+    of their classes, because a single large value would show in any other; it is confidential.
     """
-    number = np.maximum(np.bincount(group, minlength=count), 1)
-    cut = np.bincount(group, weights=cut_values(group, values), minlength=count) / number
-    moved = cut * (1.0 + noise * rng.uniform(-1.0, 1.0, count))
-    apart: Floats = values - cut[group]
-    level = float(np.abs(cut[group]).mean()) if group.size else 0.0
+    used = np.bincount(group, minlength=count)[group] > _CUT
+    cut = cut_values(group, values)[used].astype(np.float64)
+    mean = filled_means(group[used], cut, count, least)
+    moved = mean * (1.0 + noise * rng.uniform(-1.0, 1.0, count))
+    level = float(np.abs(mean[group[used]]).mean()) if used.any() else 0.0
+    apart: Floats = cut - mean[group[used]]
     spread = float(np.sqrt((apart**2).mean())) / level if level > 0 else 0.0
     return np.rint(moved).astype(np.int64), spread

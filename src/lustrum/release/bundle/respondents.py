@@ -39,6 +39,8 @@ def respondents_bytes(made: ProtectedRespondents) -> bytes:
             "scale": made.replicates.scale,
             "factors": made.replicates.factors.tolist(),
         }
+    if made.joined is not None:
+        words["joined"] = made.joined.tolist()
     columns = {_WEIGHT: made.weights, _STRATUM: made.strata, _CLUSTER: made.clusters}
     columns |= {_VALUE + name: made.values[name] for name in sorted(made.values)}
     table = pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
@@ -78,6 +80,7 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
         value_spreads=spreads,
         value_noise=float(words["value_noise"]),
         replicates=_replicates(words.get("replicates"), clusters),
+        joined=_joined(words.get("joined"), clusters),
     )
 
 
@@ -91,3 +94,13 @@ def _replicates(words: Any, clusters: Ints) -> ReplicateFactors | None:
     if int(factors.min(initial=0)) < 0 or int(clusters.min(initial=0)) < 0:
         raise ValueError("replicate factors are not numbers of 0 or more")
     return ReplicateFactors(factors, float(words["scale"]))
+
+
+def _joined(words: Any, clusters: Ints) -> Ints | None:
+    """Of how many clusters each unit is made; a ValueError where the numbers do not fit."""
+    if words is None:
+        return None
+    joined = np.array(words, dtype=np.int64)
+    if joined.ndim != 1 or int(clusters.max(initial=-1)) >= len(joined) or bool((joined < 1).any()):
+        raise ValueError("numbers of clusters do not fit the units")
+    return joined

@@ -10,7 +10,7 @@ import numpy as np
 from lustrum.model import Axis, InputError, Release, TableQuery
 from lustrum.model.text import say
 from lustrum.policy import Policy
-from lustrum.protect.weighted.mean_weights import MeanWeights, class_weights
+from lustrum.protect.weighted.mean_weights import MeanWeights, checked_shape, class_weights
 from lustrum.release.numbers import CannotProtectError
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.structure import TableLayout
@@ -33,23 +33,23 @@ def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
     key = int.from_bytes(
         source.secret.derive(f"lustrum mean weights {dataset.name} {words}"), "big"
     )
-    shape = tuple(len(dataset.variable(name).codes) for name in own.classes)
     try:
+        checked_shape(tuple(len(dataset.variable(name).codes) for name in own.classes))
+        # The numbers of respondents are those that a table by the classes shows.
+        query = TableQuery(dataset.name, tuple(Axis(name) for name in own.classes))
+        shown = source.protect(engine.tabulate(query), policy.protect)
+        numbers = np.where(shown.shown, np.maximum(shown.published, 0), 0).astype(np.int64)
         weights = class_weights(
             [np.concatenate([chunk.codes[name] for chunk in chunks]) for name in own.classes],
-            shape,
+            numbers,
             np.concatenate([chunk.numbers[own.weight] for chunk in chunks]) / 10.0**weight.decimals,
             class_size=own.class_size,
             noise=own.noise,
             decimals=own.decimals,
             rng=np.random.Generator(np.random.Philox(key=key)),
         )
-        # The numbers of respondents are those that a table by the classes shows.
-        query = TableQuery(dataset.name, tuple(Axis(name) for name in own.classes))
-        shown = source.protect(engine.tabulate(query), policy.protect)
     except InputError:
         raise CannotProtectError("The method cannot protect such weights.") from None
-    numbers = np.where(shown.shown, np.maximum(shown.published, 0), 0).astype(np.int64)
     if weight.total is not None and int((weights * numbers).sum()):
         # Weights sum to the frame, whose size is public.
         stretch = weight.total * 10.0**own.decimals / int((weights * numbers).sum())

@@ -175,7 +175,7 @@ def make_bundle(
     if weights is not None:
         records = survey_records(engine, weights.weight)
         own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
-        respondents = weights.spec().with_counts(records, cells, result, own)
+        respondents = weights.spec().with_counts(records, result, own)
     packed = pack_bundle(
         result.cells,
         policy.read_bytes(),

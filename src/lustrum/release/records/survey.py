@@ -9,10 +9,9 @@ from lustrum.model import DatasetError, InputError
 from lustrum.model.variable import Replicates
 from lustrum.protect.weighted import SurveyRecords
 from lustrum.protect.weighted.replicates import (
-    ReplicateFactors,
+    GivenReplicates,
     alike_clusters,
     jackknife_design,
-    shared_factors,
 )
 from lustrum.survey import Design
 from lustrum.tabulate.engine import KernelEngine
@@ -67,7 +66,7 @@ def _design(
     clusters: np.ndarray | None,
     given: Replicates | None,
     columns: list[Floats],
-) -> tuple[Design, ReplicateFactors | None]:
+) -> tuple[Design, GivenReplicates | None]:
     """The design, and what replicate weights add to it."""
     if given is None:
         return Design(weights, strata, clusters), None
@@ -82,4 +81,4 @@ def _design(
         clusters = alike_clusters(weights, replicates)
     # Variances come from the replicates, so that a stratum may have a single cluster.
     design = Design(weights, strata, clusters, lonely="centre")
-    return design, ReplicateFactors(shared_factors(design, replicates), given.scale)
+    return design, GivenReplicates(replicates, given.scale)

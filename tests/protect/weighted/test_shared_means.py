@@ -1,0 +1,113 @@
+"""Classes follow from protected numbers, and no mean is that of few respondents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustrum.arrays import Ints
+from lustrum.protect.weighted.classes import classes_of, weight_classes
+from lustrum.protect.weighted.mean_weights import class_weights
+from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.values import shared_values
+
+NUMBERS = np.array([[12, 11], [9, 30], [2, 0], [40, 10]])
+
+
+def weights_of(true: Ints, weights: np.ndarray, noise: float = 0.01) -> Ints:
+    place = np.repeat(np.arange(true.size), true.ravel())
+    return class_weights(
+        np.unravel_index(place, true.shape),
+        NUMBERS,
+        weights,
+        class_size=10,
+        noise=noise,
+        decimals=4,
+        rng=np.random.default_rng(1),
+    )
+
+
+@given(st.integers(0, 7), st.integers(0, 20))
+def test_who_shares_a_weight_follows_from_protected_numbers(where: int, held: int) -> None:
+    """However many respondents a class has in truth, the same combinations share a weight."""
+    true = np.full((4, 2), 15)
+    true.ravel()[where] = held
+    found = weights_of(true, np.random.default_rng(2).uniform(5, 50, int(true.sum())))
+    group = weight_classes(np.indices((4, 2)).reshape(2, -1), NUMBERS.ravel(), [0, 1], 10)
+    same = found.ravel()[:, None] == found.ravel()[None, :]
+    assert np.array_equal(same, group[:, None] == group[None, :])
+
+
+def test_one_respondent_moves_a_mean_by_its_share_of_a_full_class_at_most() -> None:
+    """Also in a class that shows many and has one, and however large its weight is."""
+    for held in (1, 2, 5, 15):
+        true = np.full((4, 2), 15)
+        true[3, 1] = held
+        weights = np.full(int(true.sum()), 20.0)
+        plain = weights_of(true, weights)
+        for factor in (0.1, 2.0, 1000.0):
+            other = weights.copy()
+            other[-1] *= factor
+            moved = weights_of(true, other) / plain
+            assert np.abs(moved - 1.0).max() <= 0.22
+    with_one = np.full((4, 2), 15)
+    with_one[3, 1] = 1
+    weights = np.full(int(with_one.sum()), 20.0)
+    weights[-1] = 60.0
+    # A mean of the one respondent would be 60.
+    assert weights_of(with_one, weights)[3, 1] / 1e4 < 26
+
+
+def test_medians_limit_weights_as_numpy_finds_them() -> None:
+    rng = np.random.default_rng(5)
+    group = rng.integers(0, 9, 80)
+    group = np.where(group == 4, 5, group)
+    weights = rng.lognormal(0, 2, 80)
+    found = limited_weights(group, weights, 9, 8)
+    sizes = np.bincount(group)
+    assert 0 < (sizes >= 8).sum() < np.unique(group).size
+    for one in np.unique(group):
+        own = weights[group == one]
+        middle = np.median(own if own.size >= 8 else weights)
+        assert found[group == one] == pytest.approx(np.minimum(own, 3 * middle))
+
+
+def test_a_class_that_has_nobody_has_the_mean_of_all() -> None:
+    assert filled_means(np.array([0, 0]), np.array([2.0, 4.0]), 2, 3).tolist() == [3.0, 3.0]
+
+
+@given(st.integers(1, 6), st.integers(10**5, 10**9))
+def test_no_value_of_a_few_shows(few: int, giant: int) -> None:
+    """A giant in a class of any size: the shared values and the spread are those without it."""
+    rng = np.random.default_rng(6)
+    group = np.concatenate([np.zeros(few, np.int64), rng.integers(1, 4, 60)])
+    values = rng.integers(10, 60, group.size)
+    values[0] = values[:few].max() + 1
+    found = []
+    for value in (values[0], giant):
+        values[0] = value
+        found.append(shared_values(group, values, 4, 10, 0.05, np.random.default_rng(1)))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=12, unique=True),
+    st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=12),
+    st.permutations([0, 1, 2]),
+)
+def test_the_class_of_a_record_is_that_of_the_nearest_shown_cell(
+    cells: list[tuple[int, ...]], records: list[tuple[int, ...]], order: list[int]
+) -> None:
+    codes, theirs = np.array(cells).T, np.array(records).T
+    group = np.arange(len(cells))
+    found = classes_of(codes, group, order, theirs)
+    for record, place in zip(records, found.tolist(), strict=True):
+        left = list(range(len(cells)))
+        for variable in order:
+            own = sorted({cells[i][variable] for i in left})
+            wanted = next((c for c in own if c >= record[variable]), own[-1])
+            left = [i for i in left if cells[i][variable] == wanted]
+        assert left == [place]
