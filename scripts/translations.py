@@ -47,6 +47,14 @@ def collected() -> Catalog:
     for name, line, message, comments, context in found:
         place = (f"src/lustrum/{name}", line)
         catalogue.add(message, None, [place], auto_comments=comments, context=context)
+    # An answer says what the parameters of its method mean: the sentence of each declaration, and its value.
+    declared = extract_from_dir(
+        str(SOURCE / "protect"), method_map=METHODS, keywords={"parameter": (2,)}
+    )
+    for name, line, message, _, context in declared:
+        catalogue.add(
+            message.rstrip("."), None, [(f"src/lustrum/protect/{name}", line)], context=context
+        )
     return catalogue
 
 

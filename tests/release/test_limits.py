@@ -522,7 +522,7 @@ def test_each_method_of_an_answer_is_named_once() -> None:
 
     assert text(Rich(), "mean:m") == "Protected by made-up."
     sums = replace(released([1, 2, 3, 4]), method={"method": "factors", "p": 5})
-    both = "Protected by made-up. Protected by factors (p 5)."
+    both = "Protected by made-up. Protected by factors. p: 5."
     assert text(Rich(sums=sums), "mean:m") == both
     assert text(Rich(sums=sums), "sum:m", "count", "median:age") == both
 
@@ -551,7 +551,7 @@ def test_a_trace_names_the_method_and_every_step() -> None:
     assert str(decision.trace[1].text) == "Protected by made-up."
     with_words = Release(LARGE.axes, LARGE.published, LARGE.status, {"method": "m", "base": 3})
     decision = answer(query(by=["a"]), Written(with_words), policy())
-    assert str(decision.trace[1].text) == "Protected by m (base 3)."
+    assert str(decision.trace[1].text) == "Protected by m. base: 3."
     two = answer(
         query(by=["a"]),
         Written(SMALL),

@@ -13,7 +13,7 @@ more than the protected numbers do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from lustrum.policy import Fallback, Policy
 from lustrum.release.coarsen import advice, coarser
 from lustrum.release.door_audit import is_disclosive
 from lustrum.release.figures import expected_figures, sum_figures
+from lustrum.release.method_words import protected_by
 from lustrum.release.numbers import CannotProtectError, ProtectedNumbers
 from lustrum.release.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.release.question_state import QuestionState
@@ -172,7 +173,7 @@ def numbers(case: QuestionState) -> QuestionState:
         )
         return case.refused("numbers", reason)
     views = found[Quantity()]
-    text = _protected_by(v.shown.method for v in found.values())
+    text = protected_by(v.shown.method for v in found.values())
     return case.noted(
         "numbers",
         "protected",
@@ -182,26 +183,6 @@ def numbers(case: QuestionState) -> QuestionState:
         parts={quantity: views.shown for quantity, views in found.items()},
         release=views.shown,
     )
-
-
-def _protected_by(methods: Iterable[Mapping[str, object]]) -> Message:
-    """A sentence for each method: that of the counts first, then those of sums and weights."""
-    said: list[Message] = []
-    for method in methods:
-        words = dict(method)
-        name = words.pop("method")
-        parameters = ", ".join(f"{key} {value}" for key, value in words.items())
-        text = (
-            say("Protected by {method} ({words}).", method=name, words=parameters)
-            if parameters
-            else say("Protected by {method}.", method=name)
-        )
-        if text not in said:
-            said.append(text)
-    whole = said[0]
-    for text in said[1:]:
-        whole = say("{some} {next}", some=whole, next=text)
-    return whole
 
 
 def judge(case: QuestionState) -> QuestionState:

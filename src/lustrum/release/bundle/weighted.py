@@ -110,9 +110,9 @@ class WeightedNumbers:
             return ()
         return (
             say(
-                "A table of all {people:,} {units} would have a risk (R1) of about {whole:.2f}, this one of "
-                "{respondents:,} respondents has {part:.2f} (R2): populations are estimated from protected "
-                "respondents.",
+                "Drawing a sample protects too, since few readers know who was asked: the risk of this table, "
+                "from 0 to 1, is about {part:.2f}. With answers of all {people:,} {units} it would be about "
+                "{whole:.2f}. Both are estimated from {respondents:,} protected respondents.",
                 people=risk.people,
                 units=self.respondents.dataset.units,
                 whole=risk.everybody,

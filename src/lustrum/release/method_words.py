@@ -1,0 +1,85 @@
+"""How the numbers were protected, in sentences: each parameter by what its declaration says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lustrum.model.parameters import parameters_of
+from lustrum.model.plugins import load, names
+from lustrum.model.text import Message, say
+
+__all__ = ["protected_by"]
+
+_METHODS = "lustrum.methods"
+_CHOICES = {
+    str(text): text
+    for text in (
+        say("all"),
+        say("small"),
+        say("public"),
+        say("secret"),
+        say("known"),
+        say("guarded"),
+        say("own"),
+    )
+}
+"""Choices of methods that answer questions, for translation; others are shown as they are."""
+
+
+def protected_by(methods: Iterable[Mapping[str, Any]]) -> Message:
+    """The methods in the order given, each once: those before counting first, then their parameters."""
+    said: list[Message] = []
+    for method in methods:
+        words = dict(method)
+        # A note of the table explains mean weights.
+        words.pop("weights", None)
+        for one in (*words.pop("before", ()), words):
+            text = _described(one)
+            if text not in said:
+                said.append(text)
+    return _joined(said)
+
+
+def _described(method: Mapping[str, Any]) -> Message:
+    words = dict(method)
+    name = str(words.pop("method"))
+    meanings = _meanings(name)
+    said = [say("Protected by {method}.", method=name)]
+    for key, value in words.items():
+        shown = _shown(value)
+        if shown is not None:
+            # The sentence of a declaration ends with a full stop, and goes on with the value here.
+            meaning = Message(meanings[key].rstrip("."), {}) if key in meanings else key
+            said.append(say("{meaning}: {value}.", meaning=meaning, value=shown))
+    return _joined(said)
+
+
+def _meanings(name: str) -> dict[str, str]:
+    """What each parameter of a method means; nothing for a method that is not installed here."""
+    if name not in names(_METHODS):
+        return {}
+    kind = load(_METHODS, name)
+    return {one.name: one.text for one in _parameters(kind)}
+
+
+def _parameters(kind: type) -> Iterator[Any]:
+    yield from parameters_of(kind) if hasattr(kind, "to_mapping") else ()
+
+
+def _shown(value: Any) -> Any:
+    """A value as a person writes it; None where nothing was set."""
+    if isinstance(value, bool):
+        return say("yes") if value else say("no")
+    if isinstance(value, float):
+        return say("{value:g}", value=value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(one) for one in value) or None
+    return _CHOICES.get(value, value) if isinstance(value, str) else value
+
+
+def _joined(said: list[Message]) -> Message:
+    whole = said[0]
+    for text in said[1:]:
+        whole = say("{some} {next}", some=whole, next=text)
+    return whole
