@@ -49,6 +49,14 @@ def _release(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/release/test_{name}.py" for name in names)
 
 
+def _audit(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/audit/test_{name}.py" for name in names)
+
+
+def _risk(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/risk/test_{name}.py" for name in names)
+
+
 _POPULATION = ("tests/protect/population/test_reports_by_hand.py",)
 _SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
 
@@ -125,11 +133,66 @@ GROUPS = {
     "closed": Group(
         _in("audit/closed", "bonferroni", "choose", "decomposable", "dichotomous", "frechet")
         + _in("audit/closed", "graphs", "margins", "reducible", "two_way"),
-        ("tests/audit/test_closed.py",),
+        _audit("closed_by_hand", "closed"),
     ),
     "protection": Group(
-        _in("audit", "protection", "contribution", "attackers"),
-        ("tests/audit/test_protection.py", "tests/audit/test_contribution.py"),
+        _in("audit", "protection", "contribution"),
+        _audit("contribution_by_hand", "protection", "contribution"),
+    ),
+    "belief": Group(
+        _in("audit", "attack", "attackers")
+        + _in("audit/belief", "belief", "posterior", "priors", "channels"),
+        _audit("belief_by_hand", "attack", "belief", "posterior"),
+    ),
+    "responses": Group(
+        _in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")
+    ),
+    "conflicts": Group(
+        _in("audit/knowledge", "conflicts"), _audit("conflicts_by_hand", "bounds_infeasible")
+    ),
+    "report": Group(
+        _in("audit", "report", "best"), _audit("report_by_hand", "report", "best", "protection")
+    ),
+    "shuttle": Group(
+        _in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")
+    ),
+    "shuttle-loops": Group(_in("audit/shuttle", "kernels"), _audit("shuttle"), loops=True),
+    "fibre": Group(
+        _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic", "walk")
+        + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
+        _audit("fibre_exact", "fibre_sampler"),
+    ),
+    "fibre-loops": Group(_in("audit/fibre", "kernels"), _audit("fibre_exact"), loops=True),
+    "lattice-walk": Group(
+        _in("audit/bounding", "lattice_walk", "lattice_walk_kernels"),
+        _audit("lattice_walk"),
+        loops=True,
+    ),
+    "cubes": Group(
+        _in("structure", "families", "ragged", "rank", "atoms", "complete", "cube", "linked")
+        + _in("structure", "layout", "fields"),
+        tuple(
+            f"tests/structure/test_{name}.py"
+            for name in (
+                "cubes_by_hand",
+                "families",
+                "ragged",
+                "rank",
+                "atoms",
+                "relations_by_hand",
+            )
+        ),
+    ),
+    "estimates": Group(
+        _in("risk", "estimate", "slices", "batch", "close_estimates", "choose", "measure"),
+        _risk("estimate", "slices", "sample_risk"),
+    ),
+    "populations": Group(
+        _in("risk/population", "model", "loglinear", "polya", "alias", "known"),
+        _risk("population_draws", "population_loglinear", "sample_risk"),
+    ),
+    "population-loops": Group(
+        _in("risk/population", "kernels"), _risk("population_draws"), loops=True
     ),
     "lines": Group(
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True

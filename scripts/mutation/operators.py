@@ -52,6 +52,8 @@ _MESSAGES = {"say", "say_many", "Reason", "warn", "cast", "TypeVar", "info", "de
 _MESSAGES |= {"setflags"}
 # Arguments that change neither a number nor a decision when they are left out.
 _QUIET = {"dtype", "copy", "strict", "encoding", "stacklevel", "message", "maxsize", "sort_keys"}
+# How a sparse matrix is stored, not what it holds.
+_STORAGE = {"format"}
 _LIBRARIES = {"np", "sparse", "math", "numba", "scipy", "json", "re", "pa", "pc"}
 _BUILTINS = {"range", "zip", "getattr", "isinstance", "max", "min", "sum", "round", "divmod", "map"}
 
@@ -236,8 +238,9 @@ def _of_expression(parent: object, name: str, at: int | None, node: ast.expr) ->
 
 def _arguments(node: ast.Call) -> Iterator[Change]:
     """The call without one of its named arguments, or without its last argument by place."""
+    quiet = _QUIET | _STORAGE if _root(node.func) == "sparse" else _QUIET
     for keyword in node.keywords:
-        if keyword.arg is not None and keyword.arg not in _QUIET:
+        if keyword.arg is not None and keyword.arg not in quiet:
             rest = [k for k in node.keywords if k is not keyword]
             yield _put(node, "keywords", None, rest)
     ours = not (

@@ -70,8 +70,9 @@ def test_candidates_worked_by_hand() -> None:
 
 
 def test_an_outsider_who_knows_the_ranking_knows_little() -> None:
-    # 1000 from two contributors, at most a quarter away: a sum from 799 (998 / 1.25) to 1336 (1002 / 0.75).
-    assert largest_between(1000, 2, Fraction(1, 10), Fraction(1, 4)) == (400, 1336)
+    # 1000 from two contributors, at most a quarter and 1.25 units away each: a sum from 798 (997.5 / 1.25)
+    # to 1336 (1002.5 / 0.75).
+    assert largest_between(1000, 2, Fraction(1, 10), Fraction(1, 4)) == (399, 1336)
 
 
 def test_belief_is_a_distribution_over_the_candidates() -> None:

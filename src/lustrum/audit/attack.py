@@ -130,12 +130,11 @@ class _Shown:
     ) -> _Shown | None:
         if isinstance(target, Knowledge) or target.channel is None:
             return None
-        size = target.published.size
-        if bool((cells >= size).any()):
-            return None
         values = np.where(target.shown, target.published, 0).ravel()
         through = target.shown.ravel() & _by_channel_alone(target, values)
-        picks = np.flatnonzero(through[cells] & (low < high))
+        # Hidden inner cells follow those of the table; nothing was published of them.
+        own = np.flatnonzero((cells < values.size) & (low < high))
+        picks = own[through[cells[own]]]
         return cls(picks, values[cells[picks]], target.channel) if picks.size else None
 
 

@@ -53,13 +53,13 @@ def candidates(
     if direction == "up":
         least = _floors((y - 1), 1 / (1 + b)) + 1
         most = _floors(y, 1 / (1 + a))
-        two = (y >= 5) & (-_floors(-(y - 2), a) <= 2)
-        least = np.where(two, np.minimum(least, y - 2), least)
+        # A change of 2, from 3 on. Where the shares ask for more, ``least`` is lower already, and where they
+        # leave no candidate, ``most`` is lower still.
+        least = np.where(y >= 5, np.minimum(least, y - 2), least)
     else:
         least = -_floors(-y, 1 / (1 - a))
         most = -_floors(-(y + 1), 1 / (1 - b)) - 1
-        two = (y >= 1) & (-_floors(-(y + 2), a) <= 2)
-        most = np.where(two, np.maximum(most, y + 2), most)
+        most = np.where(y >= 1, np.maximum(most, y + 2), most)
     return np.maximum(least, 1), np.asarray(most)
 
 
@@ -86,17 +86,21 @@ def largest_between(
 ) -> tuple[int, int]:
     """The range of the largest of this many contributions, for an outsider who knows no contribution.
 
-    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to one unit for
-    each contributor. The largest contribution lies between an equal share of the sum and the whole sum.
+    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to the units that
+    rounding adds to the change of each contribution: ``ceil(b x)`` is less than one unit above ``b x``, and a
+    change of 2 from a contribution of 3 on is at most ``2 - 3 b`` units above it. The largest contribution lies
+    between an equal share of the sum and the whole sum.
 
     >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
-    (250, 1505)
+    (249, 1507)
     """
     _check(low, high)
     if contributors < 1 or published < 0:
         raise InputError("A published sum of 0 or more and at least one contributor are needed.")
-    least = max(ceil((published - contributors) / (1 + Fraction(high))), 0)
-    most = floor((published + contributors) / (1 - Fraction(high)))
+    share = Fraction(high)
+    rounded = contributors * max(Fraction(1), 2 - 3 * share)
+    least = max(ceil((published - rounded) / (1 + share)), 0)
+    most = floor((published + rounded) / (1 - share))
     return ceil(Fraction(least, contributors)), most
 
 

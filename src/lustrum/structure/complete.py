@@ -95,7 +95,8 @@ def _missing(matrix: Sparse, known: Lists) -> Lists:
 
 def _dense(lists: Lists, width: int) -> Ints:
     array = np.zeros((lists.count, width), dtype=np.int64)
-    array[lists.rows, lists.items] = 1 if lists.weights is None else lists.weights
+    assert lists.weights is not None
+    array[lists.rows, lists.items] = lists.weights
     return array
 
 

@@ -79,7 +79,7 @@ def _cut_one(
     if any(name not in {axis.name for axis in layout.parts} for layout in layouts):
         sets[tuple(range(codes))] = None
     atom_of = atom_of_codes(codes, (np.array(s, dtype=np.int64) for s in sets))
-    return CutVariable(name, axes[0].label, atom_of, int(atom_of.max(initial=-1)) + 1)
+    return CutVariable(name, axes[0].label, atom_of, int(atom_of.max()) + 1)
 
 
 def _check_same_codes(name: str, axes: Iterable[TableAxis]) -> None:

@@ -32,8 +32,6 @@ def linked_relations(structure: StructureFields, one: int, other: int) -> Lists:
     """
     families = structure.families
     common = [_common(a, b) for a, b in zip(families[one], families[other], strict=True)]
-    if any(pair.one.count == 0 for pair in common):
-        return Lists.of([], [])
     first = _crossed([p.one for p in common], structure.strides(one), int(structure.offsets[one]))
     second = _crossed(
         [p.other for p in common], structure.strides(other), int(structure.offsets[other])
@@ -64,7 +62,9 @@ def _common(one: Family, other: Family) -> _Common:
             continue
         shown.add(key)
         left, right = one.express(target), other.express(target)
-        if left is not None and right is not None and not _same_sum(one, left, other, right):
+        assert left is not None  # a union of whole parts can be formed
+        assert right is not None
+        if not _same_sum(one, left, other, right):
             pairs.append((left, right))
     return _Common(_weighted([p[0] for p in pairs]), _weighted([p[1] for p in pairs]))
 

@@ -149,8 +149,7 @@ class Belief:
         nats = np.log(self.count)
         terms = -self.probabilities * np.log(self.probabilities)
         filled = np.diff(self.indptr) > 0
-        if terms.size:
-            nats[filled] = np.add.reduceat(terms, self.indptr[:-1][filled])
+        nats[filled] = np.add.reduceat(terms, self.indptr[:-1][filled])
         # Not below 0 by a rounding error; adding 0 turns a negative zero into a plain one.
         return np.asarray(np.maximum(nats, 0.0) / np.log(base) + 0.0)
 

@@ -52,12 +52,11 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
     all_known = True
     for a, b in combinations(axes, 2):
         both = frozenset({a, b})
-        # The number outside both categories; where the pair is not known, a lower bound of it.
-        outside = missing[a] + missing[b] - N
+        # The number outside both categories. A pair that is not known counts 0: a tree with the least
+        # number that must be outside both gives no bound above 0.
         if margins.knows(both):
-            pairs[a, b] = outside + margins.margin(both)
+            pairs[a, b] = missing[a] + missing[b] - N + margins.margin(both)
         else:
-            pairs[a, b] = np.maximum(outside, 0)
             all_known = False
     shape = tuple(
         margins.shape[a] if a in margins.covered else 1 for a in range(len(margins.names))
@@ -68,7 +67,9 @@ def bonferroni_arrays(margins: Margins) -> tuple[Ints, Ints]:
         S2 = np.broadcast_to(_total(pairs.values()), shape)
         h = 1 + 2 * S2 // np.maximum(S1, 1)
         missed = -((2 * S2 - 2 * h * S1) // (h * (h + 1)))  # raised to a whole number
-        high = np.minimum(high, np.minimum(N - S1 + S2, N - missed))
+        high = np.minimum(
+            high, N - missed
+        )  # never above N - S1 + S2, which is the formula for h = 1
     return low, high
 
 

@@ -51,7 +51,7 @@ def _tree_sum(margins: Margins, generators: tuple[Axes, ...], start: Axes) -> In
     value = margins.margin(start)
     while covered != margins.covered:
         pairs = [(g, t) for g in generators if not g <= covered for t in taken]
-        new, old = max(pairs, key=lambda p: (len(p[0] & p[1]), len(p[0] - covered)))
+        new, old = max(pairs, key=lambda p: len(p[0] & p[1]))
         shared = new & old
         # Other variables of the tree are summed out, because their overlap would not be known.
         kept = (new - covered) | shared

@@ -87,13 +87,11 @@ def perfect_sequence(generators: Iterable[Axes]) -> tuple[Step, ...] | None:
     cliques: list[Axes] = []
     visited: set[int] = set()
     for vertex in search_order(graph):
-        earlier = graph[vertex] & visited
-        if any(not (earlier - {v}) <= graph[v] for v in earlier):
-            return None
+        clique = (graph[vertex] & visited) | {vertex}
         visited.add(vertex)
-        clique = earlier | {vertex}
         # A vertex that extends the clique before it replaces that clique; both have one place.
         cliques = [c for c in cliques if not c < clique] + [clique]
+    # Margins are cliques. Where the graph is not chordal, a set without an edge stays, or a larger one.
     if set(cliques) != set(margins):
         return None
     steps, covered = [], frozenset[int]()

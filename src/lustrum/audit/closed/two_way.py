@@ -67,31 +67,16 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
         raise InputError(f"No released margin shows {margins.label(hidden)}; leave it out.")
     sequence(margins)  # raises an error if the margins are not decomposable
     kept = _relevant(margins.generators, wanted)
-    left = Margins(
-        margins.names,
-        margins.shape,
-        {g: margins.margin(g) for g in kept},
-        margins.decimals,
-        margins.whole,
-    )
+    left = Margins(margins.names, margins.shape, {g: margins.margin(g) for g in kept})
     steps = perfect_sequence(kept)
     assert steps is not None
     low, high = decomposable_arrays(left, steps)
     summed = left.covered - wanted
     sharp = all(summed <= g for g in kept)
     low, high = (a.sum(axis=tuple(summed), keepdims=True) for a in (low, high))
-    if not sharp:
-        shown = Margins(
-            left.names,
-            left.shape,
-            {g & wanted: margins.margin(g & wanted) for g in kept},
-            left.decimals,
-            left.whole,
-        )
-        # Margins of the hidden margin may be known, and may give narrower bounds than the sums.
-        high = np.minimum.reduce(
-            [high, *(np.broadcast_to(t, high.shape) for t in shown.tables.values())]
-        )
+    # Margins of the hidden margin may be known, and give narrower bounds than sums that are not sharp.
+    for g in kept:
+        high = np.minimum(high, margins.margin(g & wanted))
     place = sorted(wanted)
     other = tuple(a for a in range(len(margins.names)) if a not in wanted)
     part = Margins(
