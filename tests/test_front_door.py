@@ -32,6 +32,10 @@ NEEDED: dict[str, dict[str, Any]] = {
     "conditional-error": {"variable": "v1"},
     "sample-r2": {"fraction": 0.05},
 }
+RULES: dict[str, dict[str, Any]] = {
+    "p-percent": {"p": 10},
+    "prior-posterior": {"p": 10, "q": 50},
+}
 
 
 @pytest.mark.parametrize(("group", "name"), [(g, n) for g in ROOMS for n in names(g)])
@@ -50,7 +54,7 @@ def test_everything_registered_is_reached_from_its_room_and_completed_by_tab(
 def test_every_room_and_every_name_it_offers_is_there() -> None:
     for name in lu.__all__:
         assert name in dir(lu)
-    for name in ("audit", "formats", "protect", "risk", "sensitivity", "utility"):
+    for name in ("audit", "formats", "protect", "risk", "rumap", "sensitivity", "utility"):
         room = getattr(lu, name)
         assert room.__all__ == sorted(room.__all__, key=room.__all__.index)
         for offered in room.__all__:
@@ -171,8 +175,80 @@ def test_a_seed_of_the_wrong_type_is_one_sentence(name: str, wrong: Any) -> None
 def test_anything_but_a_table_is_one_sentence(name: str) -> None:
     method, table = example(name)
     for wrong in (table.values, [[1, 2]], None):
-        with pytest.raises(InputError, match="protects a lustrum Table, not a"):
+        with pytest.raises(InputError, match="A protection method needs a lustrum Table, not "):
             method.apply(wrong, rng=1)
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (g, n)
+        for g in ("lustrum.risks", "lustrum.utilities", "lustrum.rules")
+        for n in names(g)
+        if n not in ("r1", "r2")  # these two also measure plain arrays
+    ],
+)
+def test_measures_and_rules_ask_for_a_table_and_a_release(group: str, name: str) -> None:
+    kind = load(group, name)
+    words = NEEDED.get(name, {}) | RULES.get(name, {})
+    judge = kind(**words)
+    table = Table.from_counts([[4, 6], [7, 9]])
+    release = lu.protect.RandomRounding().apply(table, rng=1)
+    calls: list[tuple[Any, ...]]
+    if group == "lustrum.rules":
+        first, calls = judge.judge, [([1, 2],), (release,), (None,)]
+    else:
+        first, calls = judge.of, [([1, 2], release), (release, release)]
+        if getattr(judge, "measures_releases", True):
+            with pytest.raises(
+                InputError, match="needs a lustrum Release, not a Table; the 'apply'"
+            ):
+                judge.of(table, table)
+        else:
+            calls = [([1, 2],), (release,)]
+    for wrong in calls:
+        with pytest.raises(InputError, match="needs a lustrum Table, not "):
+            first(*wrong)
+
+
+def test_formats_and_audits_ask_for_what_they_take(tmp_path: Path) -> None:
+    """Above all an unprotected table is never written as if it were a release."""
+    table = Table.from_counts([[4, 6], [7, 9]])
+    release = lu.protect.RandomRounding().apply(table, rng=1)
+    target = tmp_path / "table.csv"
+    for write in (
+        lu.formats.Csv().write,
+        lu.formats.JsonStat().write,
+        lu.formats.Xlsx().write,
+        lu.formats.release_as_arrow,
+        lambda wrong: lu.formats.write_release(wrong, target),
+        lu.audit.from_release,
+        lu.audit.attack,
+    ):
+        with pytest.raises(InputError, match="needs a lustrum Release, not a Table; the 'apply'"):
+            write(table)  # type: ignore[operator]
+    assert not target.exists()
+    with pytest.raises(InputError, match="Bounds follow from Knowledge, not from a Release"):
+        lu.audit.best_bounds(release)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="An attacker is Outsider"):
+        lu.audit.attack(release, "insider")  # type: ignore[arg-type]
+    for contribution in ("4", 1.5, None, float("inf")):
+        with pytest.raises(InputError, match="A contribution must be a whole number"):
+            lu.audit.Insider(contribution)  # type: ignore[arg-type]
+
+
+def test_a_table_made_wrongly_is_one_sentence() -> None:
+    with pytest.raises(InputError, match="rows are equally long"):
+        Table.from_counts([[1, 2], [3]])
+    with pytest.raises(
+        InputError, match="a list for each dimension, with a code for each position"
+    ):
+        Table.from_counts([[1, 2], [3, 4]], codes=[["a", "b"]])
+    with pytest.raises(InputError, match="columns of a frame must be equally long"):
+        Table.from_frame({"a": ["1"], "b": ["1", "2"]}, by=["a"])
+    for by in ([1], [], 3):
+        with pytest.raises(InputError, match="'by' must be a list of the names of columns"):
+            Table.from_frame({"a": ["1"]}, by=by)  # type: ignore[arg-type]
 
 
 def test_no_door_swallows_arguments_that_it_does_not_know() -> None:

@@ -19,6 +19,7 @@ from lustrum.audit.bounding.sweep import Progress
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
+from lustrum.model.errors import kind_of
 
 __all__ = ["attack", "others"]
 
@@ -57,6 +58,10 @@ def attack(
         cells = known.table(0)  # without the hidden inner cells that follow it
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
+    if not isinstance(attacker, Attacker):
+        raise InputError(
+            f"An attacker is Outsider(), Insider(contribution) or a Coalition, not {kind_of(attacker)}."
+        )
     own = attacker.own(known)
     work = partial(
         bounds, integer=integer, seconds=seconds, workers=workers, stop=stop, progress=progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model import InputError
@@ -20,6 +20,7 @@ class Own:
     anywhere: int = field(default=0, repr=False)
 
 
+@runtime_checkable
 class Attacker(Protocol):
     """An attacker, who may know contributions of their own."""
 
@@ -52,7 +53,11 @@ class Insider:
     cell: CellRef | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.contribution, bool) or self.contribution != int(self.contribution):
+        try:
+            whole = int(self.contribution) == self.contribution
+        except (TypeError, ValueError, OverflowError):
+            whole = False
+        if not whole or isinstance(self.contribution, bool):
             raise InputError("A contribution must be a whole number, in units of the last decimal.")
         if self.contribution < 0:
             raise InputError("A contribution must be 0 or more.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from lustrum.audit.bounding.compute import Bounds, bounds
 from lustrum.audit.closed import knowledge_bounds
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
+from lustrum.model.errors import InputError, kind_of
 
 __all__ = ["best_bounds"]
 
@@ -33,6 +34,11 @@ def best_bounds(
     >>> found.programs, found.low.tolist(), found.high.tolist()
     (0, [0.0, 1.0, 0.0, 2.0], [2.0, 3.0, 2.0, 4.0])
     """
+    if not isinstance(known, Knowledge):
+        raise InputError(
+            f"Bounds follow from Knowledge, not from {kind_of(known)}; make it with from_release, from_tables "
+            "or from_margins of lustrum.audit."
+        )
     closed = knowledge_bounds(known) if known.whole else None
     if closed is not None and bool(closed.sharp.all()):
         return closed.of(known, cells)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from lustrum.model import Release
+from lustrum.model.release import check_release
 
 __all__ = ["Csv", "inert", "number_text"]
 
@@ -31,6 +32,7 @@ class Csv:
 
     def write(self, release: Release, label: str = "") -> str:
         """The release as text."""
+        check_release(release, "A CSV file")
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
         names = [inert(axis.name) for axis in release.axes]

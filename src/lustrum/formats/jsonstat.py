@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lustrum.model import CellStatus, Release
+from lustrum.model.release import check_release
 
 __all__ = ["JsonStat", "dataset"]
 
@@ -30,6 +31,7 @@ class JsonStat:
 
 def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
+    check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
     values = release.published.ravel()
     scale = 10**release.decimals

@@ -18,6 +18,7 @@ import xlsxwriter
 from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.model.release import check_release
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Xlsx"]
@@ -47,6 +48,7 @@ class Xlsx:
         self, release: Release, label: str = "", about: Mapping[str, str | float] | None = None
     ) -> bytes:
         """The release as the bytes of a file; ``about`` adds lines to the notes, such as a citation."""
+        check_release(release, "A workbook")
         out = io.BytesIO()
         small = release.published.size <= KEPT_IN_MEMORY
         with xlsxwriter.Workbook(out, {"in_memory" if small else "constant_memory": True}) as book:

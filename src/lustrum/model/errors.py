@@ -34,6 +34,7 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "choices",
+    "kind_of",
 ]
 
 
@@ -89,3 +90,15 @@ def choices(given: str, valid: Iterable[str], most: int = 8) -> str:
     if near:
         return say("did you mean {near!r}? There are: {listed}", near=near[0], listed=listed)
     return say("there are: {listed}", listed=listed)
+
+
+def kind_of(value: object) -> str:
+    """The type of a value with its article, for a message about a value of the wrong type.
+
+    >>> kind_of([1]), kind_of(1), kind_of(None)
+    ('a list', 'an int', 'None')
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.errors import InputError, kind_of
 from lustrum.model.status import CellStatus
 from lustrum.model.table import TableAxis, _kept, inner_cells
 
-__all__ = ["Channel", "DescribedStatistic", "Release", "Transitions"]
+__all__ = ["Channel", "DescribedStatistic", "Release", "Transitions", "check_release"]
 
 
 _OPEN = 2**62  # an end that nothing bounds
@@ -174,4 +175,13 @@ class Release:
             errors=None if self.errors is None else self.errors[grid],
             grades=None if self.grades is None else self.grades[grid],
             statistics=tuple(self.statistics[i] for i in indices[-1]) if self.statistics else (),
+        )
+
+
+def check_release(value: object, user: str) -> None:
+    """Raise an error if a value is no release; ``user`` says what needs one."""
+    if not isinstance(value, Release):
+        raise InputError(
+            f"{user} needs a lustrum Release, not {kind_of(value)}; the 'apply' of a protection method "
+            "makes one."
         )

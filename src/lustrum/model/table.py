@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints, Mask
-from lustrum.model.errors import InputError
+from lustrum.model.errors import InputError, kind_of
 from lustrum.model.hierarchy import Category
 from lustrum.model.plugins import load
 from lustrum.model.spelling import known_words
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lustrum.model.dataset import Dataset
     from lustrum.model.query import TableQuery
 
-__all__ = ["Contributions", "Table", "TableAxis"]
+__all__ = ["Contributions", "Table", "TableAxis", "check_table"]
 
 Keys = npt.NDArray[np.uint64]
 
@@ -214,7 +214,10 @@ class Table:
         keys: npt.ArrayLike | None = None,
     ) -> Table:
         """A table from an array of counts, with names and codes if there are any."""
-        raw = np.asarray(counts)
+        try:
+            raw = np.asarray(counts)
+        except ValueError:  # numpy's own sentence is about shapes and sequences
+            raise InputError("Counts must be an array whose rows are equally long.") from None
         if raw.dtype.kind == "f" and not np.all(np.isfinite(raw) & (raw == np.floor(raw))):
             raise InputError(
                 "Counts must be whole numbers; a fraction, infinity or NaN is among them."
@@ -231,6 +234,10 @@ class Table:
             )
         if codes is None:
             codes = [[str(i + 1) for i in range(n)] for n in array.shape]
+        if tuple(map(len, codes)) != array.shape:
+            raise InputError(
+                "'codes' must have a list for each dimension, with a code for each position."
+            )
         axes = tuple(TableAxis.plain(n, c) for n, c in zip(names, codes, strict=True))
         key_array = None if keys is None else np.asarray(keys, dtype=np.uint64)
         return cls(axes=axes, values=array, keys=key_array, contributors=array.copy())
@@ -268,6 +275,15 @@ def inner_cells(axes: Sequence[TableAxis]) -> Mask:
     for axis in axes:
         mask = mask[..., None] & axis.inner
     return _frozen(np.asarray(mask))
+
+
+def check_table(value: object, user: str) -> None:
+    """Raise an error if a value is no table; ``user`` says what needs one."""
+    if not isinstance(value, Table):
+        raise InputError(
+            f"{user} needs a lustrum Table, not {kind_of(value)}; make one with Table.from_frame or "
+            "Table.from_counts."
+        )
 
 
 def _positions(picks: npt.ArrayLike) -> npt.NDArray[np.intp]:

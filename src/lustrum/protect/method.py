@@ -18,6 +18,7 @@ from lustrum.model.chance import Seed, generator_of
 from lustrum.model.keys import cell_words
 from lustrum.model.records import Records
 from lustrum.model.status import CellStatus
+from lustrum.model.table import check_table
 
 __all__ = [
     "MICRODATA",
@@ -73,11 +74,7 @@ class RecordMethod(Protocol):
 
 def checked_input(table: object, rng: object) -> np.random.Generator | None:
     """The generator for a seed; raises an error for a table or a seed of the wrong type."""
-    if not isinstance(table, Table):
-        raise InputError(
-            f"A method protects a lustrum Table, not a {type(table).__name__}; make one with "
-            "Table.from_frame or Table.from_counts."
-        )
+    check_table(table, "A protection method")
     return generator_of(rng)
 
 

@@ -24,6 +24,8 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
 from lustrum.structure import UNBOUNDED
 
@@ -107,6 +109,7 @@ class CellCertainty(RiskSpec):
 
     def judged(self, table: Table) -> Mask:
         """The inner cells that are at risk."""
+        check_table(table, f"The risk measure {self.name!r}")
         if table.kind != "count" or table.decimals:
             raise InputError("The certainty about small cells is for tables of whole counts.")
         own = 1 if self.attacker == "insider" else 0
@@ -115,6 +118,8 @@ class CellCertainty(RiskSpec):
 
     def cells(self, table: Table, release: Release) -> CertainCells:
         """The same, cell by cell."""
+        check_table(table, f"The risk measure {self.name!r}")
+        check_release(release, f"The risk measure {self.name!r}")
         if release.shape != table.shape:
             raise InputError("The release and its table have different shapes; they must be equal.")
         picks = np.flatnonzero(self.judged(table))

@@ -21,6 +21,8 @@ import numpy as np
 from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ class CloseEstimates(RiskSpec):
 
     def judged(self, table: Table) -> Mask:
         """The inner cells that are sensitive."""
+        check_table(table, f"The risk measure {self.name!r}")
         inner = table.inner if table.structural is None else table.inner & ~table.structural
         rule = self.rule
         if rule is None and table.contributions is not None and self.percent <= 100:
@@ -85,6 +88,8 @@ class CloseEstimates(RiskSpec):
 
     def cells(self, table: Table, release: Release) -> Floats:
         """The risk of each sensitive cell, in the order of the table."""
+        check_table(table, f"The risk measure {self.name!r}")
+        check_release(release, f"The risk measure {self.name!r}")
         from lustrum.audit import bounds, from_release
         from lustrum.audit.knowledge.reduce import as_floats, narrowed
 

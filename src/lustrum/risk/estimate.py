@@ -20,6 +20,8 @@ from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.counts import (
     Cells,
@@ -247,10 +249,13 @@ class SampleRisk(RiskSpec):
 
     def before(self, table: Table) -> float:
         """The risk of publishing the sample as it is."""
+        check_table(table, f"The risk measure {self.name!r}")
         return self._mean(table, cells_of(table, "sample").measured)
 
     def after(self, table: Table, release: Release) -> float:
         """The risk of the release in place of the sample's table."""
+        check_table(table, f"The risk measure {self.name!r}")
+        check_release(release, f"The risk measure {self.name!r}")
         whole, part = cells_of(table, "sample"), cells_of(release, "published table")
         same_cells(whole, part, "sample and the published table")
         return self._mean(table, part.counts[whole.possible])

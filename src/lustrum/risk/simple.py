@@ -17,6 +17,7 @@ from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
 from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
 
 __all__ = [
@@ -44,6 +45,7 @@ class Uniques(RiskSpec):
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
+        check_table(table, f"The risk measure {self.name!r}")
         return share_of_uniques(table.values[_cells(table)])
 
 
@@ -63,6 +65,7 @@ class SmallCells(RiskSpec):
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
+        check_table(table, f"The risk measure {self.name!r}")
         return share_of_small_cells(table.values[_cells(table)], self.most)
 
 
@@ -78,6 +81,7 @@ class Zeros(RiskSpec):
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
+        check_table(table, f"The risk measure {self.name!r}")
         return share_of_zeros(table.values[_cells(table)])
 
 
@@ -104,6 +108,7 @@ class SparseLines(RiskSpec):
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
+        check_table(table, f"The risk measure {self.name!r}")
         names = [axis.name for axis in table.axes]
         if self.axis is not None and self.axis not in names:
             raise InputError(f"The table has no axis {self.axis!r}; {choices(self.axis, names)}.")

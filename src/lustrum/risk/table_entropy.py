@@ -50,6 +50,8 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import size_of
 from lustrum.risk.measure import RiskSpec
@@ -139,6 +141,7 @@ class EntropyRisk(RiskSpec):
 
     def terms_before(self, table: Table) -> RiskTerms:
         """The four terms of the original table."""
+        check_table(table, f"The risk measure {self.name!r}")
         return self.terms_of_counts(table.values[_cells(table)])
 
     def terms_after(self, table: Table, release: Release) -> RiskTerms:
@@ -147,6 +150,8 @@ class EntropyRisk(RiskSpec):
         A release without a channel, because what a cell shows depends on the rest of its table, is judged
         by what became of the values of this very table.
         """
+        check_table(table, f"The risk measure {self.name!r}")
+        check_release(release, f"The risk measure {self.name!r}")
         if release.shape != table.shape:
             raise InputError("The release and its table have different shapes; they must be equal.")
         cells = _cells(table)

@@ -72,5 +72,9 @@ class _Room(ModuleType):
         """See :func:`rumap`."""
         return rumap(*args, **options)
 
+    def __dir__(self) -> list[str]:
+        """The names that the room offers, for Tab."""
+        return sorted(__all__)
+
 
 sys.modules[__name__].__class__ = _Room

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
-from lustrum.model.errors import choices
+from lustrum.model.errors import choices, kind_of
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.engine import KernelEngine
 from lustrum.tabulate.keys import Secret
@@ -61,9 +61,9 @@ class FrameEngine(KernelEngine):
         """
         table = as_arrow(frame)
         if dataset is not None and not isinstance(dataset, Dataset):
-            raise InputError(f"'dataset' is a lustrum Dataset, not a {type(dataset).__name__}.")
+            raise InputError(f"'dataset' is a lustrum Dataset, not {kind_of(dataset)}.")
         if secret is not None and not isinstance(secret, Secret):
-            raise InputError(f"'secret' is a lustrum Secret, not a {type(secret).__name__}.")
+            raise InputError(f"'secret' is a lustrum Secret, not {kind_of(secret)}.")
         if type(totals) is not bool:
             raise InputError(f"'totals' is True or False, not {totals!r}.")
         if isinstance(by, TableQuery):
@@ -71,11 +71,17 @@ class FrameEngine(KernelEngine):
         else:
             if isinstance(by, str):
                 raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
+            given: object = by
+            columns: list[Any] = list(given) if isinstance(given, Iterable) else []
+            if not columns or not all(isinstance(name, str) for name in columns):
+                raise InputError(
+                    "'by' must be a list of the names of columns, such as ['age', 'sex']."
+                )
             filters = tuple(
                 Filter(name, (codes,) if isinstance(codes, str) else tuple(codes))
                 for name, codes in (where or {}).items()
             )
-            axes = tuple(Axis(name, total=totals) for name in by)
+            axes = tuple(Axis(name, total=totals) for name in columns)
             query = TableQuery(dataset.name if dataset else "frame", axes, filters)
         if dataset is None:
             names = [a.variable for a in query.by] + [f.variable for f in query.where]
@@ -90,10 +96,19 @@ def as_arrow(frame: object) -> pa.Table:
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     if isinstance(frame, Mapping):
-        return pa.table(dict(frame))
+        try:
+            return pa.table(dict(frame))
+        except (
+            pa.ArrowInvalid,
+            pa.ArrowTypeError,
+            TypeError,
+        ):  # Arrow's own message may quote a record
+            raise InputError(
+                "The columns of a frame must be equally long, and each must hold values of one type."
+            ) from None
     raise InputError(
         f"A frame must be a pandas, polars or Arrow table, or a mapping of columns, not "
-        f"{type(frame).__name__}."
+        f"{kind_of(frame)}."
     )
 
 

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import check_parameters, words_of
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.utility.blocks import inner_grid
 from lustrum.utility.impute import NO_RULE, Impute
 
@@ -80,6 +82,8 @@ class Comparison:
 
 def compare(table: Table, release: Release, impute: Impute) -> Comparison:
     """Put a release beside its table; a wrong pair is one clear sentence."""
+    check_table(table, "A utility measure")
+    check_release(release, "A utility measure")
     if release.shape != table.shape:
         raise InputError("The release and its table have different shapes; they must be equal.")
     if release.decimals != table.decimals:

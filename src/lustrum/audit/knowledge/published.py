@@ -18,6 +18,7 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import Category, InputError, Release, Table, TableAxis, Variable
+from lustrum.model.release import check_release
 from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
 __all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression", "from_tables"]
@@ -200,6 +201,7 @@ def hidden_cube(
 
 def from_release(release: Release, *, low: int = 0) -> Knowledge:
     """What a release reveals: status letters, intervals and additive relations together."""
+    check_release(release, "Knowledge")
     return from_tables([PublishedTable.of_release(release, low=low)])
 
 

@@ -16,6 +16,7 @@ from lustrum.durable import write_whole
 from lustrum.formats.csv import inert, number_text
 from lustrum.formats.xlsx import Xlsx
 from lustrum.model import CellStatus, InputError, Release
+from lustrum.model.release import check_release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,7 @@ def write_release(release: Release, path: Path | str, *, plain_status: bool = Fa
     A value that is not shown is empty, in a workbook its letter, and never 0. With ``plain_status`` every
     such cell has the letter N, so that the file does not tell why.
     """
+    check_release(release, "A table file")
     path = Path(path)
     check_ending(path)
     if path.suffix.lower() == ".csv":
@@ -137,6 +139,7 @@ def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Tabl
     >>> release_as_arrow(release).column("value").to_pylist()
     [None, 8, 9, 7]
     """
+    check_release(release, "An Arrow table")
     import pyarrow as pa
 
     head, rows = _rows(release, plain_status)

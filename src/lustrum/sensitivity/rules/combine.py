@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Table
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Sensitivity
 from lustrum.sensitivity.rule import Rule
@@ -42,6 +43,7 @@ class AnyOf:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge by every part."""
+        check_table(table, f"The rule {self.name!r}")
         parts = [rule.judge(table, background) for rule in self.rules]
         return _joined(table, self.to_mapping(), parts, np.ones(table.shape, dtype=np.bool_))
 
@@ -69,6 +71,7 @@ class AllOf:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge by every part."""
+        check_table(table, f"The rule {self.name!r}")
         parts = [rule.judge(table, background) for rule in self.rules]
         both = reduce(np.logical_and, [part.mask for part in parts])
         return _joined(table, self.to_mapping(), parts, both)
@@ -98,6 +101,7 @@ class Unless:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge by the rule, then take out what the veto finds."""
+        check_table(table, f"The rule {self.name!r}")
         part = self.rule.judge(table, background)
         left = ~self.veto.judge(table, background).mask
         return _joined(table, self.to_mapping(), [part], left)

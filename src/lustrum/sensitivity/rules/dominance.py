@@ -26,6 +26,7 @@ import numpy as np
 from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -71,6 +72,7 @@ class Dominance:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by its largest contributors."""
+        check_table(table, f"The rule {self.name!r}")
         share = exact(self.k) / 100
         ranked = Ranked.of(
             table,

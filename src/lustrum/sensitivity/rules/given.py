@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Finding, Sensitivity
 
@@ -37,6 +38,7 @@ class GivenCells:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """The cells that were given."""
+        check_table(table, f"The rule {self.name!r}")
         if self.cells.shape != table.shape:
             raise InputError("The given cells are those of a table of another shape.")
         reason = Reason(

@@ -26,6 +26,7 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import Family, counts_of, families, open_cells
 from lustrum.sensitivity.parameters import check_whole
@@ -58,6 +59,7 @@ class KDisclosure:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
+        check_table(table, f"The rule {self.name!r}")
         counts = counts_of(table, self.name)
         possible = open_cells(table)
         lower = np.zeros(table.shape, dtype=np.int64)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from lustrum.model import Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -57,6 +58,7 @@ class PPercent:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by what the largest others can find out."""
+        check_table(table, f"The rule {self.name!r}")
         return judge_ratio(
             table,
             background,

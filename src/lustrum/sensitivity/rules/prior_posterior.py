@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -74,6 +75,7 @@ class PriorPosterior:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by what the largest others can find out."""
+        check_table(table, f"The rule {self.name!r}")
         return judge_ratio(
             table,
             background,

@@ -21,6 +21,7 @@ import numpy as np
 
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -75,6 +76,7 @@ class Request:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell to which somebody on request contributes."""
+        check_table(table, f"The rule {self.name!r}")
         fractions = [exact(share) / 100 for share in self.shares]
         ranked = Ranked.of(
             table,

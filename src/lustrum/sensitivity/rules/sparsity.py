@@ -21,6 +21,7 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_share, exact
@@ -53,6 +54,7 @@ class Sparsity:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
+        check_table(table, f"The rule {self.name!r}")
         reason = Reason(
             self.name,
             "most cells of a group are empty",

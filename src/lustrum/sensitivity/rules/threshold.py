@@ -24,6 +24,7 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
@@ -72,6 +73,7 @@ class Threshold:
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by how many contribute."""
+        check_table(table, f"The rule {self.name!r}")
         count = contributors_of(table)
         if self.zeros == "ignored":
             count = _without_zeros(table, count, self.minimum)

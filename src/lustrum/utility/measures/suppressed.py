@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.release import check_release
+from lustrum.model.table import check_table
 from lustrum.utility.blocks import inner_grid
 from lustrum.utility.compare import Better, UtilitySpec
 
@@ -52,5 +54,7 @@ class SuppressedValue(UtilitySpec):
 
 
 def _check(table: Table, release: Release) -> None:
+    check_table(table, "A utility measure")
+    check_release(release, "A utility measure")
     if release.shape != table.shape:
         raise InputError("The release and its table have different shapes; they must be equal.")
