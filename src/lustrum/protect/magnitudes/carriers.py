@@ -1,14 +1,14 @@
-"""Which cell carries the value of a record, where sums must not tell more than the counts beside them.
+"""Which cell carries the values of a record, so that sums reveal no more than the counts beside them.
 
 A finest cell that shows a count of 0 may hold one or two units, and one that shows the smallest number may hold
-none. Plain sums would give both away. Where the existence of units is secret, the protected values of a record
+none. Plain sums would reveal both. Where the existence of units is secret, the protected values of a record
 whose cell shows 0 are therefore *carried* by a near cell that shows somebody, and every cell that shows
 somebody carries at least one record. Then a finest cell has a sum if and only if it shows a count.
 
 Records are carried with all their measures. One that is much larger than usual is cut into equal pieces, so
-that no single cell has to carry all of it. Pieces alone would be recognised by their equal ratios, so that
-every cell carries at least one record that is whole. Every published sum is thus a sum of protected values of
-records and equal pieces of records, and what holds for every set of records holds for it. Which cell carries
+that no single cell has to carry all of it. Pieces on their own could be recognised by their equal ratios, so
+every cell also carries at least one whole record. Every published sum is therefore a sum of protected records
+and of equal pieces of them, and the promises that hold for every set of records hold for it. Which cell carries
 what follows from protected values, protected counts, codes and the key alone, never from true values.
 """
 
@@ -63,8 +63,8 @@ def own_places(dataset: Dataset, codes: Array, shown: FinestCells) -> Ints:
 class Carried:
     """Records and pieces of records, with the cell that carries each. Confidential.
 
-    ``record[k]`` is the record that ``k`` is a piece of, ``piece[k]`` which of its ``pieces[k]``, and
-    ``place[k]`` the cell, among those that show somebody.
+    ``k`` is piece number ``piece[k]`` of the ``pieces[k]`` into which the record ``record[k]`` was cut, and
+    ``place[k]`` is the cell that carries it, among those that show somebody.
     """
 
     record: Ints
@@ -94,9 +94,10 @@ class CarriedRecords:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KeptPlaces:
-    """Where an earlier release let records be carried: ``record[k]`` by the cell with the number ``cell[k]``.
+    """Which cells carried the records of an earlier release: ``record[k]`` was carried by cell number
+    ``cell[k]``.
 
-    A record with several rows was cut into as many pieces, in this order. Confidential.
+    A record with several rows was cut into that many pieces, in this order. Confidential.
     """
 
     record: Ints
@@ -111,9 +112,9 @@ class KeptPlaces:
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64))
 
     def places(self, own: Ints, shown: FinestCells) -> dict[int, Ints]:
-        """The kept cells of every record that can stay: all of them still show somebody.
+        """The earlier cells of every record that can stay, which is where all of them still show somebody.
 
-        A record whose own cell shows somebody again goes home, unless it stood elsewhere before because its
+        A record whose own cell shows somebody again returns to it, unless it was carried elsewhere because its
         cell could spare it.
         """
         known = cell_numbers(shown.dataset, shown.codes)
@@ -139,7 +140,7 @@ def piece_values(whole: Ints, piece: Ints, pieces: Ints) -> Ints:
     [2, 2, 3]
     """
     each, left = whole // pieces, whole % pieces
-    # The last pieces are larger by one: no product leaves 64 bits.
+    # The last pieces are larger by one; computed this way, no product exceeds 64 bits.
     return np.asarray(each + (piece >= pieces - left))
 
 
@@ -154,10 +155,11 @@ def carried_by(
     sweeps: int,
     kept: KeptPlaces | None = None,
 ) -> Carried:
-    """Which cells carry the records: their own one where it shows somebody, otherwise near ones.
+    """Which cells carry the records: their own cell if it shows somebody, otherwise near cells.
 
     ``codes`` has a row for every variable of the dataset, ``values`` a column for every measure, and
-    ``identity`` a lasting number for every record. What an earlier release ``kept`` somewhere stays there.
+    ``identity`` a lasting number for every record. Records that ``kept`` names stay where the earlier release
+    put them.
     """
     dataset = shown.dataset
     own = own_places(dataset, codes, shown)
@@ -168,7 +170,7 @@ def carried_by(
         )
     word = scramble(derived(key, "carrier"), identity)
     near = list(_neighbourhoods(dataset))
-    # A record without any value makes no sum: it covers no cell, and is carried anywhere.
+    # A record without any value adds nothing to a sum, so any cell may carry it and none is covered by it.
     valued = (values != 0).any(axis=1)
     place = np.where(valued, own, np.maximum(own, 0))
     stay = {} if kept is None else kept.places(own, shown)
@@ -204,7 +206,7 @@ def carried_by(
 
 
 def _pieces(values: Ints) -> Ints:
-    """Into how many pieces every record would be cut, by its largest protected value."""
+    """The number of pieces for every record, by its largest protected value."""
     size = np.abs(values).astype(np.float64)
     usual = size.sum(axis=0) / np.maximum((size > 0).sum(axis=0), 1)
     most = (size / np.maximum(usual, 1.0)).max(axis=1, initial=0.0) / _USUAL
@@ -233,7 +235,7 @@ class _Search:
         amounts = self.amounts.astype(np.float64)
         size = np.zeros((plan.cells, amounts.shape[1]))
         add_amounts(plan.layout, record_codes, np.abs(amounts), size)
-        # Empty cells have no relative error; there an error is held against an average contribution.
+        # Empty cells have no relative error; their error is compared with an average contribution.
         usual = np.abs(amounts).sum(axis=0) / np.maximum((amounts != 0).sum(axis=0), 1)
         scale = 1.0 / np.maximum(size + usual, 1.0)
         errors = np.zeros_like(size)
@@ -261,7 +263,7 @@ class _Search:
 
 
 def _prices(plan: Plan) -> Floats:
-    """What a relative error costs: much more in tables of few cells, which carrying need not change."""
+    """The cost of a relative error: much higher in tables of few cells, which carrying need not change."""
     prices = np.zeros(plan.cells)
     for table in plan.tables:
         places = table.places().ravel()
@@ -271,18 +273,17 @@ def _prices(plan: Plan) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhood:
-    """A way to call cells near: for every variable the groups in which they agree, or None."""
+    """One definition of near: for every variable the groups in which near cells agree, or None."""
 
     groups: tuple[tuple[str, Ints | None], ...]
     keeps_classes: bool
 
 
 def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
-    """Ways to call cells near, nearest first.
+    """Definitions of near, nearest first, by the bits of information that each gives up.
 
-    What is lost counts in bits. Classes of a number, such as size classes, are kept as long as anything else
-    can give way: a value that lies outside the class of the cell that carries it would tell that it came from
-    elsewhere.
+    Classes of a number, such as size classes, are given up last: a value outside the class of the cell that
+    carries it would reveal that it came from elsewhere.
     """
     levels = controlled_levels(dataset)
     found: list[tuple[float, int, tuple[tuple[str, Ints | None], ...]]] = []
@@ -310,7 +311,7 @@ def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
 def _few_coarser(
     ways: Sequence[Sequence[tuple[float, bool, tuple[str, Ints | None]]]],
 ) -> Iterator[tuple[tuple[float, bool, tuple[str, Ints | None]], ...]]:
-    """All choices with few coarser variables, then all variables but classes away, then all."""
+    """All choices with few coarser variables, then classes alone, then no variable at all."""
     size = 1
     for of_one in ways:
         size *= len(of_one)
@@ -343,7 +344,7 @@ def _near(
     others: Array,
     key: bytes,
 ) -> Ints:
-    """For every cell of ``codes`` some near ones among ``others``, the nearest first; repeats fill the rest."""
+    """For every cell of ``codes`` some near cells among ``others``, nearest first; repeats fill the rest."""
     found = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
     filled = np.zeros(codes.shape[1], dtype=np.int64)
     shuffled = np.argsort(scramble(derived(key, "near"), cell_numbers(dataset, others)))
@@ -383,8 +384,8 @@ def _cover(
     holders: Ints,
     key: bytes,
 ) -> None:
-    """Give every cell that shows somebody a record to carry: first records whose own cells show 0."""
-    # The last time any record will do, near or not.
+    """Give every cell that shows somebody a record to carry, beginning with records whose own cell shows 0."""
+    # In the last round any record will do, near or not.
     for donors in ("movers", "others", "anybody"):
         empty = np.flatnonzero(holders == 0)
         if not empty.size:

@@ -27,7 +27,7 @@ def _shift(
 def _cost(
     layout: Any, inner: Any, base: Any, errors: Any, weights: Any, amount: Any
 ) -> Any:  # pragma: no cover
-    """What it costs to add a record's amounts to the cells of all tables that a finest cell lies in."""
+    """The cost of adding a record's amounts to a finest cell, over the cells of all tables that contain it."""
     cost = 0.0
     for r in range(base.size):
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
@@ -51,10 +51,10 @@ def carry(
     weights: Any,
     errors: Any,
 ) -> None:  # pragma: no cover
-    """Visit free records: each goes to the cheapest of its candidates, but no cell is left without a whole one.
+    """Move each free record to the cheapest of its candidates, but leave no cell without a whole record.
 
-    ``errors[c, j]`` is by how much the sum of measure ``j`` that controlled cell ``c`` carries differs from
-    that of its own records.
+    ``errors[c, j]`` is the sum of measure ``j`` that controlled cell ``c`` carries, less the sum of its own
+    records.
     """
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)

@@ -34,14 +34,15 @@ __all__ = ["ContributorAudit", "audit_contributors"]
 
 @dataclass(frozen=True)
 class ContributorAudit:
-    """What attackers can say about the largest contributor of every cell.
+    """What attackers can know about the largest contributor of every cell.
 
-    - ``cells``: with anything in them; ``sensitive``: by the p% rule, in truth.
-    - ``unprotected``: cells in which the second largest, who takes away its protected contribution, comes
-      nearer to the largest than the p% rule allows.
+    - ``cells``: cells with a contribution; ``sensitive``: those that the p% rule calls sensitive, by true
+      values.
+    - ``unprotected``: cells in which the second largest contributor, who subtracts its own protected
+      contribution, comes nearer to the largest than the p% rule allows.
     - ``certain``: cells in which the largest is certain within p percent to a coalition of all others;
       ``certain_with_direction``: the same if they know the direction too. ``from_units`` is the least
-      contribution above which none of these are.
+      contribution above which there are no such cells.
     - ``outside``: cells whose largest contribution changed by less or more than everybody may know.
     - ``close_by_chance``: sensitive cells in which the published sum less the true second largest is within p
       percent of the largest. Nobody can know which these are.
@@ -76,8 +77,8 @@ def audit_contributors(
 ) -> ContributorAudit:
     """Audit one measure of a register for which ``protected`` holds the value of every record.
 
-    Where other cells ``carried`` records, a cell is what it carries: attackers are given all that it carries
-    but one contribution, which is more than anybody knows.
+    If other cells ``carried`` records, a cell is audited by what it carries: the attackers know everything that
+    it carries except one contribution, which is more than anybody knows.
     """
     plan = plan_tables(records.dataset, max_variables, tables)
     owners, own = identities(records, records.dataset.measure(measure).holding)
@@ -123,12 +124,12 @@ def _judged(
     published = one + noise
     up, down = (candidates(published, factors.least, factors.most, side) for side in ("up", "down"))
     moved = (noise != 0).astype(np.bool_)
-    # Amounts are rounded up record by record and part by part, small ones to two units.
+    # Amounts are rounded up for each record and each part, small ones to two units.
     most_noise = one * factors.high + 2 * parts * exact(PIECES) * SHARES
     size = np.abs(noise) * SHARES
     outside = moved & ((size < one * factors.low) | (size > most_noise)).astype(np.bool_)
     least, most = np.minimum(up[0], down[0]), np.maximum(up[1], down[1])
-    least = np.where(published == 0, 0, least)  # a published 0 may be a true one
+    least = np.where(published == 0, 0, least)  # a published 0 may be true
     certain = certain_within(least, most, share) & moved
     upwards = (noise > 0).astype(np.bool_)
     by_side = np.where(upwards, certain_within(*up, share), certain_within(*down, share)) & moved

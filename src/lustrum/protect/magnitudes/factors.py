@@ -1,17 +1,17 @@
-"""By how much contributions change, and what follows from that for every set of records.
+"""How much contributions change, and what follows from that for every set of records.
 
 A contribution ``x`` of whole units becomes ``y = x + s d`` with a direction ``s`` of 1 or -1 and an amount
 ``d`` from ``ceil(a x)`` to ``ceil(b x)``, or to 2 where that is more and ``x`` is 3 or more. Everybody may know
 ``a`` and ``b``. Two facts hold whatever the directions are:
 
 1. **Demanded protection.** Let ``a >= p``. Take any set of records, any contributor with ``x_1`` in it, and a
-   coalition that takes away all it knows, its own factors included. What is left errs by at least
-   ``p x_1 - R``, the protection level of the p% rule, where ``R`` is what all others have: the contributor's
-   records move one way by ``a x_1`` or more, and no other record moves by more than itself.
+   coalition that subtracts everything it knows, including its own factors. What is left errs by at least ``p
+   x_1 - R``, the protection level of the p% rule, where ``R`` is the sum of all other contributions: the
+   contributor's records move one way by ``a x_1`` or more, and no other record moves by more than itself.
 2. **No certainty.** Let ``(1 + b) / (1 + a) > (1 + p) / (1 - p)``. Nobody who knows everything but one
    contribution, even its direction, can name a number that is certainly within ``p`` percent of it: the
    candidates ``y / (1 + e)`` reach from ``y / (1 + b)`` to ``y / (1 + a)``. With ``1 - e`` they reach further.
-   Whole units take some of that away from very small contributions, see :mod:`lustrum.audit.contribution`.
+   Rounding to whole units weakens this for very small contributions, see :mod:`lustrum.audit.contribution`.
 
 Both hold for cells, totals, differences of nested cells and own groups, since each is a set of records.
 """
@@ -73,8 +73,8 @@ class Factors:
     def chosen(self, size: Ints, share: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
         """The amount of each share, and the least and largest that it may move to.
 
-        ``room`` is which part of their way to the ends shares may move, over ``SHARES``. With a part of the way
-        instead of a fixed length no shares are heaped at an end.
+        ``room``, over ``SHARES``, is how far a share may move towards either end, as a part of its distance to
+        that end. A fixed distance instead would pile shares up at the ends.
         """
         least, most = self.amounts(size)
         down = amounts(size, share - ((share - self.low) * room >> 20))
@@ -95,8 +95,8 @@ class Factors:
 def needed_factors(p: Fraction, directions: Directions) -> Factors:
     """The smallest factors that keep both promises for ``p``, a share and not a percentage.
 
-    With ``secret`` directions the second promise is that of a reader who does not know them, for which a
-    largest share a little above ``p`` is enough.
+    With ``secret`` directions the second promise is made for readers who do not know them, and a largest share
+    a little above ``p`` is enough.
     """
     if not 0 < p < 1:
         raise InputError("The protection that is asked for must lie between 0 and 100 percent.")
@@ -116,6 +116,6 @@ def needed_factors(p: Fraction, directions: Directions) -> Factors:
 
 
 def amounts(size: Ints, share: Ints) -> Ints:
-    """``size * share / SHARES``, rounded up, without leaving 64 bits for any size below 2**62."""
+    """``size * share / SHARES``, rounded up; no intermediate result exceeds 64 bits for sizes below 2**62."""
     upper, lower = size >> 20, size & (SHARES - 1)
     return np.asarray(upper * share + ((lower * share + SHARES - 1) >> 20))

@@ -2,8 +2,8 @@
 
 Measures that add up, and the same measure in two periods, share the directions of their contributors. A measure
 with parts gets no noise of its own: it is the sum of its protected parts, so that published numbers add up. Two
-independent copies of one number would give each other away, therefore relations that the description does not
-state are looked for and refused.
+independently protected copies of one number would reveal it, so relations that the description does not state
+are detected and refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _family(members: Sequence[Measure]) -> Family:
 
 
 def check_relations(records: Records, families: Sequence[Family]) -> None:
-    """Refuse parts that do not add up, and measures that are equal or add up although nobody said so."""
+    """Refuse parts that do not add up, and measures that are equal or add up without being declared."""
     numbers = records.numbers
     for family in families:
         for row, name in enumerate(family.shown):

@@ -1,9 +1,9 @@
-"""Which finest cells show a count for certain, because sums that are tied to counts would lose too much.
+"""Which finest cells must show a count, so that sums that are tied to counts lose less.
 
-Where existence is secret, the values of records whose cell shows 0 are carried elsewhere. Of the cells with one
-unit a third show the base anyway, so the ones with the largest values are chosen for it, as far as the counts
-of every category allow. One in ten of them is left to chance: a large sum beside the smallest count need not
-prove that its firm is there.
+If existence is secret, other cells carry the values of records whose cell shows 0. A third of the cells with
+one unit show the base anyway, so this module chooses those with the largest values for it, as far as the counts
+of every category allow. One in ten of them is left to chance, so that a large sum beside the smallest count
+does not prove that its firm is there.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def held_cells(
 
 
 def _budgets(cells: FinestCells, rate: Floats) -> tuple[Ints, Floats]:
-    """The category of every cell at every level, numbered through, and how many of each may be chosen."""
+    """The category of every cell at every level, numbered, and how many cells of each may be chosen."""
     row = {v.name: i for i, v in enumerate(cells.dataset.variables)}
     groups, budgets, first = [], [], 0
     for name, levels in controlled_levels(cells.dataset).items():
@@ -64,7 +64,7 @@ def _budgets(cells: FinestCells, rate: Floats) -> tuple[Ints, Floats]:
 
 
 def _within(groups: Ints, budget: Floats) -> Ints:
-    """Take cells in order as long as no category is left without a budget."""
+    """Take cells in order while every category of the cell has budget left."""
     left = budget.copy()
     chosen = []
     for cell in range(groups.shape[1]):

@@ -83,8 +83,10 @@ def _flush_noise(found: Any, c: Any) -> None:  # pragma: no cover
 def rank_noise(
     layout: Any, codes: Any, owner: Any, values: Any, noise: Any, found: Any
 ) -> None:  # pragma: no cover
-    """Of every cell: total, largest and second largest with their noise, the noise of all, and of how many
-    records the largest consists. The last column of ``found`` is the current owner, -1 at first."""
+    """For every cell: its total, its two largest with their noise, all noise, and the records of the largest.
+
+    The last column of ``found`` is the current owner, -1 at first.
+    """
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
@@ -157,9 +159,9 @@ def _settle(
     chosen: Any,
     change: Any,
 ) -> Any:  # pragma: no cover
-    """Move the amounts of a record to the best within their bounds, given its direction; says what it costs.
+    """Move the amounts of a record to their best values within bounds, given its direction; returns the cost.
 
-    ``change`` holds, for every shown measure, by how much the record's noise differs from what it was.
+    ``change`` holds, for every shown measure, the change of the record's noise.
     """
     for _ in range(2):
         for k in range(chosen.size):
@@ -197,9 +199,9 @@ def balance(
     weights: Any,
     errors: Any,
 ) -> None:  # pragma: no cover
-    """Visit owners in the given order: turn an owner round where that helps, and settle its amounts.
+    """Visit owners in the given order: reverse an owner's direction where that helps, and settle its amounts.
 
-    ``units`` holds the records sorted by owner: ``amount[i, k]`` is by how much record ``i`` changes in measure
+    ``units`` holds the records sorted by owner: ``amount[i, k]`` is the change of record ``i`` in measure
     ``k``, from ``low`` to ``high``; ``side`` is the sign of its value, ``sign`` the direction of its owner.
     ``shown[j, k]`` says whether measure ``k`` is part of the shown measure ``j``; ``errors[c, j]`` is the noise
     of controlled cell ``c`` and ``weights[c, j]`` what its square costs.
@@ -245,7 +247,7 @@ def balance(
                     units.amount[i, k] = kept[k]
                 _change(layout, inner, base, errors, stay)
             continue
-        # Several records of one owner may lie in the same cells: they turn round one after the other.
+        # Several records of one owner may lie in the same cells, so they are reversed one after the other.
         total = 0.0
         for i in range(start, stop):
             places(layout, units.codes[i], p, inner, base)

@@ -2,10 +2,10 @@
 sum of the result.
 
 Evans, Zayatz and Slanta (1998, Journal of Official Statistics 14, 537-551) multiply the values of every
-enterprise by a factor near, never at, one; Massell and Funk (2007) balance directions so that noise cancels in
-large cells. Here factors are wide enough that every set of records carries the protection that the p% rule
-asks for, whatever their directions are; see :mod:`lustrum.protect.magnitudes.factors`. The search is then free
-to keep all other cells close.
+enterprise by a factor that is near one and never one; Massell and Funk (2007) balance directions so that noise
+cancels in large cells. Here factors are wide enough that every set of records carries the protection that the
+p% rule asks for, whatever their directions are; see :mod:`lustrum.protect.magnitudes.factors`. The search is
+then free to keep all other cells close.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MagnitudeResult:
-    """Protected sums and their public words may be published; ``agency`` and ``records`` may not.
+    """Protected sums and their public report may be published; ``agency``, ``records`` and ``memory`` may not.
 
     ``records`` holds the protected value of every record and measure, in the order of the records, and
     ``carried`` the cells to which they are added. ``memory`` is what a second release starts from.
@@ -81,8 +81,9 @@ class ProtectedMagnitudes:
       dominance rule (n, k) ``100 n (100 - k) / k``.
     - ``directions``: ``"known"`` assumes attackers who know whether a contribution went up or down;
       ``"secret"`` does not, and adds less noise.
-    - ``search_range``: which part of the way to the least or the largest share the search may move the
-      share of a record. Less keeps shares closer to a uniform draw, more keeps tables closer to the truth.
+    - ``search_range``: how far the search may move a record's share towards the least or the largest share, as
+      a part of the distance. A smaller part keeps shares closer to a uniform draw, a larger one keeps tables
+      closer to the truth.
     - ``max_variables``, ``tables``: which tables are kept close, as for a protected population.
     - ``measures``: those to protect, all if empty.
     - ``existence``: whether everybody may know in which finest cells there are units. ``"secret"`` ties sums to
@@ -155,11 +156,10 @@ class ProtectedMagnitudes:
         background: Background = NOTHING,
         progress: Progress | None = None,
     ) -> MagnitudeResult:
-        """Protect the measures of a register; all chance comes from the key and the identities of contributors.
+        """Protect the measures of a register; randomness comes from the key and contributors' identities alone.
 
-        ``shown`` are the protected counts that stand beside the sums, to which the sums are tied where
-        existence is secret; without them the sums stand alone. Contributors who gave a waiver keep their true
-        values.
+        ``shown`` are the protected counts beside the sums, to which the sums are tied if existence is secret;
+        without them the sums are published alone. Contributors who gave a waiver keep their true values.
         """
         if len(key) < 16:
             raise InputError("The key of protected magnitudes must have at least 16 bytes.")
@@ -317,7 +317,7 @@ def _carried_errors(
 
 
 def _finest_sums(dataset: Dataset, carried: CarriedRecords, *, every: bool) -> FinestSums:
-    """Add protected values up by finest cell; cells without any are left out, unless ``every`` one is kept."""
+    """Add up protected values by finest cell; cells without values are left out unless ``every`` is set."""
     codes = carried.codes
     _, first, place = np.unique(
         cell_numbers(dataset, codes), return_index=True, return_inverse=True

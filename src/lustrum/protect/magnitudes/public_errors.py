@@ -1,9 +1,9 @@
 """Typical errors of protected sums that everybody may know: coarse, and each over many cells.
 
-Every figure is a mean over at least fifty cells, rounded up to a step whose beginning the key draws; see
-:mod:`lustrum.protect.population.public`. Which cells go into which figure follows from published sums alone, so
-that the list of figures tells nothing else. Where a register has too few cells for any figure, the largest
-error that the method allows is stated instead: the mean over a handful of cells would tell their noise.
+Every figure is a mean over at least fifty cells, rounded up to a step whose starting point the key draws; see
+:mod:`lustrum.protect.population.public`. Published sums alone decide which cells go into which figure, so that
+the list of figures reveals nothing else. Where a register has too few cells for any figure, the largest error
+that the method allows is stated instead: the mean over a handful of cells would reveal their noise.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def growth_by_variables(
 ) -> dict[int, float]:
     """Typical errors of growth in percentage points, over cells that show something in both periods.
 
-    Each period is given by its true totals and their noise. Growth from or to nothing errs by the most.
+    Each period is given by its true totals and their noise. Growth from or to nothing counts as the largest
+    error.
     """
     (later, noise), (earlier, old_noise) = now, before
     shown, shown_before = later + noise, earlier + old_noise
@@ -81,7 +82,7 @@ def growth_by_variables(
 
 
 def _joined(kinds: Sequence[tuple[int, Mask]]) -> list[tuple[int, Mask]]:
-    """Kinds with the cells of each, joined until each has many; the last few belong to the kind before."""
+    """Kinds of tables with their cells, joined until each has many; a small last one joins the one before."""
     found: list[tuple[int, Mask]] = []
     for kind, cells in kinds:
         if found and found[-1][1].sum() < _FEWEST:

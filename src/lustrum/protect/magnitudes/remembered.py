@@ -1,4 +1,4 @@
-"""What an agency remembers of protected sums, so that a second release of them keeps their noise.
+"""What an agency remembers of protected sums, so that a second release keeps their noise.
 
 Two protected values of one contribution with different noise would narrow it. So a contribution that did not
 change keeps its protected value, and its owner its direction. One that changed by less than ``p`` percent, such
@@ -35,9 +35,9 @@ _UNBOUNDED = 1 << 256
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RememberedSums:
-    """Of every record of a release its identity, its values before and after protection, and who carries it.
+    """The records of a release: identity, values before and after protection, and the cell that carries each.
 
-    ``release`` numbers the releases that went on from each other. ``record`` are identities in ascending order,
+    ``release`` numbers the releases that continue each other. ``record`` are identities in ascending order,
     ``true`` and ``shown`` values of measures; ``carried[k]`` is the place of a record in ``record`` and
     ``cell[:, k]`` the codes of the cell that carries this piece of it.
     """
@@ -55,7 +55,7 @@ class RememberedSums:
         return "RememberedSums(hidden)"
 
     def require_same_method(self, method: Mapping[str, Any]) -> None:
-        """Refuse a method whose noise cannot stand beside that of this release."""
+        """Refuse a method whose noise would reveal something beside that of this release."""
         for name in _SAME:
             if self.method.get(name) != method.get(name):
                 raise InputError(
@@ -64,7 +64,7 @@ class RememberedSums:
                 )
 
     def find(self, identity: Words) -> tuple[Ints, Mask]:
-        """The place of every record here, and whether it is here at all."""
+        """The place of every record in this memory, and whether it is in it at all."""
         if not self.record.size:
             return np.zeros(identity.size, dtype=np.int64), np.zeros(identity.size, dtype=np.bool_)
         place = np.minimum(np.searchsorted(self.record, identity), self.record.size - 1)
@@ -120,7 +120,7 @@ def keep_noise(
     before: RememberedSums,
     p: Fraction,
 ) -> Mask:
-    """Give remembered records their earlier noise, in place; says which owners keep their direction.
+    """Give remembered records their earlier noise, in place; returns which owners keep their direction.
 
     ``order`` is how the records of the units were sorted.
     """
@@ -155,12 +155,13 @@ def keep_noise(
 
 @dataclass(frozen=True)
 class SumsTogether:
-    """What two releases of one measure tell together about single contributions.
+    """What two releases of one measure reveal together about single contributions.
 
     - ``unchanged`` kept their value and show the same number, so that the second release adds nothing.
-    - ``changed`` have another value. ``certain`` of all are those that a reader of both is certain of
-      within ``p`` percent who knows everything else, and by which factor the contribution changed.
-    - ``other`` did not change and show another number nevertheless.
+    - ``changed`` have another value. ``certain`` counts the contributions that a reader of both is certain of
+      within ``p`` percent, if the reader knows everything else and the factor by which the contribution
+      changed.
+    - ``other`` did not change but show another number.
     """
 
     measure: str
@@ -177,7 +178,7 @@ class SumsTogether:
 def sums_together(
     before: RememberedSums, after: RememberedSums, measure: str, factors: Factors, share: Fraction
 ) -> SumsTogether:
-    """Join what both releases leave open for every contribution that is in both."""
+    """Combine the values that both releases leave open, for every contribution that is in both."""
     place, known = before.find(after.record)
     old, shown_before = before.true[measure][place], before.shown[measure][place]
     new, shown = after.true[measure], after.shown[measure]

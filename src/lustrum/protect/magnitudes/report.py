@@ -1,7 +1,7 @@
 """What the agency and the public may know of protected magnitudes.
 
-The agency's report is measured against the truth and is confidential. The public one says how factors were
-made, and typical relative errors by the number of variables, in coarse steps from a secret beginning.
+The agency's report is measured against the truth and is confidential. The public report states how factors were
+made, and typical relative errors by the number of variables, in coarse steps from a secret starting point.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PublicFactors:
 
     @property
     def existence_public(self) -> bool:
-        """Whether the finest cells with sums are the occupied ones, for everybody to know."""
+        """Whether everybody may know that the finest cells with sums are the occupied ones."""
         return self.method.get("existence") == "public"
 
     def error(self, measure: str, variables: int) -> float:
@@ -147,9 +147,9 @@ def measured(
     key: bytes,
     earlier: Mapping[str, str] | None = None,
 ) -> tuple[PublicFactors, MagnitudeReport]:
-    """Measure the errors of every measure, and make coarse ones of them.
+    """Compute the errors of every measure, and coarse ones for the public.
 
-    ``earlier`` names for a measure the one that holds the period before.
+    ``earlier`` maps a measure to the one that holds the period before.
     """
     variables = np.zeros(plan.cells, dtype=np.int64)
     for table in plan.tables:
@@ -165,7 +165,7 @@ def measured(
             variables,
             key,
             name,
-            # Records that other cells carry can change a sum by all of it.
+            # Where other cells carry records, a sum can change by its whole amount.
             LARGEST if method["existence"] == "secret" else float(ceil(100 * factors.most)),
         )
         by_size[name] = errors_by_size(ranking.total, noise, key, name)

@@ -1,9 +1,10 @@
-"""The search: directions and amounts so that the cells of all controlled tables stay close to the truth.
+"""The search for directions and amounts that keep the cells of all controlled tables close to the truth.
 
-Noise of sensitive cells is left as it is. In all others relative errors cost, a little more in tables of few
-cells than in those of many. Before every sweep costs are weighted anew. The first sweeps let squares of errors
-cost, which settles directions where several giants share cells; the last ones nearly absolute errors, so that a
-few cells with a giant do not rule all others. Work is bounded by sweeps.
+The noise of sensitive cells is left as it is. All other cells have a cost for their relative error, a little
+higher in tables of few cells than in tables of many. Costs are weighted again before every sweep. In the first
+sweeps the cost grows with the square of an error, which settles directions where several giants share cells. In
+the last sweeps it is nearly the absolute error, so that a few cells with a giant do not outweigh all others.
+Work is bounded by sweeps.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _TOTAL = 1000.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Of every controlled cell the absolute total and the two largest contributors. Confidential."""
+    """The absolute total and the two largest contributors of every controlled cell. Confidential."""
 
     total: Ints
     first: Ints
@@ -50,7 +51,7 @@ class Ranking:
     def sensitive(self, share: tuple[int, int]) -> Mask:
         """Cells that are sensitive by the p% rule; ``share`` is p as numerator and denominator."""
         top, bottom = share
-        # In 64 bits, exactly as long as p has few digits; otherwise as close as floats are.
+        # Exact in 64 bits as long as p has few digits; otherwise with the precision of floats.
         if self.total.size and int(self.total.max()) < 2**62 // max(top, bottom):
             return np.asarray((self.total > 0) & (self.rest * bottom < self.first * top))
         return np.asarray((self.total > 0) & (self.rest < self.first * (top / bottom)))
@@ -79,7 +80,7 @@ def search(
     sweeps: int,
     locked: Mask | None = None,
 ) -> Floats:
-    """Balance the noise in place; gives the noise of every controlled cell and shown measure.
+    """Balance the noise in place; returns the noise of every controlled cell and shown measure.
 
     ``locked`` owners keep their direction and their amounts.
 
@@ -104,7 +105,7 @@ def search(
 
 
 def _squared(sweep: int, sweeps: int) -> float:
-    """Up to which relative error squares cost in a sweep: from far to close in equal ratios."""
+    """The relative error up to which a sweep counts squares: it falls from sweep to sweep by equal ratios."""
     return float(_FAR * (_CLOSE / _FAR) ** ((sweep + 1) / sweeps))
 
 

@@ -1,9 +1,9 @@
 """Contributors and their records as the search sees them: sorted by owner, with directions and shares by key.
 
 The direction of an owner and its share follow from the key and the owner's identity; the shares of its records
-lie around that of the owner. Shares of two records or periods of one owner are related, so that growth stays
-closer than independent noise would leave it, and never equal: whatever one of them is, the other can lie
-anywhere from the least to the largest share. Measures of different families have nothing in common.
+lie around that of the owner. Shares of two records or periods of one owner are related, so that growth is
+closer to the truth than with independent noise. They are never equal: whatever one of them is, the other can
+lie anywhere from the least to the largest share. Measures of different families have independent shares.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Units(NamedTuple):
 
 
 def identities(records: Records, holding: str | None) -> tuple[Words, Words]:
-    """Of every record, the lasting identity of its owner and its own."""
+    """For every record, the lasting identity of its owner and of itself."""
     name = records.dataset.record_id
     if records.keys is not None:
         own = records.keys
@@ -55,7 +55,7 @@ def owner_shares(words: Words) -> Ints:
 
 
 def record_shares(owner: Ints, words: Words) -> Ints:
-    """Numbers below ``SHARES``, uniform too, at most one half of it from the owner's; folded at the ends.
+    """Uniform numbers below ``SHARES``, at most half of it from the owner's, folded back at the ends.
 
     >>> record_shares(np.array([0]), np.array([0], dtype=np.uint64)).tolist()
     [524287]
@@ -78,8 +78,8 @@ def units_of(
 ) -> tuple[Units, Ints, Words]:
     """The units of a family, the order of their records, and a secret word of each owner.
 
-    ``room`` is which part of its way to either end the search may move a share, over ``SHARES``. Later releases
-    of the same owners draw other shares around the same share of the owner.
+    ``room``, over ``SHARES``, is how far the search may move a share towards either end, as a part of the
+    distance. Later releases of the same owners draw other shares around the same share of the owner.
     """
     again = f" {release}" if release else ""
     owners, own = identities(records, family.holding)
@@ -100,7 +100,7 @@ def units_of(
         ],
         axis=1,
     )
-    # Values of both signs cancel: their owner keeps one share, or its noise would cancel too.
+    # Values of both signs cancel, so their owner keeps one share; otherwise its noise would cancel too.
     mixed = _mixed(values, owner, first)
     shares = np.where(mixed, base[:, None], shares)
     spread = factors.high - factors.low

@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TableErrors:
-    """Errors of one controlled table, over all of its cells and over those that hold or show anybody."""
+    """Errors of one controlled table, over all of its cells and over those that hold or show somebody."""
 
     label: str
     variables: int
@@ -61,10 +61,10 @@ class WorstCell:
 class AgencyReport:
     """What the agency may know of a protected population.
 
-    ``single_columns`` counts rows of two-way tables with a single column that holds anybody.
+    ``single_columns`` counts rows of two-way tables in which a single column holds people.
     ``transitions[n][s]`` counts cells of ``n`` that show ``s``; ``empty_share`` is the share of cells
-    showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier
-    release whose records stayed or not.
+    showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier release
+    whose records stayed the same, or did not.
     """
 
     base: int
@@ -170,7 +170,7 @@ def agency_report(
     found: Searched,
     truth: Array,
 ) -> AgencyReport:
-    """Measure what became of the true counts, of which ``truth`` holds those of all controlled cells."""
+    """Compare protected and true counts; ``truth`` holds the true counts of all controlled cells."""
     every = prepared.every
     transitions: dict[int, dict[int, int]] = {}
     for true in range(3 * support.base):
@@ -205,9 +205,9 @@ def agency_report(
 
 
 def _single_columns(plan: Plan, errors: Array, truth: Array) -> dict[str, int]:
-    """Rows of two-way tables in which a single column holds anybody, though more could.
+    """Rows of two-way tables in which a single column holds people, though more could.
 
-    Of everybody in such a row the column is known. Rows that only one column can hold are no secret.
+    The column of everybody in such a row is known. Rows with a single possible column are not secret.
     """
     found = {"rows": 0, "in truth": 0, "shown": 0, "in truth and shown": 0}
     for table in plan.tables:

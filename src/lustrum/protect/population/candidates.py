@@ -1,9 +1,9 @@
-"""How many true counts are left for a cell, to readers who know more or less.
+"""How many true counts are left for a cell, to readers with different knowledge.
 
-An *outsider* knows the file and the method. An *insider* knows that the cell is not empty, being in it. A
+An *outsider* knows the file and the method. An *insider* is in the cell and so knows that it is not empty. A
 *coalition* of ``k`` people in one cell knows that it holds ``k``. Somebody with *exact outside totals*
 knows the true sums of groups of cells. Cells that cannot exist are known to be empty and leave one value to
-everybody; they are no secret.
+everybody; they are not secret.
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ def candidates(support: Support, shown: int, known: int = 0) -> CandidateCounts:
 
 @dataclass(frozen=True)
 class OutsideTotals:
-    """What exact totals leave of the listed cells: bounds, and how many are pinned to one value."""
+    """What exact totals leave for the listed cells: bounds, and how many have one value left."""
 
     low: Ints
     high: Ints
 
     @property
     def pinned(self) -> int:
-        """Listed cells of which one value is left."""
+        """The number of listed cells with one value left."""
         return int((self.low == self.high).sum())
 
 
 def candidates_with_totals(
     cells: FinestCells, support: Support, variable: str, totals: Mapping[str, int], known: int = 0
 ) -> OutsideTotals:
-    """Bounds of listed cells to somebody who knows the true number of records for every code of a variable.
+    """Bounds of listed cells, for a reader who knows the true number of records of every code of a variable.
 
     Within a code all cells add up to the total, among them possible cells that show 0. A cell is then at
-    least the total less what all others can be, and at most the total less what they must be. These bounds
-    are sharp: cells of one code are tied by nothing else.
+    least the total less what all others can be, and at most the total less what they must be. These bounds are
+    sharp, because nothing else ties the cells of one code together.
     """
     place = [v.name for v in cells.dataset.variables].index(cells.dataset.variable(variable).name)
     codes = cells.dataset.variables[place].codes

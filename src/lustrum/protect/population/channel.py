@@ -1,6 +1,6 @@
 """How counts made of many finest cells err, as a channel for a reader's belief.
 
-The error of a sum has no closed form: a search made it. The public report states coarse rates that were
+The error of a sum has no closed form, because a search made it. The public report states coarse rates that were
 measured once: how often counts of a size err by how much, for tables of one kind. The channel spreads each
 rate over the numbers that can be shown. The bounds of a release say what is certain; this channel says what is
 likely.
@@ -93,7 +93,7 @@ class PopulationChannel:
 
     @property
     def reach(self) -> int:
-        """How far from the true count a published one can be before its chance is taken for nothing."""
+        """The distance from the true count beyond which a published count has probability 0."""
         return self.base * ERROR_ENDS[-1] - 1
 
     def transitions(self, true: Ints) -> Transitions:
@@ -113,12 +113,12 @@ class PopulationChannel:
         return np.where(numbers > 0, rates / np.maximum(numbers, 1e-9), 0.0)
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
-        """Nothing is certain from the number alone; the bounds of a release say more."""
+        """The number alone rules nothing out; the bounds of a release say more."""
         published = np.asarray(published, dtype=np.int64)
         return np.zeros_like(published), np.full_like(published, _NO_BOUND)
 
     def stay(self, lowest: int, highest: int | None) -> float:
-        """The mean chance that a count of a range is shown as it is; without an end over 50 values."""
+        """The mean probability that a count of a range stays unchanged; an open range has 50 values."""
         last = lowest + 49 if highest is None else highest
         true = np.arange(lowest, last + 1, dtype=np.int64)
         rows = self.transitions(true)
@@ -158,7 +158,7 @@ _LAST_MEASURED = 4
 
 
 def _examples(base: int) -> list[Ints]:
-    """True counts of each class; of the last one a whole round of residues, far from 0."""
+    """True counts of each class; for the open last one, a count of each residue far from 0."""
     ends = [1, *(base * end for end in SIZE_ENDS[1:])]
     starts = [0, *ends[:-1], 3 * ends[-1]]
     stops = [*ends, 3 * ends[-1] + base]

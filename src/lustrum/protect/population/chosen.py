@@ -1,8 +1,8 @@
 """Which tables are controlled: all of few variables, and of more variables those with the fewest cells.
 
-A table that nobody controls errs by more the more finest cells lie in each of its cells. Tables of more
-variables at coarse levels are the worst: they are taken smallest first, up to a number of tables that bounds
-the work and a number of cells that bounds the memory.
+The errors of a table that is not controlled grow with the number of finest cells in each of its cells. Tables
+of more variables at coarse levels are the worst, so they are taken smallest first, up to a number of tables
+that bounds the work and a number of cells that bounds the memory.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def further_tables(
 ) -> list[Nodes]:
     """Tables of more than ``ways`` variables, those with the fewest cells first.
 
-    ``tables`` is how many there may be at most, and ``cells`` how many cells each may have. With every
-    variable more, people ask for a table less often: it counts as one of four times the cells.
+    ``tables`` is how many there may be at most, and ``cells`` how many cells each may have. People ask less
+    often for tables of more variables, so each further variable counts like four times the cells.
     """
     apart = nodes_apart(nodes)
     waiting: list[tuple[int, Nodes]] = [(1, ())]

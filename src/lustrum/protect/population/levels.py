@@ -1,8 +1,7 @@
 """The levels at which variables are controlled: each partition of the finest codes once, without repeats.
 
 A variable that is a function of another one, such as the region of an area, is a level of that other
-variable. Only what everybody knows decides this: the description with its structural zeros, never the
-records.
+variable. Only public facts decide this: the description with its structural zeros, never the records.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def _renumbered(group_of: Ints) -> Ints:
 
 
 def _function(dataset: Dataset, variable: Variable, other: Variable) -> Ints | None:
-    """The code of ``variable`` that each code of ``other`` leaves, if structural zeros leave but one."""
+    """The code of ``variable`` that each code of ``other`` determines, if structural zeros leave only one."""
     possible = np.ones((len(other.codes), len(variable.codes)), dtype=np.bool_)
     for zero in dataset.structural_zeros:
         if set(zero.where) == {variable.name, other.name}:

@@ -88,7 +88,7 @@ def public_report(
     controlled = max(kinds)
     last = min(controlled + _BEYOND, len(plan.variables))
     drawn = _Drawn(plan, every, memory, support.base)
-    # Of tables of more variables only some are controlled. Those of still more have smaller cells and errors.
+    # Only some tables of more variables are controlled; those of still more have smaller cells and errors.
     for variables in range(1, last + 1):
         more = list(drawn.tables(variables))
         if variables > controlled:
@@ -109,7 +109,7 @@ def report_of(
     grouped: Mapping[int, Sequence[MeasuredTable]],
     secret: bytes,
 ) -> PublicReport:
-    """The public report of measured figures: all that it takes from true counts is made coarse here."""
+    """The public report of measured figures; everything that comes from true counts is made coarse here."""
     errors = _coarse_errors(kinds, secret, "error", 0.5)
     group_errors = _coarse_errors(grouped, secret, "group error", GROUP_ERROR_STEP)
     most = int(method["max_variables"])
@@ -135,8 +135,8 @@ def _coarse_errors(
 ) -> dict[int, float]:
     """A typical error of each kind of table, never smaller than that of tables of fewer variables.
 
-    Every table counts alike, whatever its cells: large cells of coarse tables are few, and people ask for
-    them most. Kinds with few cells are joined with the next.
+    Every table has the same weight, however many cells it has: large cells of coarse tables are few, and people
+    ask for them most. Kinds with few cells are joined with the next.
     """
     errors: dict[int, float] = {}
     most = 0.0
@@ -158,8 +158,8 @@ def _coarse_rates(
 ) -> Rates:
     """How often counts of each class err by how much, over the cells of many tables.
 
-    Of a class with few cells nothing is stated: errors are then taken for normal with the typical error,
-    which is coarse itself.
+    Nothing is stated for a class with few cells: its errors are taken as normal with the typical error, which
+    is coarse already.
     """
     rows = []
     for place, cells in enumerate(_added(tables)):
@@ -252,7 +252,7 @@ class _Drawn:
             classes = size_class(true, self.base) * _CLASSES[1] + error_class(error, self.base)
             transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
             transitions = transitions.reshape(_CLASSES).astype(np.int64)
-            # The other cells that can hold anybody are empty and show it.
+            # The other possible cells are empty and show 0.
             transitions[0, 0] += self._possible(groups) - int(seen.sum())
         return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions)
 

@@ -1,4 +1,4 @@
-"""From true finest cells to the cells that the search may move, with where they start.
+"""From true finest cells to the cells that the search may move, and where each of them starts.
 
 A second release of the same people keeps every number of the first that can be kept. A cell, at the
 variables of the earlier release, whose records did not change keeps its number; where variables were added,
@@ -38,7 +38,7 @@ CANDIDATES = 4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """All cells that hold anybody or may show somebody, what is fixed, and what the search may move."""
+    """All cells that hold or may show somebody, which are fixed, and which the search may move."""
 
     every: FinestCells
     shown: Ints
@@ -239,7 +239,7 @@ def _find(ordered: Words, wanted: Words) -> tuple[Ints, npt.NDArray[np.bool_]]:
 def _parts_of_empty(
     cells: FinestCells, previous: FinestCells, rows: list[int], showing: Ints, key: bytes
 ) -> Array:
-    """For every empty cell of the earlier release that shows somebody, one part that shows them now."""
+    """For every empty cell of the earlier release that shows somebody, the part that shows them now."""
     parents = previous.codes[:, showing]
     made = np.zeros((len(cells.dataset.variables), showing.size), dtype=cells.codes.dtype)
     made[rows] = parents

@@ -1,6 +1,6 @@
-"""The public report of a protected population: how it was made, what stays open, how large errors are.
+"""The public report of a protected population: how it was made, what it leaves open, and how large errors are.
 
-Every figure is coarse. It is rounded up to a step from a beginning that the secret key draws, so that no
+Every figure is coarse. It is rounded up to a step, and the secret key draws where steps begin, so that no
 reader can tell on which side of a step the measured figure lies, and no share is 0 or 1. Figures are
 measured over many cells: the error of the total number of records, a single cell, is never stated. The
 report is all that a bundle holds beside protected cells and public descriptions.
@@ -70,11 +70,11 @@ def keyed_shift(key: bytes, name: str) -> float:
 class PublicReport:
     """What everybody may know; ``errors`` are typical errors by the number of variables crossed.
 
-    ``group_errors`` are those of tables with groups of a reader's own, which add up cells that no controlled
-    table adds up. ``rates`` and ``free_rates`` say how often counts of a size err by how much, in
-    tables that the search controls and in others, see :mod:`lustrum.protect.population.channel`.
-    ``known`` are exact totals that the agency publishes elsewhere. ``search`` is the version of the search that
-    made the population: with the same parameters another version makes other numbers.
+    ``group_errors`` are those of tables with a reader's own groups, which add up cells that no controlled table
+    adds up. ``rates`` and ``free_rates`` say how often counts of a size err by how much, in tables that the
+    search controls and in others, see :mod:`lustrum.protect.population.channel`. ``known`` are exact totals
+    that the agency publishes elsewhere. ``search`` is the version of the search that made the population: with
+    the same parameters another version makes other numbers.
     """
 
     method: Mapping[str, Any]
@@ -88,7 +88,7 @@ class PublicReport:
     search: int = SEARCH
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
-        """The typical error of a count by this many variables, filters counted; with own groups or without."""
+        """The typical error of a count by this many variables and filters, with own groups or without."""
         errors = self.group_errors if own_groups else self.errors
         return errors[_fitting(errors, variables)]
 

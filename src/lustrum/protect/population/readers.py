@@ -1,8 +1,9 @@
-"""Readers who know more than the file: people of a cell who join, and exact totals that are public elsewhere.
+"""Readers who know more than the file: coalitions of people in one cell, and people who know exact totals.
 
-A coalition of ``k`` people in one finest cell knows that it holds ``k``; one person is an insider, nobody an
-outsider. Exact totals, such as headcounts by municipality, say what all finest cells of a group add up to. A
-policy names both, says how many true counts must be left to such readers, and what happens otherwise.
+A coalition of ``k`` people in one finest cell knows that it holds at least ``k``; a coalition of one is an
+insider, of none an outsider. Exact totals, such as headcounts by municipality, say what all finest cells of a
+group add up to. A policy names both, says how many true counts must be left to such readers, and what happens
+otherwise.
 """
 
 from __future__ import annotations
@@ -81,13 +82,13 @@ class Left:
     unlisted: Mapping[int, int]
 
     def fewer_than(self, number: int) -> int:
-        """Cells with fewer counts left; cells in which such readers cannot be are left out."""
+        """The number of cells with fewer counts left; cells in which such readers cannot be do not count."""
         few = int(((self.listed > 0) & (self.listed < number)).sum())
         return few + sum(n for left, n in self.unlisted.items() if 0 < left < number)
 
     @property
     def pinned(self) -> int:
-        """Cells of which one count is left."""
+        """The number of cells with one count left."""
         return self.fewer_than(2)
 
     def histogram(self) -> dict[int, int]:
@@ -105,11 +106,11 @@ def left_to(
     known: Sequence[KnownTotals] = (),
     coalition: int = 0,
 ) -> Left:
-    """What is left to people who are in a cell, ``coalition`` of them, and know exact totals.
+    """What is left to a coalition of this many people in one cell who know exact totals.
 
     Cells of one group are tied by its total alone, so that the bounds from one set of totals are sharp.
-    Bounds from several sets are those that all of them leave, and may be wider than sharp ones. Where only
-    small cells are moved, larger ones are exact by choice and left out.
+    Bounds from several sets are the ones that every set allows, and may be wider than sharp ones. If only small
+    cells are moved, larger ones are exact by choice and do not count.
     """
     low, high = support.finest(cells)
     most_of_unlisted = support.most_unlisted
@@ -134,7 +135,7 @@ def left_to(
             raise InputError("A total that is known does not fit the protected cells.")
         joined_low = np.maximum(joined_low, (exact - most)[groups] + high)
         joined_high = np.minimum(joined_high, (exact - least)[groups] + low)
-        if place == 0:  # of cells that are not listed, the first set of totals is followed
+        if place == 0:  # cells that are not listed are bounded by the first set of totals
             own_low = np.maximum(coalition, exact - most + most_of_unlisted)
             own_high = np.minimum(most_of_unlisted, exact - least)
             for left, number in zip(

@@ -1,8 +1,8 @@
 """Where the search begins: every finest cell at one of two adjacent numbers, drawn without bias from keys.
 
-A cell of ``n`` records, ``r`` above the next multiple of the base ``b`` below, starts at the upper multiple
-with probability ``r / b``. The chance comes from the sum of its record keys, so that a cell whose records
-do not change starts at the same number in every release.
+A cell whose count is ``r`` above a multiple of the base ``b`` starts at the next multiple with probability ``r
+/ b``. The random draw comes from the sum of its record keys, so that a cell whose records do not change starts
+at the same number in every release.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def derived(key: bytes, purpose: str) -> bytes:
-    """A 16-byte key for one purpose, from which neither the key nor another derived one follows."""
+    """A 16-byte key for one purpose; neither the key nor another derived key can be found from it."""
     return hmac.digest(key, b"lustrum population 1 " + purpose.encode(), hashlib.sha256)[:16]
 
 
@@ -90,11 +90,11 @@ def empty_start(dataset: Dataset, codes: Array, key: bytes, one_in: int) -> Mask
 
 
 def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
-    """Codes of empty cells that may show somebody: keyed neighbours of occupied cells, none impossible.
+    """Codes of empty cells that may show somebody: possible cells near occupied ones, chosen by the key.
 
-    A neighbour takes the code of another occupied cell in one variable, and with a chance of one in eight
-    each in further ones. One code in sixteen is drawn from the whole code list instead, so that every cell
-    that can be occupied can also be a candidate.
+    A neighbour takes the code of another occupied cell in one variable, and in each further variable with
+    probability 1/8. One code in sixteen is drawn from the whole code list instead, so that every cell that can
+    be occupied can also be a candidate.
     """
     codes = cells.codes
     sizes = np.array([len(v.codes) for v in cells.dataset.variables], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A search that can go on after a break: its state in a file, bound to its input by a keyed digest."""
+"""A search that can resume after an interruption: its state in a file, tied to its input by a keyed digest."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["StateFile"]
 class StateFile:
     """The state of a search, kept after every sweep; readable by its owner only.
 
-    The digest is keyed, so that the file confirms no guess about the records. The file is
-    confidential nevertheless: it says which numbers were raised.
+    The digest is keyed, so the file cannot confirm a guess about the records. The file is still confidential:
+    it says which numbers were raised.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StateFile:
         self._digest = digest.digest()
 
     def load(self) -> SearchState | None:
-        """The state to go on from; None where there is no file."""
+        """The state to resume from; None if there is no file."""
         try:
             with np.load(self._path, allow_pickle=False) as stored:
                 digest = stored["digest"].tobytes()
@@ -75,7 +75,7 @@ class StateFile:
         return state
 
     def keep(self, state: SearchState) -> None:
-        """Write the state; a break while writing leaves the earlier one."""
+        """Write the state; an interruption while writing leaves the earlier one."""
         draft = self._path.with_name(f".{self._path.name}.draft")
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -92,5 +92,5 @@ class StateFile:
         draft.replace(self._path)
 
     def remove(self) -> None:
-        """The work is done: the state is not needed any more."""
+        """Delete the state, once the work is done."""
         self._path.unlink(missing_ok=True)

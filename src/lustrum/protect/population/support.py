@@ -135,7 +135,7 @@ def _counted(
     on_axis: Mapping[str, int],
     passing: Mapping[str, frozenset[int]],
 ) -> Ints:
-    """The possible cells of one component, laid along the axes of a table."""
+    """The possible cells of one component, arranged along the axes of a table."""
     # Variables that are added up come first: what is left is small.
     for place, name in enumerate(component):
         if name not in on_axis:

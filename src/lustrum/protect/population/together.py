@@ -1,8 +1,8 @@
-"""What two releases of the same people tell together.
+"""What two releases of the same people reveal together.
 
-A reader who takes the records for unchanged joins both: the parts of a cell, at the new variables, lie
-within their own bounds, and their sum within the bounds of the earlier number. Where a cell shows another
-number than before, or parts do not add up to it, its records have changed for sure, and the earlier number
+A reader who assumes that the records did not change combines both: the parts of a cell, at the new variables,
+lie within their own bounds, and their sum within the bounds of the earlier number. If a cell shows another
+number than before, or its parts do not add up to it, its records have certainly changed, and the earlier number
 says nothing about the new one.
 """
 
@@ -26,8 +26,7 @@ __all__ = ["Together", "together"]
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Bounds of the cells of the second release from both, and the cells of the first that changed for
-    sure."""
+    """Bounds of the second release's cells from both, and the cells of the first that certainly changed."""
 
     low: Ints
     high: Ints
@@ -35,7 +34,7 @@ class Together:
 
     @property
     def pinned(self) -> int:
-        """Cells of the second release of which one count is left."""
+        """The number of cells of the second release with one count left."""
         return int((self.low == self.high).sum())
 
     def left(self) -> dict[int, int]:

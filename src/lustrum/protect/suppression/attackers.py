@@ -1,4 +1,4 @@
-"""Attackers that are contributors themselves, made from what is known about the contributions.
+"""Attackers that are contributors themselves, from the contributions to each cell.
 
 A sole contributor knows its cell, and one that is alone in several cells (a multi-singleton) knows all of
 them. A holding that shares a cell with others knows at least its own part. A coalition knows what its members
@@ -55,7 +55,7 @@ def holding_views(
 ) -> tuple[ContributorView, ...]:
     """One attacker for each holding that is alone in a cell or among the largest of a primary cell.
 
-    Totals are left out: of a cell that is a sum a holding knows nothing that it does not know of the parts.
+    Totals are left out: a holding knows nothing about a sum that it does not know about its parts.
     """
     own = _contributions(table)
     marks = np.asarray(primary, dtype=np.bool_).ravel()
@@ -78,7 +78,7 @@ def holding_views(
 
 
 def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:
-    """Contributors who pool what they know; where they know a cell from both sides, the closer ends hold."""
+    """Contributors who pool what they know; if several know a cell, the narrowest bounds count."""
     views = tuple(members)
     if not views:
         raise InputError("A coalition needs at least one member.")

@@ -13,7 +13,7 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 
 __all__ = ["ChangedCell", "PatternChanges", "explain_changes"]
 
-_LARGE = 50_000  # cells from which on the old pattern is not audited: linear programs take too long
+_LARGE = 50_000  # with more cells the old pattern is not audited: linear programs take too long
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def explain_changes(
     among: Mask | None = None,
     workers: int | None = None,
 ) -> PatternChanges:
-    """Say of every cell that changed why it did; the old pattern is audited on the numbers of now.
+    """Say why each changed cell changed; the old pattern is audited on the present numbers.
 
-    With ``among`` only these cells are spoken of, such as those that somebody publishes.
+    With ``among`` only these cells are reported, such as those that are published.
 
     >>> problem = SuppressionProblem.of([4, 6, 9, 19], [(3, [0, 1, 2])], primary=[0], upper=[2])
     >>> before, now = np.array([0, 0, 1, 1], bool), np.array([1, 1, 0, 0], bool)

@@ -30,7 +30,7 @@ _NEAR = 1e-6  # real bounds come from floating-point programs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """Whether all levels are kept, which tasks are not, and the ranges an outsider is left with.
+    """Whether all levels are kept, which tasks fall short, and the ranges that an outsider is left with.
 
     ``short`` lists pairs of a primary cell and the attacker (-1 for the outsider) it is not protected
     from; ``lines`` are relations in which the sum of suppressed cells breaks the rule itself.
@@ -48,7 +48,7 @@ class Audit:
 def audit_pattern(
     problem: SuppressionProblem, suppressed: Mask, *, workers: int | None = None
 ) -> Audit:
-    """Work out what every attacker can know about the primary cells, and hold it against their levels."""
+    """Work out what every attacker can know about the primary cells, and compare it with their levels."""
     short: list[tuple[int, int]] = []
     targets = np.flatnonzero(problem.primary)
     own = None
@@ -85,8 +85,8 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
     """Check deviations in whole numbers: each is a table that agrees with everything published.
 
     A deviation must satisfy all relations, move suppressed cells only, stay within all attacker bounds, also
-    those of contributors, and reach the levels of its target. What it reaches is what the attacker cannot
-    rule out, at least; nothing is solved.
+    those of contributors, and reach the levels of its target. Whatever it reaches, the attacker cannot rule
+    out; no program is solved.
     """
     count, cells = shown.target.size, problem.values.size
     lengths = np.diff(shown.first)
@@ -173,7 +173,7 @@ def known_from(
 
 
 class _Numbers(tuple[str, ...]):
-    """Names of cells that are only numbers, made when they are asked for."""
+    """Names of cells that are only numbers, made on demand."""
 
     def __new__(cls, count: int) -> _Numbers:
         return super().__new__(cls, map(str, range(count)))
@@ -194,7 +194,7 @@ def _ranges(
     try:
         found: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
     except ContradictionError:
-        # What is known contradicts itself, so the problem is not what it says it is.
+        # The knowledge contradicts itself, so the problem was built wrongly.
         return low, high, np.zeros(cells.size, dtype=np.bool_)
     low[open_cells], high[open_cells] = found.low, found.high
     sharp[open_cells] = found.sharp
@@ -217,7 +217,7 @@ def _kept(
 
 
 def revealing_lines(problem: SuppressionProblem, suppressed: Mask) -> tuple[int, ...]:
-    """Relations in which only parts are suppressed whose sum, which anybody can work out, breaks the rule."""
+    """Relations whose suppressed parts have a sum that breaks the rule and that anybody can work out."""
     if problem.unions is None:
         return ()
     matrix = problem.relations

@@ -39,9 +39,9 @@ Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _DISCOUNT = 0.5
-_LARGE = 50_000  # cells from which on linear programs take too long
+_LARGE = 50_000  # with more cells linear programs take too long
 _MOST_WORK = 150_000
-_SHARE = 0.4  # of the work that goes into a first pattern, before anything is proven
+_SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
 _WORK, _WORK_EACH = (
     40_000,
     60,
@@ -70,10 +70,9 @@ def suppress(
     """Choose secondary suppressions that protect all primary cells, and audit the result.
 
     ``work`` limits the search: it counts attacks and programs, never seconds, so the same input gives the same
-    pattern on every machine. What is returned at the limit is the best safe pattern so far, with what is
-    proven about the cheapest. ``previous`` is the pattern of the last period (a mask, or cell numbers): the
-    costs of its cells are multiplied by 1 less the ``discount``, so that it is kept where little speaks
-    against it.
+    pattern on every machine. At the limit the best safe pattern so far is returned, with what is proven about
+    the cheapest. ``previous`` is the pattern of the last period (a mask, or cell numbers): the costs of its
+    cells are multiplied by 1 less the ``discount``, so that it is kept where that costs little.
 
     >>> problem = SuppressionProblem.of(
     ...     [4, 6, 10, 5, 9, 14, 9, 15, 24],
@@ -123,7 +122,7 @@ def _by_boxes(
     *,
     asked: bool,
 ) -> Pattern | None:
-    """A pattern of boxes with its witnesses; None where the table is not made for it."""
+    """A pattern of boxes with its witnesses; None for tables to which boxes do not apply."""
     boxed = protect_by_boxes(priced, tell)
     if boxed is None:
         if asked:
@@ -300,7 +299,7 @@ def _repaired(
     hopeless: tuple[Unprotectable, ...],
     workers: int | None,
 ) -> tuple[_Outcome, Audit]:
-    """Suppress more cells for every task that the audit finds short, until it finds none."""
+    """Suppress more cells for every task that falls short in the audit, until none does."""
     lost = {u.cell for u in hopeless}
     suppressed = found.suppressed.copy()
     matrix = problem.relations

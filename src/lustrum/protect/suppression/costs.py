@@ -28,9 +28,8 @@ def cell_costs(
     """The cost of every cell.
 
     ``value`` is the size of the value, ``count`` and ``frequency`` the number of contributors, ``unity`` 1 for
-    each cell. ``distance`` grows with the distance to the nearest primary cell, as positions along the axes
-    count it. ``box-cox`` is ``(|value| + 1) ** power``, or its logarithm for a power of 0: between unity and
-    value.
+    each cell. ``distance`` grows with the distance to the nearest primary cell, counted in positions along the
+    axes. ``box-cox`` is ``(|value| + 1) ** power``, or its logarithm for a power of 0: between unity and value.
 
     >>> cell_costs("box-cox", [0, 3, 99]).tolist()
     [1.0, 2.0, 10.0]

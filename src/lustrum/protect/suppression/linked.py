@@ -30,7 +30,7 @@ def linked_problem(
     frozen: Sequence[Mask | None] = (),
     never: Sequence[Mask | None] = (),
 ) -> SuppressionProblem:
-    """One problem for tables of the same response, each with its own rule; cells stand table by table.
+    """One problem for tables of the same response, each with its own rule; cells follow table by table.
 
     Relations between the tables follow from what their categories hold, so that a total in one of them
     and its parts in another are held together. A cell that one table may suppress and that stands in
@@ -93,7 +93,7 @@ def linked_patterns(
 ) -> tuple[Pattern, ...]:
     """The pattern of every table; cost, bound and audit are those of all tables together.
 
-    How the pattern is searched is what the first method says.
+    The first method says how the pattern is searched for.
     """
     problem = linked_problem(specs, tables, background, frozen=frozen, never=never)
     before = None

@@ -34,11 +34,11 @@ AttackerWord = Literal["outsider", "singletons", "holdings"]
 
 @dataclass(frozen=True)
 class Suppression:
-    """Sensitive cells are not shown, and as few others as possible so that nobody can work them out.
+    """Suppress sensitive cells, and as few others as possible so that nobody can work the sensitive ones out.
 
     ``rule`` finds the primary cells and their levels: a rule, or its words in a policy. ``cost`` is what the
     suppression of a cell costs, with ``power`` for ``box-cox``. ``algorithm`` and ``work`` say how the
-    secondary cells are searched for. ``attacker`` is who must not find out more: an ``outsider``, also
+    secondary cells are searched for. ``attacker`` says against whom to protect: an ``outsider``, also
     ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors. With
     ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
     that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial``
@@ -95,7 +95,7 @@ class Suppression:
             raise InputError("'work' of suppression is a number of steps, 0 or more.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
-        """Suppress cells of a table; there is no chance in it."""
+        """Suppress cells of a table; nothing is random."""
         checked_input(table, rng)
         return self.release(table, self.pattern(table))
 
@@ -246,7 +246,7 @@ def problem_of(
         frozen |= ((matrix > 0).sum(axis=0) == 0) & ((matrix < 0).sum(axis=0) > 0)
     flat = table.values.ravel()
     top = int(np.abs(flat).max(initial=0))
-    # A cell that may not be given away at all has a level of 1 at least.
+    # A cell whose exact value must not be revealed has a level of at least 1.
     upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
     lower = (
         np.minimum(found.lower.ravel(), flat) if bool((flat >= 0).all()) else found.lower.ravel()
@@ -277,7 +277,7 @@ def problem_of(
 
 
 class _Names:
-    """The names of cells by their codes, made when somebody asks."""
+    """The names of cells by their codes, made on demand."""
 
     def __init__(self, structure: Structure) -> None:
         self._structure = structure

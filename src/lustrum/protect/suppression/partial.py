@@ -1,7 +1,7 @@
-"""Partial suppression: the interval that a reader can work out anyway, stated instead of a blank.
+"""Partial suppression: state the interval that a reader can work out anyway, instead of a blank.
 
-The interval of a suppressed cell follows from the published cells alone, so that stating it tells nobody
-anything new; it saves every reader the work of an attacker, and shows them all alike how much is left open.
+The interval of a suppressed cell follows from the published cells alone, so stating it reveals nothing new. It
+saves readers the work of an attacker, and shows all of them how much is left open.
 """
 
 from __future__ import annotations

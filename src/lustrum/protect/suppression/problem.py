@@ -3,8 +3,8 @@
 A cell i with value ``a_i`` is suppressed or published. An attacker knows all published values, all relations,
 and that every suppressed value lies between its attacker bounds. A primary cell p is protected where values
 that the attacker cannot rule out reach down to ``a_p - lower_p``, up to ``a_p + upper_p``, and are at least
-``sliding_p`` apart (Fischetti and Salazar 2000). The cheapest set of further cells that achieves this for
-all primary cells and all attackers is wanted.
+``sliding_p`` apart (Fischetti and Salazar 2000). The task is to find the cheapest set of further cells that
+achieves this for all primary cells and all attackers.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = ["AxisSums", "CellNames", "ContributorView", "SuppressionProblem", "Un
 Sparse: TypeAlias = Any
 RelationsLike: TypeAlias = "Relations | Sparse | Iterable[tuple[int, Sequence[int]]]"
 
-_LARGEST = 2**53  # beyond, audits are no longer exact
+_LARGEST = 2**53  # beyond this, audits are no longer exact
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContributorView:
-    """What a contributor, or a coalition, knows in advance about some cells: between which ends each lies.
+    """What a contributor, or a coalition, knows in advance about some cells: bounds of each.
 
     A sole contributor knows its cell exactly, so both ends are the value. A holding that contributes to a
     cell knows that the cell holds at least its own contribution. ``targets`` are the cells that must stay
     protected from this attacker; by default all primary cells except those it contributes to itself, whose
-    levels already count with a contributor as the attacker.
+    levels already assume that a contributor attacks.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ContributorView:
 
 
 class CellNames(Protocol):
-    """The names of cells by their numbers, a list of them or made when somebody asks."""
+    """The names of cells by their numbers: a list, or made on demand."""
 
     def __len__(self) -> int: ...
 
@@ -60,7 +60,7 @@ class CellNames(Protocol):
 
 
 class UnionRule(Protocol):
-    """Judges the sum of several cells, which a line of the table gives away although each is suppressed."""
+    """Judges the sum of several suppressed cells, which a line of the table reveals."""
 
     def reveals(self, cells: Ints) -> bool:
         """Whether publishing the sum of these cells would break the rule."""
@@ -80,10 +80,10 @@ class SuppressionProblem:
     """All arrays run over the cells; levels are 0 where a cell is not primary. Use :meth:`of` to make one.
 
     ``relations`` is a sparse matrix R with ``R @ values == 0``. ``low`` and ``high`` are the attacker bounds.
-    ``frozen`` cells must be published; ``never`` cells are not published whatever happens, cost nothing and
-    need no protection. ``whole`` says that the attacker knows all values to be whole numbers, as counts are.
-    ``views`` are attackers beside the outsider, ``unions`` judges sums of suppressed cells, and ``axes``
-    is set where the cells are those of one table in row-major order.
+    ``frozen`` cells must be published; ``never`` cells are never published, cost nothing and need no
+    protection. ``whole`` says that the attacker knows all values to be whole numbers, as counts are. ``views``
+    are attackers beside the outsider, ``unions`` judges sums of suppressed cells, and ``axes`` is set where the
+    cells are those of one table in row-major order.
 
     Nothing of the confidential values is in the ``repr``.
 
@@ -200,12 +200,12 @@ class SuppressionProblem:
 
     @cached_property
     def room_down(self) -> Ints:
-        """By how much each suppressed value can be lower for all an outsider knows."""
+        """How much lower each suppressed value can be, as far as an outsider knows."""
         return self.values - self.low
 
     @cached_property
     def room_up(self) -> Ints:
-        """By how much each suppressed value can be higher for all an outsider knows."""
+        """How much higher each suppressed value can be, as far as an outsider knows."""
         return self.high - self.values
 
     def name(self, cell: int) -> str:

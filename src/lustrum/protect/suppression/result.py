@@ -11,11 +11,11 @@ __all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditedCells:
-    """What an outsider can work out about the primary cells, found by an audit that knows no algorithm.
+    """What an outsider can work out about the primary cells, by an audit that does not depend on the algorithm.
 
-    The values that cannot be ruled out for cell ``cells[i]`` reach from ``low[i]`` to ``high[i]``. Where
-    ``sharp[i]`` is not set they reach at least that far: tables that agree with everything published are
-    known that have these values. ``attackers`` counts the attackers beside the outsider that were tried.
+    The values that cannot be ruled out for cell ``cells[i]`` reach from ``low[i]`` to ``high[i]``. If
+    ``sharp[i]`` is not set they reach at least that far: the audit knows tables with these values that agree
+    with everything published. ``attackers`` counts the attackers beside the outsider that were tried.
     """
 
     cells: Ints
@@ -96,7 +96,7 @@ class Pattern:
 
     @property
     def gap(self) -> float:
-        """By what share of its cost the pattern may be above the cheapest one; 0 where it is proven best."""
+        """The share of its cost by which the pattern may exceed the cheapest one; 0 if it is proven best."""
         if self.cost <= self.lower_bound:
             return 0.0
         return float((self.cost - self.lower_bound) / self.cost)

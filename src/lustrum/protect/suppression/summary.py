@@ -1,6 +1,6 @@
 """A pattern in figures: how many cells of each level of the hierarchy are suppressed, and what that costs.
 
-These figures come from true values; they are for those who hold them.
+These figures come from true values and are confidential.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LevelCounts:
 
 
 def axis_levels(axis: TableAxis) -> tuple[Ints, tuple[str, ...]]:
-    """For each category how many levels of categories stand below it, and the names of the levels.
+    """For each category the number of levels below it, and the names of the levels.
 
     >>> from lustrum.model import Category
     >>> sets = {"a": (0,), "b": (1,), "c": (2,), "ab": (0, 1), "_T": (0, 1, 2)}
@@ -47,7 +47,7 @@ def axis_levels(axis: TableAxis) -> tuple[Ints, tuple[str, ...]]:
     top = int(height.max(initial=0))
     whole = frozenset().union(*sets) if sets else frozenset()
     ends_in_total = top > 0 and any(s == whole for s in sets)
-    # The total stands above all subtotals, however few of them lie below it.
+    # The total is above all subtotals, however few levels lie below it.
     for i, own in enumerate(sets):
         if ends_in_total and own == whole:
             height[i] = top
