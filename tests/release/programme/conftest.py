@@ -79,13 +79,7 @@ description = "description.toml"
 {data}
 """
 
-TURNOVER = """
-[[sets]]
-name = "turnover"
-title = "Turnover"
-relations = ["turnover = domestic + export"]
-method = "suppression"
-
+RULES = """
 [[sets.rules]]
 rule = "p-percent"
 p = 10
@@ -94,24 +88,32 @@ p = 10
 rule = "threshold"
 minimum = 3
 margin = 10
+"""
 
+TURNOVER = f"""
+[[sets]]
+name = "turnover"
+title = "Turnover"
+relations = ["turnover = domestic + export"]
+method = "suppression"
+{RULES}
 [[sets.tables]]
 name = "activity-region"
 title = "Activity by region"
-by = [{variable = "act", levels = ["finest", "section"], total = true}, {variable = "region", total = true}]
+by = [{{variable = "act", levels = ["finest", "section"], total = true}}, {{variable = "region", total = true}}]
 measures = ["turnover", "domestic"]
 
 [[sets.tables]]
 name = "activity-size"
 title = "Activity by size"
-by = [{variable = "act", level = "section", total = true}, {variable = "size", total = true}]
+by = [{{variable = "act", level = "section", total = true}}, {{variable = "size", total = true}}]
 measures = ["turnover"]
 
 [[sets.tables]]
 name = "not-large"
 title = "Small and medium businesses by region"
-by = [{variable = "region", total = true}]
-where = {size = ["s", "m"]}
+by = [{{variable = "region", total = true}}]
+where = {{size = ["s", "m"]}}
 measures = ["turnover"]
 """
 

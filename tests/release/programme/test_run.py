@@ -16,7 +16,7 @@ from lustrum.release.prepared import folder as prepared_folder
 from lustrum.release.prepared import read_prepared
 from lustrum.release.records.programme import protect, read
 from release.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
-from release.programme.conftest import COUNTS, TURNOVER, Workplace
+from release.programme.conftest import COUNTS, RULES, TURNOVER, Workplace
 
 P = 0.1
 
@@ -81,7 +81,7 @@ def test_the_attack_finds_what_protection_table_by_table_leaves_open(
         ("activity-size", '"turnover"', _SIZES, ""),
         ("not-large", '"turnover"', _REGIONS, 'where = {size = ["s", "m"]}'),
     ):
-        sets.append(_ALONE.format(name=name, measures=measures, by=by, where=where))
+        sets.append(_ALONE.format(name=name, rules=RULES, measures=measures, by=by, where=where))
     with pytest.raises(InputError, match="put their tables into one set"):
         workplace.run("".join(sets), head="certificate = false")
     monkeypatch.setattr(read, "check_sets", lambda sets: None)
@@ -100,16 +100,7 @@ _ALONE = """
 [[sets]]
 name = "{name}"
 method = {{method = "suppression", algorithm = "heuristic"}}
-
-[[sets.rules]]
-rule = "p-percent"
-p = 10
-
-[[sets.rules]]
-rule = "threshold"
-minimum = 3
-margin = 10
-
+{rules}
 [[sets.tables]]
 name = "{name}"
 by = {by}
@@ -270,31 +261,6 @@ def test_adjusted_tables_add_up_and_sensitive_cells_have_moved(workplace: Workpl
     assert turnover[total] == facts["turnover"][1][total]
 
 
-def test_a_waiver_lets_a_dominant_holding_be_shown(workplace: Workplace) -> None:
-    table = """
-[[sets]]
-name = "one"
-method = "suppression"
-
-[[sets.rules]]
-rule = "p-percent"
-p = 10
-
-[[sets.tables]]
-name = "activity"
-by = [{variable = "act", total = true}, {variable = "region", total = true}]
-measures = ["turnover"]
-"""
-    workplace.run(table)
-    before = read_prepared(workplace.folder / "public").tables[0].suppressed
-    (workplace.folder / "waivers.txt").write_text(
-        "# signed\n" + "\n".join(f"g{i}" for i in range(60))
-    )
-    workplace.run(table, data='waivers = "waivers.txt"')
-    assert before > 0
-    assert read_prepared(workplace.folder / "public").tables[0].suppressed == 0
-
-
 HELD = """
 [[sets]]
 name = "one"
@@ -309,6 +275,19 @@ name = "activity"
 by = [{variable = "act", total = true}, {variable = "region", total = true}]
 measures = ["turnover"]
 """
+
+
+def test_a_waiver_lets_a_dominant_holding_be_shown(workplace: Workplace) -> None:
+    workplace.run(HELD)
+    before = read_prepared(workplace.folder / "public").tables[0].suppressed
+    (workplace.folder / "waivers.txt").write_text(
+        "# signed\n" + "\n".join(f"g{i}" for i in range(60))
+    )
+    workplace.run(HELD, data='waivers = "waivers.txt"')
+    assert before > 0
+    assert read_prepared(workplace.folder / "public").tables[0].suppressed == 0
+
+
 SECOND = """
 [[sets.tables]]
 name = "size"

@@ -25,7 +25,7 @@ import numpy as np
 
 from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -95,13 +95,7 @@ class Dominance:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {
-            "rule": self.name,
-            "n": self.n,
-            "k": self.k,
-            "weights": self.weights,
-            "letters": self.letters,
-        }
+        return words_of(self, "rule")
 
 
 def dominance_gap(ranked: Ranked, together: Exact, k: Percent) -> Exact:

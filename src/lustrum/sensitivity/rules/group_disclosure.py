@@ -20,7 +20,7 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
@@ -78,4 +78,4 @@ class GroupDisclosure:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {"rule": self.name, "populated": self.populated}
+        return words_of(self, "rule")

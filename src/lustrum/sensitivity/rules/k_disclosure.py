@@ -25,7 +25,7 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import Family, counts_of, families, open_cells
@@ -111,7 +111,7 @@ class KDisclosure:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {"rule": self.name, "k": self.k, "together": self.together}
+        return words_of(self, "rule")
 
 
 def _group(family: Family, own: Ints) -> Ints:

@@ -16,7 +16,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar
 
 from lustrum.model import Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -70,9 +70,4 @@ class PPercent:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {
-            "rule": self.name,
-            "p": self.p,
-            "coalition": self.coalition,
-            "weights": self.weights,
-        }
+        return words_of(self, "rule")

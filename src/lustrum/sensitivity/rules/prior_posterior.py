@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -87,13 +87,7 @@ class PriorPosterior:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {
-            "rule": self.name,
-            "p": self.p,
-            "q": self.q,
-            "coalition": self.coalition,
-            "weights": self.weights,
-        }
+        return words_of(self, "rule")
 
 
 def judge_ratio(

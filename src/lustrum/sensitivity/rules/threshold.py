@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import checks_parameters, parameter, words_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -94,13 +94,7 @@ class Threshold:
 
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
-        return {
-            "rule": self.name,
-            "minimum": self.minimum,
-            "empty": self.empty,
-            "zeros": self.zeros,
-            "margin": self.margin,
-        }
+        return words_of(self, "rule")
 
 
 def contributors_of(table: Table) -> Ints:
