@@ -31,6 +31,7 @@ from lustrum.protect.suppression.search.parts import parts_of
 from lustrum.protect.suppression.search.quick import quick_pattern
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.solve.threads import one_thread
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 
@@ -103,11 +104,13 @@ def suppress(
     tasks = Tasks.of(priced)
     attacks = attacks_on(tasks)
     hopeless: tuple[Unprotectable, ...] = ()
-    try:
-        found = _solve(priced, attacks, algorithm, work, tell)
-    except InfeasibleError:
-        hopeless = unprotectable_cells(priced, tasks, np.arange(len(tasks)))
-        found = _rest_solved(priced, hopeless, algorithm, work, tell)
+    # Bases are small and dense: several threads only wait for each other, and round in another order.
+    with one_thread():
+        try:
+            found = _solve(priced, attacks, algorithm, work, tell)
+        except InfeasibleError:
+            hopeless = unprotectable_cells(priced, tasks, np.arange(len(tasks)))
+            found = _rest_solved(priced, hopeless, algorithm, work, tell)
     tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
     audit = audit_pattern(priced, found.suppressed, workers=workers)
     found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
