@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lustrum.model import InputError
 from lustrum.protect.suppression import SuppressionProblem, singleton_views, suppress
@@ -210,6 +211,24 @@ def test_the_same_problem_gives_the_same_pattern(algorithm: str) -> None:
     turned = SuppressionProblem.of(values, relations[::-1], [23, 9, 0], [3, 3, 3])
     if algorithm in ("exact", "auto"):
         assert suppress(turned, algorithm=algorithm).cost == one.cost  # type: ignore[arg-type]
+
+
+def test_the_search_uses_one_thread_of_linear_algebra() -> None:
+    rng = np.random.default_rng(7)
+    values, relations = three_way(rng.integers(3, 60, (3, 3, 3)))
+    problem = SuppressionProblem.of(values, relations, [0, 21], [3, 3])
+    seen: set[int] = set()
+
+    def threads() -> set[int]:
+        return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        suppress(
+            problem, progress=lambda what, *_: seen.update(threads() if what != "audit" else ())
+        )
+        assert threads() == before == {2}
+    assert seen == {1}
 
 
 def test_work_that_is_cut_short_still_gives_a_safe_pattern_and_a_true_bound() -> None:
