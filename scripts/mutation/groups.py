@@ -184,15 +184,16 @@ GROUPS = {
         ),
     ),
     "estimates": Group(
-        _in("risk", "estimate", "slices", "batch", "close_estimates", "choose", "measure"),
-        _risk("estimate", "slices", "sample_risk"),
+        _in("risk", "estimate", "slices", "close_estimates", "choose", "measure"),
+        _risk("estimates_by_hand", "estimate", "slices", "sample_risk"),
     ),
+    "batch-loops": Group(_in("risk", "batch"), _risk("estimates_by_hand"), loops=True),
     "populations": Group(
-        _in("risk/population", "model", "loglinear", "polya", "alias", "known"),
-        _risk("population_draws", "population_loglinear", "sample_risk"),
+        _in("risk/population", "model", "loglinear", "polya", "known"),
+        _risk("populations_by_hand", "population_draws", "population_loglinear"),
     ),
     "population-loops": Group(
-        _in("risk/population", "kernels"), _risk("population_draws"), loops=True
+        _in("risk/population", "alias", "kernels"), _risk("populations_by_hand"), loops=True
     ),
     "lines": Group(
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True

@@ -78,6 +78,9 @@ def test_a_problem_holds_the_facts_that_are_kept_and_no_others():
     assert (problem.low.tolist(), problem.high.tolist()) == ([-INF, 2], [5, INF])
     assert (problem.row_low.tolist(), problem.row_high.tolist()) == ([-INF], [9])
     assert problem.matrix.toarray().tolist() == [[1, 2]]
+    # An upper end alone.
+    problem, places = items.problem(np.array([3]))
+    assert (places.tolist(), problem.high.tolist()) == ([2], [4])
     # A lower end alone, and a cell that only a sum names.
     problem, places = items.problem(np.array([0, 6]))
     assert places.tolist() == [0, 2, 3, 5]

@@ -18,6 +18,7 @@ from lustrum.audit.report import (
     known_and_places,
 )
 from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
 
 LINE = axis("x", [0], [1], [0, 1])
 THREE = axis("x", [0], [1], [2], [0, 1, 2])
@@ -135,6 +136,41 @@ def test_protection_is_judged_cell_by_cell_and_table_by_table():
             assert audit_tables([open_two], protection=[wrong]).unprotected == ()
 
 
+def test_each_cell_is_reported_in_its_own_table():
+    hidden = PublishedTable.exact([axis("x", [0], [1])], [0, 0], [True, True])
+    totals = PublishedTable.exact([axis("x", [0, 1], [0])], [9, 0], [False, True])
+    found = audit_tables([hidden, totals, hidden])
+    assert [(c.table, c.position) for c in found.cells] == [
+        (0, (0,)),
+        (0, (1,)),
+        (1, (1,)),
+        (2, (0,)),
+        (2, (1,)),
+    ]
+
+
+def test_a_report_works_as_its_caller_asks(monkeypatch):
+    module = importlib.import_module("lustrum.audit.report")
+    plain, asked = module.best_bounds, []
+
+    def noted(known, cells, **rest):
+        asked.append(rest)
+        return plain(known, cells)
+
+    monkeypatch.setattr(module, "best_bounds", noted)
+    tables = [
+        PublishedTable.exact([LINE], [9, 5, 14]),
+        PublishedTable.exact([LINE], [9, 0, 0], [False, True, True]),
+    ]
+    found = audit_tables(
+        tables, responses=["a", "b"], relations=["a = b"], seconds=9.0, progress=repr
+    )
+    assert asked == [{"seconds": 9.0, "progress": repr}]
+    assert [(c.low, c.high) for c in found.cells] == [(5, 5), (14, 14)]
+    found = audit_tables(tables, responses=["a", "b"], relations=["a >= b"])
+    assert [(c.low, c.high) for c in found.cells] == [(0, 5), (9, 14)]
+
+
 def test_units_and_the_work_done_stand_in_a_report():
     cents = PublishedTable.exact([THREE], [100, 0, 0, 900], [0, 1, 1, 0], decimals=2)
     assert audit_tables([cents]).decimals == 2
@@ -176,6 +212,17 @@ def test_a_cell_follows_from_published_cells_and_not_from_hidden_ones():
     wide = wide.bound("a", 0, 7)
     assert _follows(wide, 1) == ("a",)
     assert _follows(Knowledge.of("a").bound("a", 4, 4), 0) == ()
+    # The cell itself is no reason, whatever bounds it has, nor is a cell without a lower end.
+    assert _follows(known.bound("b", 0, 10), 1) == ("a", "c")
+    below = Knowledge.of("abd", low=-UNBOUNDED).bound("a", 3, 3).bound("d", high=7)
+    below = below.fact({"a": 1, "b": -1}, 0, 0).fact({"b": 1, "d": -1}, low=0)
+    assert _follows(below, 1) == ("a",)
+    # One fact for the lower end and another for the upper one.
+    between = Knowledge.of("xab").fact({"x": 1, "a": -1}, low=0).fact({"b": 1, "x": -1}, low=0)
+    assert _follows(between.bound("a", 3, 3).bound("b", 3, 3), 0) == ("a", "b")
+    # Three times x and twice y are 7, so that x is odd, which no sum of facts proves without cases.
+    odd = Knowledge.of("xy").fact({"x": 3, "y": 2}, 7, 7).bound("x", 0, 2).bound("y", 0, 3)
+    assert _follows(odd, 0) == ("y",)
 
 
 def test_the_best_bounds_take_a_formula_or_what_the_caller_allows(monkeypatch):

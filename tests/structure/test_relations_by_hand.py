@@ -7,6 +7,7 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.structure import Relations, Structure
+from lustrum.structure.build import published_values
 from lustrum.structure.ragged import Lists
 from structure.cases import axis
 
@@ -62,3 +63,48 @@ def test_a_relation_without_a_total_gets_a_cell_that_nobody_shows() -> None:
     assert read.totals.tolist() == [2, 3, 5, 6, 0, 6]
     parts = [read.parts[a:b].tolist() for a, b in zip(read.indptr, read.indptr[1:], strict=False)]
     assert parts == [[0, 1], [0, 4], [1, 0], [0, 1], [1, 2], [2, 3]]
+
+
+def test_cells_that_nobody_can_be_in_are_0_once() -> None:
+    nobody = Structure.of_tables([[axis("x", none=[], a=[0])]])
+    assert nobody.relations.matrix.toarray().tolist() in ([[1, 0]], [[-1, 0]])
+    alone = Structure.of_tables([[axis("x", none=[])]])
+    assert alone.relations.count == 1
+    assert Structure.of_tables([[axis("x"), axis("y", a=[0], b=[1], all=[0, 1])]]).rows == 0
+    assert (
+        Structure.of_tables([[axis("x"), axis("y", a=[0], b=[1], all=[0, 1])]]).relations.count == 0
+    )
+
+
+def test_a_matrix_has_a_column_for_every_inner_cell() -> None:
+    # The last code is in no category of the first table.
+    first, both = axis("x", a=[0]), axis("x", a=[0], b=[1])
+    narrow = Structure.of_tables([[first]], hidden=[both])
+    assert narrow.matrix.toarray().tolist() == [[1, 0]]
+    kept = Structure.of_tables([[first], [both]]).restrict([0, 1])
+    assert kept.matrix.toarray().tolist() == [[1, 0], [1, 0], [0, 1]]
+    for structure in (narrow, kept):
+        shown = published_values(structure, np.array([3, 4]))
+        assert [s.tolist() for s in shown] == [[3], [3, 4]][: len(shown)]
+
+
+def test_inner_cells_are_kept_out_of_those_that_were_kept() -> None:
+    structure = Structure.margins((2, 3), ["A", "B"])
+    assert structure.restrict([1, 3, 5]).restrict([2, 0]).columns.tolist() == [1, 5]
+
+
+def test_values_are_added_in_a_type_that_holds_their_sums() -> None:
+    structure = Structure.of_tables([[axis("x", a=[0], b=[1], all=[0, 1])]])
+    for kind in (np.int8, np.uint8, np.uint32, np.int64):
+        total = published_values(structure, np.array([100, 120], dtype=kind))[0]
+        assert (total.tolist(), total.dtype) == ([100, 120, 220], np.int64)
+    (halves,) = published_values(structure, np.array([0.5, 0.25], dtype=np.float32))
+    assert halves.tolist() == [0.5, 0.25, 0.75]
+    (keys,) = published_values(structure, np.array([2**63, 2], dtype=np.uint64))
+    assert keys.tolist() == [2**63, 2, 2**63 + 2]
+
+
+def test_a_cube_is_given_by_axes_or_sizes() -> None:
+    for wrong in (["x", "y"], [2, axis("x", a=[0])], [2] * 27):
+        with pytest.raises(InputError, match="A cube is given by"):
+            Structure.margins(wrong, ["A"])

@@ -51,7 +51,7 @@ class AuditedCell:
         """The reciprocal of the entropy over the feasible values, in bits."""
         if self.disclosed:
             return float("inf")
-        return 1.0 / float(np.log2(self.count)) if np.isfinite(self.count) else 0.0
+        return 1.0 / float(np.log2(self.count))
 
 
 @dataclass(frozen=True)

@@ -148,14 +148,21 @@ def _taken(release: Release | Table, picks: Sequence[npt.NDArray[np.intp]]) -> R
     if isinstance(release, Table):
         return release.take(picks)
     grid = np.ix_(*picks)
+    parts: dict[str, Any] = {name: array[grid] for name, array in _by_cell(release)}
     return replace(
         release,
         axes=tuple(
             replace(axis, categories=tuple(axis.categories[i] for i in pick))
             for axis, pick in zip(release.axes, picks, strict=True)
         ),
-        published=release.published[grid],
-        status=release.status[grid],
-        low=None if release.low is None else release.low[grid],
-        high=None if release.high is None else release.high[grid],
+        **parts,
     )
+
+
+def _by_cell(release: Release) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """The arrays of a release that have a value for each cell, by their names."""
+    names = ("published", "status", "low", "high", "structural", "undefined", "errors", "grades")
+    for name in names:
+        array = getattr(release, name)
+        if array is not None:
+            yield name, array

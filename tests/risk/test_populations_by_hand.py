@@ -1,0 +1,341 @@
+"""Models of populations: exact tables of chances, and figures that can be worked out on paper."""
+
+from __future__ import annotations
+
+from math import comb, exp, factorial, lgamma, log
+
+import numpy as np
+import pytest
+
+from lustrum.model import InputError, Table
+from lustrum.risk.counts import cells_of
+from lustrum.risk.population import (
+    KnownPopulation,
+    KnownProbabilities,
+    LogLinear,
+    PolyaUrn,
+    simple_random_samples,
+)
+from lustrum.risk.population import kernels as kernels_module
+from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
+from lustrum.risk.population.kernels import _short_of, _worthwhile, draw_multinomials, draw_urns
+from lustrum.risk.population.model import fitting_mask, grown
+from lustrum.risk.population.polya import new_colours, solve_theta
+
+
+def chances(entries: np.ndarray) -> np.ndarray:
+    """The distribution that an alias table stands for: own count to stay, the other one otherwise."""
+    size = entries.size
+    out = np.zeros(size)
+    for own, entry in enumerate(entries.tolist()):
+        stay = (entry >> 16) / 2**48
+        out[own] += stay / size
+        out[entry & 0xFFFF] += (1 - stay) / size
+    return out
+
+
+@pytest.mark.parametrize(
+    "weights", [[1, 2, 3], [0.2, 0.8], [5], [1, 1, 1, 1, 1], [0, 1, 0, 9], [1e-9, 1, 1, 1]]
+)
+def test_an_alias_table_stands_for_its_weights(weights):
+    entries = alias_table(np.array(weights, dtype=np.float64))
+    assert entries.size == 2 ** int(bits_of(len(weights)))
+    found = chances(entries)
+    wanted = np.zeros(entries.size)
+    wanted[: len(weights)] = np.array(weights) / sum(weights)
+    assert found == pytest.approx(wanted, abs=1e-12)
+    # What has no weight never comes.
+    assert not found[wanted == 0].any()
+
+
+def test_an_entry_is_named_by_enough_bits():
+    assert [int(bits_of(n)) for n in (1, 2, 3, 4, 5, 8, 9, 65536)] == [1, 1, 2, 2, 3, 3, 4, 16]
+    assert LARGEST == 65536
+
+
+def table_of(tables, t: int) -> dict[int, float]:
+    start, bits = int(tables.offset[t]), int(tables.bits[t])
+    found = chances(tables.entries[start : start + 2**bits])
+    return {int(tables.lowest[t]) + k: p for k, p in enumerate(found.tolist()) if p}
+
+
+def test_tables_of_poisson_counts_are_exact():
+    means = np.array([0.3, 1.0, 7.5, 400.0])
+    tables = count_tables(0.0, means, 10**6)
+    for t, mean in enumerate(means.tolist()):
+        found = table_of(tables, t)
+        wanted = {k: exp(k * log(mean) - mean - lgamma(k + 1)) for k in found}
+        assert found == pytest.approx(wanted, abs=1e-12)
+        assert sum(wanted.values()) == pytest.approx(1, abs=1e-12)
+        # Nothing that is not negligible is left out on either side.
+        for beyond in (min(found) - 1, max(found) + 1):
+            if beyond >= 0:
+                assert exp(beyond * log(mean) - mean - lgamma(beyond + 1)) < 1e-15
+    assert int(tables.lowest[0]) == 0
+    assert int(tables.lowest[3]) > 0
+
+
+def test_tables_of_negative_binomial_counts_are_exact():
+    a, shapes = 0.6, np.array([0.5, 3.0, 20.0])
+    tables = count_tables(a, a * shapes, 10**6)
+    for t, r in enumerate(shapes.tolist()):
+        found = table_of(tables, t)
+        wanted = {
+            k: exp(lgamma(k + r) - lgamma(r) - lgamma(k + 1) + r * log(1 - a) + k * log(a))
+            for k in found
+        }
+        assert found == pytest.approx(wanted, abs=1e-12)
+        assert sum(wanted.values()) == pytest.approx(1, abs=1e-11)
+
+
+def test_tables_end_at_the_people_there_are():
+    found = table_of(count_tables(0.0, np.array([2.0]), 3), 0)
+    weights = [2.0**k / factorial(k) for k in range(4)]
+    assert found == pytest.approx({k: w / sum(weights) for k, w in enumerate(weights)})
+    single = table_of(count_tables(0.0, np.array([50.0]), 1), 0)
+    assert single == pytest.approx({0: 1 / 51, 1: 50 / 51})
+
+
+# How many tables are worth their cost
+
+
+def test_a_mean_lies_so_many_deviations_below():
+    for people, shape, deviations in ((100, np.inf, 2.0), (40, 9.0, 0.5), (1000, 50.0, 1.0)):
+        mean = _short_of(people, shape, deviations)
+        assert people - mean == pytest.approx(deviations * np.sqrt(mean * (1 + mean / shape)))
+        assert mean < people
+    assert _short_of(0, np.inf, 2.0) == 0.0
+
+
+def test_tables_are_made_where_they_save_work():
+    assert _worthwhile(np.array([40.0, 40.0]), 2, 64)
+    assert not _worthwhile(np.array([40.0, 40.0]), 2, 63)
+    assert not _worthwhile(np.array([LARGEST / 2]), 1, 10**6)
+    assert _worthwhile(np.array([LARGEST / 2 - 1]), 1, 10**6)
+    assert _worthwhile(np.array([256.0, 256.0]), 2, 64)
+    assert not _worthwhile(np.array([256.0, 257.0]), 2, 64)
+
+
+def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
+    sample = np.array([2, 0, 1, 0])
+    p = np.array([0.5, 0.25, 0.25, 0.0]) * 3  # shares that are not scaled yet
+    for draws in (3, 80):
+        rows = draw_multinomials(sample, p, 10, draws, np.random.default_rng(1))
+        assert rows.shape == (draws, 4)
+        assert set(rows.sum(axis=1).tolist()) == {13}
+        assert (rows >= sample).all()
+        assert not rows[:, 3].any()
+    unseen = np.array([3])
+    for draws, theta in ((3, 0.5), (80, 0.5), (80, 0.0)):
+        rows = draw_urns(sample, unseen, theta, 10, draws, np.random.default_rng(1))
+        assert set(rows.sum(axis=1).tolist()) == {13}
+        assert (rows >= sample).all()
+        assert not rows[:, 1].any()
+        assert rows[:, 3].any() == (theta > 0)
+    # Nobody is added where nobody is left.
+    assert (draw_multinomials(sample, p, 0, 80, np.random.default_rng(1)) == sample).all()
+    assert (draw_urns(sample, unseen, 0.5, 0, 80, np.random.default_rng(1)) == sample).all()
+    # Both ways have the same mean: f + people * p, within 5 deviations of 4,000 draws.
+    for draws in (63, 64):
+        monkeypatch.setattr(kernels_module, "_ENOUGH_DRAWS", 64)
+        rng = np.random.default_rng(2)
+        many = [draw_multinomials(sample, p, 10, draws, rng) for _ in range(4000 // draws)]
+        mean = np.concatenate(many).mean(axis=0)
+        assert mean == pytest.approx(sample + 10 * p / 3, abs=5 * np.sqrt(10 * 0.25 / 3900))
+
+
+# The urn's own figures
+
+
+def test_new_colours_are_the_sum_of_the_paper():
+    for theta, n, N in ((0.5, 3, 9), (2.0, 1, 2), (100.0, 5, 50), (7.0, 4, 4)):
+        wanted = sum(theta / (n + theta + z - 1) for z in range(1, N - n + 1))
+        assert new_colours(theta, n, N) == pytest.approx(wanted)
+    # Very many black balls: the terms are nearly equal, and nearly 1.
+    for theta in (1e4 * 50, 1e4 * 50 + 1, 1e9, 1e12):
+        wanted = sum(theta / (5 + theta + z - 1) for z in range(1, 46))
+        assert new_colours(theta, 5, 50) == pytest.approx(wanted, rel=1e-8)
+
+
+def test_theta_brings_what_is_wanted_and_nothing_where_nothing_is():
+    for n, N, wanted in ((3, 9, 1.5), (10, 100, 5.0), (1, 2, 0.3), (5, 50, 44.9)):
+        theta = solve_theta(n, N, wanted)
+        assert new_colours(theta, n, N) == pytest.approx(wanted)
+    assert solve_theta(3, 5, 0.0) == solve_theta(3, 5, -1.0) == solve_theta(5, 5, 1.0) == 0.0
+    assert solve_theta(3, 5, 2.0) == solve_theta(3, 5, 3.0) == 5e6
+    assert solve_theta(3, 5, 1e-9) > 0
+
+
+SAMPLE = [[8, 2], [4, 0]]
+
+
+def test_an_urn_by_hand():
+    urn = PolyaUrn(zeros=0)
+    theta = urn.theta(SAMPLE, 140)
+    assert new_colours(theta, 14, 140) == pytest.approx(1.0)
+    shares = np.array([[8, 2], [4, theta]]) / (14 + theta)
+    assert urn.predictive(SAMPLE, 140) == pytest.approx(shares)
+    assert urn.expected(SAMPLE, 140) == pytest.approx(np.array(SAMPLE) + 126 * shares)
+    assert urn.details(SAMPLE, 140) == {"theta": theta, "empty_cells": 0.0}
+    # Estimated: independence gives 12/14 * 12/14 ... and the empty cell has 4 * 2 / 14**2.
+    plain = PolyaUrn()
+    p = np.array([[10 * 12, 10 * 2], [4 * 12, 4 * 2]]) / 14**2
+    assert plain.empty_cells(SAMPLE, 20) == pytest.approx(((1 - p) ** 20).sum())
+    assert plain.theta(SAMPLE, 20) == pytest.approx(solve_theta(14, 20, 1 - ((1 - p) ** 20).sum()))
+    # Two unseen cells share the black balls; an impossible one has none.
+    two = [[8, 0], [4, 0]]
+    both = PolyaUrn(zeros=1)
+    black = both.theta(two, 100)
+    assert both.predictive(two, 100)[:, 1] == pytest.approx([black / 2 / (12 + black)] * 2)
+    mask = [[False, True], [False, False]]
+    marked = PolyaUrn(zeros=0, structural=np.array(mask))
+    one = marked.predictive(two, 100)
+    assert one[0, 1] == 0.0
+    assert one.sum() == pytest.approx(1.0)
+    everybody = PolyaUrn(zeros=0).predictive([[8, 2], [4, 1]], 100)
+    assert everybody == pytest.approx(np.array([[8, 2], [4, 1]]) / 15)
+    assert (PolyaUrn().label, PolyaUrn(zeros=3).label) == ("Pólya urn", "Pólya urn, 3 empty cells")
+    assert PolyaUrn(zeros=1).theta(SAMPLE, 140) == 0.0
+    for wrong in (
+        lambda: PolyaUrn(zeros=-1),
+        lambda: PolyaUrn(zeros=1.5),
+        lambda: PolyaUrn(zeros=2).theta(SAMPLE, 140),
+        lambda: PolyaUrn().theta(SAMPLE, 13),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+
+
+# Log-linear models
+
+
+def test_independence_by_hand():
+    sample = [[8, 2], [4, 6]]
+    p = np.array([[10 * 12, 10 * 8], [10 * 12, 10 * 8]]) / 400
+    model = LogLinear()
+    assert model.predictive(sample) == pytest.approx(p)
+    assert model.expected(sample, 120) == pytest.approx(np.array(sample) + 100 * p)
+    rows = model.draw(sample, 120, np.random.default_rng(1), 5)
+    assert rows.shape == (5, 2, 2)
+    assert set(rows.sum(axis=(1, 2)).tolist()) == {120}
+    fit = model.fit(sample)
+    assert model.details(sample, 120) == {
+        "degrees": fit.degrees,
+        "deviance": fit.deviance,
+        "aic": fit.aic,
+    }
+    assert fit.degrees == 1
+
+
+def test_models_are_named_by_margins_or_order():
+    table = Table.from_counts(np.ones((2, 2, 2), int), names=["a", "b", "c"])
+    assert LogLinear().generators(table) == ((0,), (1,), (2,))
+    assert LogLinear("two-way").generators(table) == ((0, 1), (0, 2), (1, 2))
+    assert LogLinear(order=2).generators(table) == ((0, 1), (0, 2), (1, 2))
+    assert LogLinear(order=9).generators(table) == ((0, 1, 2),)
+    named = LogLinear([("c", "a"), (1,), ("a",)])
+    assert {frozenset(g) for g in named.generators(table)} == {frozenset((0, 2)), frozenset((1,))}
+    assert named.label == "log-linear, c x a + 1 + a"
+    assert LogLinear(order=2).label == "log-linear, order 2"
+    assert LogLinear("two-way").label == "log-linear, two-way"
+    for wrong in (
+        lambda: LogLinear("three-way"),
+        lambda: LogLinear([]),
+        lambda: LogLinear([()]),
+        lambda: LogLinear(["ab"]),
+        lambda: LogLinear([(1.5,)]),
+        lambda: LogLinear([3]),
+        lambda: LogLinear(3),
+        lambda: LogLinear("two-way", order=2),
+        lambda: LogLinear(order=0),
+        lambda: LogLinear(order=True),
+        lambda: LogLinear(tolerance=0.0),
+        lambda: LogLinear(tolerance=1.0),
+        lambda: LogLinear(rounds=0),
+        lambda: LogLinear([("d",)]).generators(table),
+        lambda: LogLinear([(3,)]).generators(table),
+        lambda: LogLinear([(-1,)]).generators(table),
+        lambda: LogLinear().predictive([[0, 0], [0, 0]]),
+        lambda: LogLinear(order=2, rounds=1).predictive([[[1, 2], [3, 1]], [[4, 1], [1, 7]]]),
+        lambda: LogLinear().expected([[8, 2], [4, 6]], 19),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+    assert LogLinear([(2,)]).generators(table) == ((2,),)
+
+
+def test_impossible_cells_stay_empty():
+    cells = cells_of([[3, 0], [2, 5]], "sample")
+    assert fitting_mask(cells, None) is cells
+    mask = np.array([[False, True], [False, False]])
+    marked = fitting_mask(cells, mask)
+    assert marked.possible.tolist() == [[True, False], [True, True]]
+    assert (
+        fitting_mask(marked, np.zeros((2, 2), bool)).possible.tolist() == marked.possible.tolist()
+    )
+    assert LogLinear(structural=mask).predictive([[3, 0], [2, 5]])[0, 1] == 0.0
+    for wrong in (mask.astype(int), mask[0], np.array([[True, False], [False, False]])):
+        with pytest.raises(InputError):
+            fitting_mask(cells, wrong)
+    assert grown(cells, np.array([[0.5, 0], [0.5, 0]]), 14).tolist() == [[5, 0], [4, 5]]
+
+
+# Known populations
+
+
+def test_a_known_population_leaves_nothing_to_chance():
+    people, sample = [[8, 2], [4, 6]], [[1, 0], [1, 1]]
+    known = KnownPopulation(people)
+    assert known.draw(sample, 20, np.random.default_rng(1), 2).tolist() == [people] * 2
+    assert known.expected(sample, 20).tolist() == people
+    assert known.predictive(sample, 20) == pytest.approx(np.array([[7, 2], [3, 5]]) / 17)
+    assert known.predictive(people, 20) == pytest.approx(np.array(people) / 20)
+    assert known.details(sample, 20) == {}
+    for wrong in (
+        lambda: known.draw(sample, 21, np.random.default_rng(1), 2),
+        lambda: known.expected([[9, 0], [1, 1]], 20),
+        lambda: known.expected([[1, 0, 1], [1, 1, 1]], 20),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+
+
+def test_known_probabilities_are_kept():
+    shares = [[0.4, 0.1], [0.2, 0.3]]
+    model = KnownProbabilities(shares)
+    assert model.expected([[1, 0], [1, 0]], 12) == pytest.approx(np.array([[5, 1], [3, 3]]))
+    assert model.predictive([[1, 0], [1, 0]], 12).tolist() == shares
+    rows = model.draw([[1, 0], [1, 0]], 12, np.random.default_rng(1), 4)
+    assert rows.shape == (4, 2, 2)
+    assert set(rows.sum(axis=(1, 2)).tolist()) == {12}
+    assert model.details([[1, 0], [1, 0]], 12) == {}
+    with pytest.raises(ValueError, match="read-only"):
+        model.probabilities[0, 0] = 1
+    for wrong in (
+        lambda: KnownProbabilities([0.5, 0.4]),
+        lambda: KnownProbabilities([1.5, -0.5]),
+        lambda: KnownProbabilities([np.nan, 1.0]),
+        lambda: KnownProbabilities([np.inf, 1.0]),
+        lambda: model.expected([1, 0], 12),
+        lambda: model.predictive([[1, 0], [1, 0]], 1),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+    KnownProbabilities([0.5, 0.5 + 5e-10])
+
+
+def test_samples_have_the_size_of_their_fraction():
+    people = [[80, 20], [40, 60]]
+    rows = simple_random_samples(people, 0.1, np.random.default_rng(1), 5)
+    assert rows.shape == (5, 2, 2)
+    assert set(rows.sum(axis=(1, 2)).tolist()) == {20}
+    assert (rows <= np.array(people)).all()
+    assert simple_random_samples(people, 1, np.random.default_rng(1)).tolist() == [people]
+    for fraction in (0, 1.1, -0.1, 0.002):
+        with pytest.raises(InputError):
+            simple_random_samples(people, fraction, np.random.default_rng(1))
+    # 7 of 8 possible samples of one person out of two in each cell: hypergeometric, not binomial.
+    pair = simple_random_samples([2, 2], 0.5, np.random.default_rng(3), 6000)[:, 0]
+    share = np.bincount(pair, minlength=3) / 6000
+    wanted = [comb(2, k) * comb(2, 2 - k) / comb(4, 2) for k in range(3)]
+    assert share == pytest.approx(wanted, abs=5 * 0.5 / np.sqrt(6000))
