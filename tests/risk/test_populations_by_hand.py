@@ -116,6 +116,10 @@ def test_tables_are_made_where_they_save_work():
     assert not _worthwhile(np.array([256.0, 257.0]), 2, 64)
 
 
+PLAIN = pytest.mark.filterwarnings("ignore:overflow encountered")  # where nothing is compiled
+
+
+@PLAIN
 def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
     sample = np.array([2, 0, 1, 0])
     p = np.array([0.5, 0.25, 0.25, 0.0]) * 3  # shares that are not scaled yet
@@ -142,6 +146,61 @@ def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
         many = [draw_multinomials(sample, p, 10, draws, rng) for _ in range(4000 // draws)]
         mean = np.concatenate(many).mean(axis=0)
         assert mean == pytest.approx(sample + 10 * p / 3, abs=5 * np.sqrt(10 * 0.25 / 3900))
+
+
+def test_a_word_picks_an_entry_and_whether_to_stay():
+    pick = getattr(kernels_module._pick, "py_func", kernels_module._pick)
+    word = np.uint64
+    # Two tables of two entries behind each other; of the second, entry 0 stays with a chance of 3/4.
+    never, always = word(1), word(0xFFFFFFFFFFFF0000 | 1)
+    entries = np.array([never, always, word(0xC000000000000000 | 1), always], dtype=np.uint64)
+    one, two = word(1), word(2)
+    assert pick(word(0), word(0), one, entries) == 1
+    assert pick(word(0), two, one, entries) == 0
+    # The bits behind the first one: 0.101... is below 3/4, 0.11 is not.
+    assert pick(word(0x5FFFFFFFFFFFFFFF), two, one, entries) == 0
+    assert pick(word(0x6000000000000000), two, one, entries) == 1
+    assert pick(word(0x8000000000000000), two, one, entries) == 1
+
+
+def test_new_colours_take_free_cells_first_and_share_them_afterwards():
+    new_cell = getattr(kernels_module._new_cell, "py_func", kernels_module._new_cell)
+    for first in (np.uint64(0), np.uint64(1 << 63), np.uint64(2**64 - 1)):
+        unseen = np.array([4, 7, 9])
+        cells = [int(new_cell(first, unseen, colours)) for colours in range(3)]
+        assert sorted(cells) == sorted(unseen.tolist()) == [4, 7, 9]
+        assert int(new_cell(first, unseen, 3)) in (4, 7, 9)
+    shared = np.array([4, 7])
+    halves = [int(new_cell(np.uint64(w), shared, 5)) for w in (0, (1 << 63) - (1 << 40), 1 << 63)]
+    assert halves == [4, 4, 7]
+
+
+@PLAIN
+@pytest.mark.parametrize("draws", [50, 70])
+def test_urns_grow_as_martingales(draws):
+    sample, unseen, theta, people = np.array([3, 0, 1, 0]), np.array([1, 3]), 2.0, 6
+    rng = np.random.default_rng(4)
+    rows = np.concatenate(
+        [draw_urns(sample, unseen, theta, people, draws, rng) for _ in range(2100 // draws)]
+    )
+    weights = np.array([3, 1, 1, 1]) / 6
+    # The mean is the sample plus 6 people by weight; no count has a deviation above 2.
+    assert rows.mean(axis=0) == pytest.approx(sample + people * weights, abs=5 * 2 / np.sqrt(2100))
+    # Nobody is of a new colour if each draw misses the black balls: 4/6 * 5/7 * ... * 9/11.
+    missed = np.prod([(4 + z) / (6 + z) for z in range(people)])
+    none = (rows[:, unseen].sum(axis=1) == 0).mean()
+    assert none == pytest.approx(missed, abs=5 * np.sqrt(missed * (1 - missed) / 2100))
+    # Two new colours take both cells: exactly one cell is taken if one colour came.
+    both = (rows[:, unseen] > 0).all(axis=1).mean()
+    chance = {0: 1.0}
+    for z in range(people):
+        new = {}
+        for colours, p in chance.items():
+            new[colours] = new.get(colours, 0.0) + p * (4 + z) / (6 + z)
+            new[colours + 1] = new.get(colours + 1, 0.0) + p * 2 / (6 + z)
+        chance = new
+    two = sum(p for colours, p in chance.items() if colours >= 2)
+    assert both == pytest.approx(two, abs=5 * np.sqrt(two * (1 - two) / 2100))
 
 
 # The urn's own figures
