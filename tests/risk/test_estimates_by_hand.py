@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError, Release, Table
+from lustrum.model.table import Contributions
 from lustrum.risk import batch
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.choose import ModelChoice, _folds, choose_model
@@ -136,6 +137,11 @@ def test_an_estimate_states_mean_spread_and_quantiles():
     assert found.provenance["seed"] == 7
     assert found.provenance["draws"] == 4
     assert found.provenance["models"] == ["listed"]
+    pair = estimate_risk(sample, 10, [Listed(POPULATIONS)], draws=2, rng=7).models[0]
+    assert pair.sd == pytest.approx(abs(risks[0] - risks[1]) / np.sqrt(2))
+    for no_scale in ([5], [0, 0]):
+        with pytest.raises(InputError, match="The sample has"):
+            estimate_risk(no_scale, 10, [Listed(POPULATIONS)], draws=1)
     one = estimate_risk(sample, 10, [Listed(POPULATIONS)], draws=1, rng=np.random.default_rng(1))
     assert (one.models[0].sd, one.provenance["seed"]) == (0.0, None)
     with pytest.raises(InputError, match="one or more"):
@@ -219,6 +225,12 @@ def test_models_of_a_sample_by_name_and_seed():
     drawn = PolyaUrn().draw(marked, 12, np.random.default_rng(3), 20)[:, ~mask]
     assert own.before(marked) == pytest.approx(r2_values(drawn, table.values[~mask]).mean())
     assert own.before(marked) != own.before(table)
+    assert SampleRisk(fraction=0.5, weights=[0.3, 0.5, 0.2]).weights == (0.3, 0.5, 0.2)
+    with pytest.raises(InputError, match="different shapes"):
+        own.after(table, shown(Table.from_counts([1, 2]), [1, 2]))
+    for no_scale in ([5], [0, 0]):
+        with pytest.raises(InputError, match="The sample has"):
+            own.before(Table.from_counts(no_scale))
     for wrong in ({}, {"fraction": 0.0}, {"fraction": 1.5}, {"fraction": 0.5, "model": "urn"}):
         with pytest.raises(InputError):
             SampleRisk(**wrong)
@@ -285,6 +297,14 @@ def test_cross_validation_predicts_each_fold_from_the_others():
     assert choose_model(sample, [LogLinear()], by="cv", rng=1, folds=6).scores[0][1] > 0
     parts = _folds(cells_of(sample), 6, np.random.default_rng(2))
     assert [part.sum() for part in parts] == [1] * 6
+    # Everybody is put into folds at random: with one seed and another they differ.
+    seeds = [_folds(cells_of(sample), 3, np.random.default_rng(s))[0].tolist() for s in range(9)]
+    assert len({tuple(part) for part in seeds}) > 1
+    # Without the size of the population a log-linear model is told the sample's.
+    noted = Even(shares)
+    noted.__class__ = type("EvenLogLinear", (Even, LogLinear), {"label": "even"})
+    choose_model(sample, [noted], by="cv", rng=1, folds=2)
+    assert [N for _, N in noted.seen] == [6, 6]
     # An impossible cell gets nothing of the person who is spread.
     possible = np.array([[True, True], [True, False]])
     model = Even(shares)
@@ -318,6 +338,9 @@ def test_slices_are_tables_of_their_own():
     assert [s.risk for s in by_number] == pytest.approx([r1([9, 18, 0]), r1([9, 0, 0])])
     array = slice_risks(R1(), [[9, 9], [18, 1]], along=[0])
     assert [s.risk for s in array] == pytest.approx([r1([9, 9]), r1([18, 1])])
+    assert found.masked().data.tolist()[:2] == pytest.approx(wanted)
+    none = SliceRisk(("1",), 0.0)
+    assert SliceRisks(("a",), (none, SliceRisk(("2",), 0.5))).highest.risk == 0.5
     for along in ([], [0, 1], ["no"], [2], [-1], [0, 0]):
         with pytest.raises(InputError):
             slice_risks(R1(), table, along=along)
@@ -377,6 +400,11 @@ def test_a_release_is_cut_in_all_its_parts():
     assert sample.parts[1][1].values.ravel().tolist() == [4, 5, 6]
     with pytest.raises(InputError, match="different shapes"):
         slice_risks(R2(), table, [0], [[1, 2], [3, 4]])
+    # So is a table, with its totals and impossible cells.
+    whole = Noted()
+    mask = np.array([[False, True, False], [False, False, False]])
+    slice_risks(whole, table, [0], replace(table, structural=mask))
+    assert whole.parts[0][1].structural.tolist() == [[False, True, False]]
 
 
 # Close estimates
@@ -440,11 +468,60 @@ def test_readers_calculate_as_far_as_they_are_said_to():
         CloseEstimates().cells(table, replace(release, decimals=1))
     with pytest.raises(InputError, match="differ in shape or decimals"):
         CloseEstimates().cells(Table.from_counts([1, 2, 3]), release)
-    for wrong in ({"percent": 0}, {"percent": np.inf}, {"percent": True}, {"audit": "far"}):
-        with pytest.raises(InputError):
-            CloseEstimates(**wrong)
+    for percent in (0, -1, np.inf, np.nan, True, "5"):
+        with pytest.raises(InputError, match="close within a percentage above 0"):
+            CloseEstimates(percent=percent)
+    with pytest.raises(InputError, match="'cell', 'propagate' or 'sharp'"):
+        CloseEstimates(audit="far")
+    assert CloseEstimates(percent=0.5).percent == 0.5
     mapping = CloseEstimates(percent=5.0).to_mapping()
     assert mapping == {"measure": "close-estimates", "percent": 5.0, "audit": "propagate"}
+
+
+def test_a_sharp_reader_searches_among_whole_numbers(monkeypatch):
+    import lustrum.audit as audit
+    from audit.fibres import axis
+
+    # Sums of pairs settle each part, which narrowing one sum at a time does not see.
+    pairs = axis("r", [0], [1], [2], [0, 1], [1, 2], [0, 2])
+    table = replace(Table.from_counts([20, 30, 20, 50, 50, 40]), axes=(pairs,))
+    release = shown(table, [0, 0, 0, 50, 50, 40])
+    release = replace(release, status=np.array(["D"] * 3 + ["F"] * 3))
+    assert CloseEstimates(audit="sharp").cells(table, release).tolist() == [1.0] * 3
+    # Propagation leaves 0 to 40, 10 to 50 and 0 to 40.
+    found = CloseEstimates().cells(table, release)
+    assert found.tolist() == pytest.approx([4 / 40, 6 / 40, 4 / 40])
+    plain, asked = audit.bounds, []
+    monkeypatch.setattr(audit, "bounds", lambda *a, **k: asked.append(k) or plain(*a, **k))
+    CloseEstimates(audit="sharp").cells(table, release)
+    assert asked == [{"integer": True}]
+
+
+def test_negative_values_and_narrow_ranges():
+    table = replace(
+        Table.from_counts([20, 2, 2, 5]), values=np.array([-20, 2, 2, 5]), kind="magnitude"
+    )
+    release = released(table, [0, 0, 0, 5], [-30, 2, 2, 5], [0, 2, 3, 5], ["D", "D", "D", "F"])
+    # Nobody is below -20, so that the first range is 20 wide; a range of one value is certain.
+    found = CloseEstimates(audit="cell").cells(table, release)
+    assert found.tolist() == pytest.approx([4 / 20, 1.0, 0.4, 1.0])
+
+
+def test_the_rule_of_p_percent_judges_known_contributions():
+    # 90 and 12 of 102 beside 1: within 10 percent the second knows the first; 50, 30 and 20 are safe.
+    value = np.array([[90, 12], [50, 30]])
+    table = Table.from_counts([103, 100])
+    table = replace(
+        table, contributions=Contributions(value, np.array([[1, 2], [3, 4]])), kind="magnitude"
+    )
+    assert CloseEstimates(percent=10.0).judged(table).tolist() == [True, False]
+    assert CloseEstimates(percent=50.0).judged(table).tolist() == [True, True]
+    # From 100 percent on there is no such rule, and every cell above 0 counts.
+    alone = np.array([[3, 2], [2, 2]])
+    small = replace(table, contributions=Contributions(alone, np.array([[1, 2], [3, 4]])))
+    assert CloseEstimates(percent=99.5).judged(small).tolist() == [False, False]
+    for percent in (100, 100.5):
+        assert CloseEstimates(percent=percent).judged(small).tolist() == [True, True]
 
 
 def test_structural_zeros_and_rules_decide_who_is_judged():

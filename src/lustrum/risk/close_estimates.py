@@ -35,8 +35,8 @@ __all__ = ["CloseEstimates"]
 class CloseEstimates(RiskSpec):
     """The mean closeness of a reader's estimates of sensitive cells; from 0 to 1.
 
-    ``rule`` says which cells are sensitive; without one the p% rule does, with ``percent`` for p, if the
-    table holds its largest contributions, and else every cell above 0 counts. ``audit`` is as in
+    ``rule`` says which cells are sensitive; without one the p% rule does, with ``percent`` for p below 100, if
+    the table holds its largest contributions, and else every cell above 0 counts. ``audit`` is as in
     :class:`~lustrum.risk.cell_certainty.CellCertainty`.
 
     >>> from lustrum.protect.unchanged import Unchanged
@@ -78,7 +78,7 @@ class CloseEstimates(RiskSpec):
         check_table(table, f"The risk measure {self.name!r}")
         inner = table.inner if table.structural is None else table.inner & ~table.structural
         rule = self.rule
-        if rule is None and table.contributions is not None and self.percent <= 100:
+        if rule is None and table.contributions is not None and self.percent < 100:
             from lustrum.sensitivity import PPercent
 
             rule = PPercent(p=self.percent)
@@ -111,12 +111,11 @@ class CloseEstimates(RiskSpec):
         true = table.values.ravel()[cells].astype(np.float64)
         reach = np.abs(true) * (self.percent / 100.0)
         width = high - low
-        with np.errstate(invalid="ignore"):
-            narrow = np.where(width > 0, 2 * reach / np.where(width > 0, width, 1.0), 1.0)
+        narrow = np.where(width > 0, 2 * reach / np.where(width > 0, width, 1.0), 1.0)
         shown = release.shown.ravel()[cells]
         guess = release.published.ravel()[cells].astype(np.float64)
         close = shown & (np.abs(guess - true) <= reach)
-        return np.where(close, 1.0, np.clip(np.nan_to_num(narrow, nan=0.0), 0.0, 1.0))
+        return np.where(close, 1.0, np.minimum(narrow, 1.0))
 
     def to_mapping(self) -> dict[str, Any]:
         """The measure in the words of a policy file."""

@@ -7,12 +7,11 @@ The risk of a whole table can hide a row in which everybody is alike. Slices wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
@@ -109,7 +108,7 @@ def slice_risks(
             check_scale(cells_of(part, "slice").measured, "slice")
             risk = measure.before(part)
             if shown is not None:
-                risk = float(measure.after(part, _taken(shown, picks)))
+                risk = float(measure.after(part, shown.take(picks)))
         except NotMeasurableError as error:
             found.append(SliceRisk(codes, None, str(error)))
         else:
@@ -141,28 +140,3 @@ def _axes(along: Sequence[str | int], table: Table) -> tuple[int, ...]:
     if not found:
         raise InputError("Slices need at least one axis to go along.")
     return tuple(found)
-
-
-def _taken(release: Release | Table, picks: Sequence[npt.NDArray[np.intp]]) -> Release | Table:
-    """The part of a release that belongs to a slice."""
-    if isinstance(release, Table):
-        return release.take(picks)
-    grid = np.ix_(*picks)
-    parts: dict[str, Any] = {name: array[grid] for name, array in _by_cell(release)}
-    return replace(
-        release,
-        axes=tuple(
-            replace(axis, categories=tuple(axis.categories[i] for i in pick))
-            for axis, pick in zip(release.axes, picks, strict=True)
-        ),
-        **parts,
-    )
-
-
-def _by_cell(release: Release) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """The arrays of a release that have a value for each cell, by their names."""
-    names = ("published", "status", "low", "high", "structural", "undefined", "errors", "grades")
-    for name in names:
-        array = getattr(release, name)
-        if array is not None:
-            yield name, array
