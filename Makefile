@@ -23,10 +23,11 @@ echo "Lustrum needs Python 3.11 or newer, and $(if $(PYTHON),\`$(PYTHON)\` canno
 exit 2
 endef
 
-# HOST, PORT and DATA count only when given to make itself: shells and tools export variables of
-# these names for purposes of their own, and a server must not follow them to a public address.
-given = $(if $(filter command,$(firstword $(origin $(1)))),$(2) '$($(1))')
-SERVE_OPTIONS = $(call given,HOST,--host) $(call given,PORT,--port) $(call given,DATA,--data)
+# HOST and DATA count only when given to make itself: shells and tools export variables of these
+# names for purposes of their own, and a server must not follow them to a public address. A port is
+# harmless, so `PORT=8123 make serve` does what it says.
+given = $(if $(filter command $(3),$(firstword $(origin $(1)))),$(2) '$($(1))')
+SERVE_OPTIONS = $(call given,HOST,--host) $(call given,PORT,--port,environment) $(call given,DATA,--data)
 
 .PHONY: help
 help: ## print this list

@@ -47,7 +47,7 @@ def register(count: int) -> tuple[Dataset, pa.Table]:
 
 
 def errors(records: Records, asked: list[str]) -> None:
-    """Seconds, errors and the audit of the noise, for several protections such as ``5:known``."""
+    """Seconds, errors and the audit of the noise, for several protections such as ``5`` or ``5:secret``."""
     ProtectedMagnitudes().protect(records.take(np.arange(2000)), KEY)  # compiles the kernels
     print(
         "| p | directions | noise | mean error | median | of the total | sensitive cells | certain "
@@ -55,8 +55,9 @@ def errors(records: Records, asked: list[str]) -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for words in asked:
-        percent, directions = words.split(":")
+        percent, _, directions = words.partition(":")
         p = float(percent)
+        directions = directions or "known"
         spec = ProtectedMagnitudes(p=p, directions=directions)  # type: ignore[arg-type]
         start, used = time.perf_counter(), time.process_time()
         made = spec.protect(records, KEY)
@@ -184,12 +185,26 @@ def five_steps(engine: KernelEngine, repeats: int) -> None:
     print(f"  five steps with sums: {wall['sum'] / wall['count']:.2f} of those with counts")
 
 
+def protection(words: str) -> str:
+    """The words of a protection, if they are a percentage and directions."""
+    percent, _, directions = words.partition(":")
+    if not percent.replace(".", "", 1).isdigit() or directions not in ("", "known", "secret"):
+        raise argparse.ArgumentTypeError(f"write {words!r} as 10, 10:known or 10:secret")
+    return words
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--records", type=int, default=1_000_000)
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--parts", nargs="+", default=["errors", "keyed", "table"])
-    options.add_argument("--protections", nargs="+", default=["5:known", "10:known", "5:secret"])
+    options.add_argument(
+        "--protections",
+        nargs="+",
+        type=protection,
+        default=["5:known", "10:known", "5:secret"],
+        help="p, and whether directions are 'known' (by default) or 'secret', such as 5:secret",
+    )
     given = options.parse_args()
     dataset, table = register(given.records)
     engine = FrameEngine(table, dataset, Secret(KEY))

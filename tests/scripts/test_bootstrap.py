@@ -104,3 +104,23 @@ def test_the_lock_files_name_no_host_and_hash_everything() -> None:
         pinned = [line for line in text.splitlines() if line and line[0].isalpha()]
         assert pinned
         assert all("==" in line and line.endswith("\\") for line in pinned)
+
+
+def test_a_port_counts_from_the_environment_and_an_address_does_not() -> None:
+    def started(*arguments: str, **environment: str) -> str:
+        found = subprocess.run(
+            ["make", "-n", "serve", *arguments],
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return found.stdout.splitlines()[-1].split("serve --demo", 1)[1].strip()
+
+    assert started() == ""
+    assert started("PORT=8123") == "--port '8123'"
+    assert started(PORT="8123") == "--port '8123'"
+    assert started("PORT=8124", PORT="8123") == "--port '8124'"
+    assert started(HOST="0.0.0.0", DATA="/elsewhere") == ""
+    assert started("HOST=0.0.0.0") == "--host '0.0.0.0'"
