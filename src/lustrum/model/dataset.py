@@ -192,8 +192,10 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         raise DescriptionError(
             f"{where}: a name is letters, digits and '_', not starting with a digit."
         )
-    known = ("name", "label", "description", "codes", "missing", "hierarchies", "edges", "unit")
-    _only(raw, known, where)
+    words = ("name", "label", "description", "codes", "missing", "hierarchies", "edges", "unit")
+    _only(raw, (*words, "period"), where)
+    if not isinstance(raw.get("period", False), bool):
+        raise DescriptionError(f"{where}: 'period' is true or false.")
     pairs = raw.get("codes")
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
         raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
@@ -223,6 +225,7 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         missing=_optional_text(raw, "missing", where),
         edges=_edges(raw.get("edges", ()), where),
         unit=_text(raw, "unit", where, ""),
+        period=raw.get("period", False),
     )
 
 

@@ -24,6 +24,7 @@ class Variable:
     """A categorical variable: its finest codes with labels, and hierarchies over them.
 
     Where the codes are classes of a number, such as age, ``edges`` says where they begin and end, in ``unit``.
+    Where they are periods, such as years, from the earliest on, ``period`` is true: numbers can have grown.
 
     >>> sex = Variable("sex", "Sex", codes=("1", "2"), labels=("Male", "Female"))
     >>> sex.category("2").label
@@ -39,6 +40,7 @@ class Variable:
     missing: str | None = None
     edges: tuple[float, ...] = ()
     unit: str = ""
+    period: bool = False
 
     def __post_init__(self) -> None:
         self._check_edges()

@@ -110,9 +110,10 @@ class WeightedNumbers:
             return ()
         return (
             say(
-                "Drawing a sample protects too, since few readers know who was asked: the risk of this table, "
-                "from 0 to 1, is about {part:.2f}. With answers of all {people:,} {units} it would be about "
-                "{whole:.2f}. Both are estimated from {respondents:,} protected respondents.",
+                "Drawing a sample protects too, since few readers know who was asked. A measure made for "
+                "samples, other than the stated risk, is about {part:.2f} here and would be about {whole:.2f} "
+                "with answers of all {people:,} {units}; from 0 to 1, lower is safer. Both are estimated from "
+                "{respondents:,} protected respondents.",
                 people=risk.people,
                 units=self.respondents.dataset.units,
                 whole=risk.everybody,

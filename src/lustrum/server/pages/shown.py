@@ -14,7 +14,7 @@ from lustrum.model import (
     Variable,
     describe_statistics,
 )
-from lustrum.model.statistic import TOTAL_SHARE
+from lustrum.model.statistic import TOTAL_SHARE, Period
 from lustrum.model.text import say
 from lustrum.server.service.offer import Offer
 
@@ -22,6 +22,8 @@ __all__ = ["NumberSlot", "Shown", "StatisticOption", "shown"]
 
 MOST_SLOTS = 4
 """So many lists stand on the form, unless an address names more statistics."""
+MOST_PERIODS = 12
+"""Growth is offered since so many earlier periods; an address can name any."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,17 @@ class NumberSlot:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the cells show, and by what they are weighted."""
+    """What the cells show, and by what they are weighted; ``periods`` must be selected to see growth."""
 
     slots: tuple[NumberSlot, ...]
     weights: tuple[StatisticOption, ...]
+    periods: tuple[str, ...] = ()
 
 
 def shown(offer: Offer, query: TableQuery) -> Shown | None:
     """The lists for a question; none where only counts can be asked for and only counts are."""
     counts_only = query.measure is None and query.weight is None and not query.statistics
-    numeric = any(variable.edges for variable in offer.variables)
+    numeric = any(variable.edges or variable.period for variable in offer.variables)
     if not (offer.measures or offer.weights or numeric) and counts_only:
         return None
     asked = query.asked
@@ -68,6 +71,7 @@ def shown(offer: Offer, query: TableQuery) -> Shown | None:
             for i in range(places)
         ),
         _weights(offer, query),
+        tuple(v.label for v in _unselected_periods(offer, query)),
     )
 
 
@@ -93,12 +97,14 @@ def _slot(
 def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statistic]]]:
     within = [axis.variable for axis in query.by] if len(query.by) > 1 else []
     shares = [TOTAL_SHARE, *within]
+    periods = _earlier_periods(offer, query)
     units = offer.dataset.units
     yield (
         units[:1].upper() + units[1:],
         [
             Statistic(),
             *(Statistic("share", of=of) for of in shares),
+            *(Statistic("growth", since=period) for period in periods),
             *(Statistic("median", variable=v.name) for v in _classes(offer, query)),
         ],
     )
@@ -111,12 +117,30 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
             found += [Statistic("share", measure.name, of=of) for of in shares]
             if measure.earlier in there:
                 found.append(Statistic("growth", measure.name, since=measure.earlier))
+            found += [Statistic("growth", measure.name, since=period) for period in periods]
             found += [
                 Statistic("ratio", measure.name, per=other.name)
                 for other in measures
                 if other != measure and other.name not in earlier
             ]
         yield _with_unit(measure), found
+
+
+def _earlier_periods(offer: Offer, query: TableQuery) -> list[Period]:
+    """The periods before the selected one, the latest first."""
+    found = []
+    for item in query.where:
+        variable = offer.dataset.variable(item.variable)
+        if variable.period:
+            first = min(item.members(variable))
+            found += [Period(variable.name, code) for code in reversed(variable.codes[:first])]
+    return found[:MOST_PERIODS]
+
+
+def _unselected_periods(offer: Offer, query: TableQuery) -> list[Variable]:
+    """The periods of which none is selected yet."""
+    selected = {item.variable for item in query.where}
+    return [v for v in offer.variables if v.period and v.name not in selected]
 
 
 def _classes(offer: Offer, query: TableQuery) -> list[Variable]:

@@ -223,13 +223,14 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """
     kept = list(pairs)
     names = {value.partition(":")[0] for name, value in kept if name == "by"}
+    selected = {value.partition(":")[::2] for name, value in kept if name in ("where", "among")}
     grouped = {
         value.partition(":")[0] for name, value in kept if name in ("group", "into") and value
     }
     return [
         (name, value)
         for name, value in kept
-        if (_about(name, value) is None and not _shares_what_left(name, value, names))
+        if (_about(name, value) is None and not _compares_what_left(name, value, names, selected))
         or (
             _about(name, value) in names
             and not (name == "codes" and _about(name, value) in grouped)
@@ -244,11 +245,18 @@ def _about(name: str, value: str) -> str | None:
     return value.partition(":")[0] if name in ("codes", "group", "place", *FIELDS) else None
 
 
-def _shares_what_left(name: str, value: str, names: set[str]) -> bool:
-    """Whether a statistic is a share within a variable that is not in the table any more."""
+def _compares_what_left(
+    name: str, value: str, names: set[str], selected: set[tuple[str, str]]
+) -> bool:
+    """Whether a statistic is a share within a variable that left the table, or a growth without two periods."""
     kind, _, rest = value.partition(":")
-    of = rest.partition(":")[2]
-    return name == "statistic" and kind == "share" and of not in {"total", "row", "column", *names}
+    other = rest.partition(":")[2]
+    if name != "statistic":
+        return False
+    if kind == "growth" and "=" in other:
+        period = other.partition("=")[::2]
+        return period in selected or period[0] not in {variable for variable, _ in selected}
+    return kind == "share" and other not in {"total", "row", "column", *names}
 
 
 def _digits(text: str) -> tuple[int, str]:
