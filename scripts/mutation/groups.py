@@ -63,7 +63,7 @@ _SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppres
 GROUPS = {
     "cell-key": Group(
         _in("protect/cell_key", "counts", "channel", "zeros", "noise", "ptable"),
-        _CELL_KEY,
+        ("tests/protect/test_cell_key_lookup.py", "tests/protect/test_bounds_of_totals.py"),
         only="not keeps_the_contracts or cell-key",
     ),
     "cell-key-loops": Group(
@@ -115,7 +115,9 @@ GROUPS = {
         _release("bundle_numbers"),
     ),
     "bundle-files": Group(_in("release/bundle", "files", "place"), _release("service_by_hand")),
-    "bundle-survey": Group(_in("release/bundle", "respondents", "weighted"), _release("weighted")),
+    "bundle-survey": Group(
+        _in("release/bundle", "respondents", "weighted"), _release("bundle_survey_by_hand")
+    ),
     "records": Group(_in("release/records", "protected_input", "views"), _release("views_by_hand")),
     "records-files": Group(
         _in("release/records", "true_figures", "survey", "local", "memory", "make_bundle")
