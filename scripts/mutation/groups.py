@@ -63,7 +63,7 @@ _SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppres
 GROUPS = {
     "cell-key": Group(
         _in("protect/cell_key", "counts", "channel", "zeros", "noise", "ptable"),
-        ("tests/protect/test_cell_key_lookup.py", "tests/protect/test_bounds_of_totals.py"),
+        _CELL_KEY,
         only="not keeps_the_contracts or cell-key",
     ),
     "cell-key-loops": Group(
@@ -107,7 +107,7 @@ GROUPS = {
     "service": Group(_in("release", "table_service"), _release("service_by_hand")),
     "separate": Group(
         _in("release", "separate_process", "replay"),
-        _release("pipe_by_hand", "replay"),
+        _release("pipe_by_hand", "changes_by_hand", "replay"),
         patience=15,
     ),
     "bundle": Group(
@@ -265,7 +265,10 @@ GROUPS = {
     ),
     "survey": Group(
         _in("protect/weighted", "method", "respondents"),
-        ("tests/protect/weighted", "tests/release/test_weighted.py"),
+        (
+            "tests/release/test_bundle_survey_by_hand.py",
+            "tests/protect/weighted/test_survey_by_hand.py",
+        ),
     ),
     "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
 }

@@ -39,7 +39,7 @@ def described() -> Dataset:
                     ],
                 },
             ],
-            "measures": [{"name": "income", "label": "Income", "decimals": 1}],
+            "measures": [{"name": "income", "label": "Income", "decimals": 1, "unit": "crowns"}],
             "weights": [{"name": "weight", "label": "Weight", "decimals": 1}],
             "structural_zeros": [{"reason": "none", "where": {"sex": ["m"], "area": ["d"]}}],
         }
@@ -131,7 +131,7 @@ def test_every_number_is_the_sum_over_its_own_respondents(
             assert release.grades.ravel()[place] == grade
             place += 1
     assert place == len(shown)
-    assert release.unit == ("people" if measure is None else release.unit)
+    assert release.unit == ("people" if measure is None else "crowns")
     assert (release.status == "F").all()
     assert release.method == {"method": "protected-survey"}
     notes = " ".join(str(note) for note in release.notes)
@@ -183,11 +183,14 @@ def test_what_sampling_protects_is_said_of_counts_apart_only(
         assert "0.25" in str(release.notes[-1])
     assert asked == [(counts, people)] * 2
     numbers.release(query(by=["sex"], measure="income"))
-    overlapping = {"variable": "area", "groups": [["a", "b"], ["b", "c"]]}
-    try:
-        numbers.release(query(by=[overlapping]))
-    except Exception as error:  # groups that overlap may be refused by the query itself
-        assert "group" in str(error)
+    overlapping = {
+        "variable": "area",
+        "groups": [
+            {"label": "one", "members": ["a", "b"]},
+            {"label": "two", "members": ["b", "c"]},
+        ],
+    }
+    assert "Drawing" not in str(numbers.release(query(by=["sex", overlapping])).notes[-1])
     assert len(asked) == 2
     assert "Drawing" in str(numbers.release(query(by=["sex"])).notes[-1])
     assert "Drawing" not in str(numbers.release(query(by=["area"])).notes[-1])
@@ -234,6 +237,54 @@ def test_a_quotient_compares_a_cell_with_its_own_base(
             assert found.respondents[place] == made.respondents[0]
             place += 1
     assert NUMBERS.graded(found).tolist() == found.grades(NUMBERS.reliability).tolist()
+
+
+def test_people_are_counted_in_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(weighted_module, "sample_risk", lambda _, people: asked.append(people))
+    fine = replace(DATASET, weights=(replace(DATASET.weights[0], decimals=2),))
+    numbers = WeightedNumbers(replace(MADE, dataset=fine, decimals=2), Reliability(), 1)
+    numbers.release(query(by=["sex"]))
+    assert asked == [int(WEIGHTS.sum()) // 100]
+
+
+def test_chosen_codes_and_codes_of_nobody_have_their_place() -> None:
+    some = NUMBERS.release(query(by=[{"variable": "area", "codes": ["b", "a"]}]))
+    sums = {code: int(WEIGHTS[CODES[1] == code].sum()) for code in range(4)}
+    assert sorted(some.published.tolist()) == sorted([sums[0], sums[1]])
+    assert some.errors is not None
+    assert (some.errors > 0).all()
+    kept = CODES[1] < 2
+    few = replace(
+        MADE, codes=CODES[:, kept], weights=WEIGHTS[kept], strata=MADE.strata[kept],
+        clusters=MADE.clusters[kept], values={"income": INCOMES[kept]},
+    )  # fmt: skip
+    release = WeightedNumbers(few, Reliability(), 1).release(query(by=["area"]))
+    assert release.published.tolist() == [sums[0], sums[1], 0, 0]
+    assert release.errors is not None
+    assert release.errors[2:].tolist() == [0, 0]
+    nobody = replace(
+        MADE, codes=CODES[:, :0], weights=WEIGHTS[:0], strata=MADE.strata[:0],
+        clusters=MADE.clusters[:0], values={"income": INCOMES[:0]},
+    )  # fmt: skip
+    cells = FinestCells(DATASET, CODES[:, :0], np.zeros(0, dtype=np.int64))
+    for words in (
+        {"replicates": ReplicateFactors(np.full((3, 2), 9), 1.0)},
+        {"joined": np.array([1, 2])},
+        {"name": "second"},
+    ):
+        made = replace(nobody, **words)  # type: ignore[arg-type]
+        back = respondents_of(respondents_bytes(made), cells)
+        assert len(back) == 0
+        assert back.name == made.name
+
+
+def test_a_share_of_one_variable_has_the_error_of_one() -> None:
+    words = {"by": ["sex"], "totals": True}
+    found = NUMBERS.quotients(query(**words), query(**words), "nothing")
+    rows = rows_of([0], [0, 1, 2, 3])
+    made = MADE.quotients(part(rows), part(list(range(12))), np.array([0]), 1)
+    assert found.variances[0] == pytest.approx(made.variances[0])
 
 
 def test_a_growth_of_one_variable_is_told_from_one_of_two() -> None:

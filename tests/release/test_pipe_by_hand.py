@@ -308,6 +308,54 @@ def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> Non
     assert service.names() == ["town"]
 
 
+def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) -> None:
+    """The thread that listens has ended, and nobody else would ever end the question."""
+    heard = threading.Event()
+
+    def once(number: int, words: tuple[Any, ...]) -> list[object]:
+        if heard.is_set():
+            return []  # the pipe is open, and no reply comes
+        heard.set()
+        return [b"no pickle"]
+
+    service = start(OtherSide(once))
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        service.names()
+    line = service._line
+    assert line is not None
+    line._listener.join(30)
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        line.ask(("names",))
+
+
+def test_nothing_of_a_line_is_left_after_its_end(start: Any) -> None:
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    assert line._listener.daemon  # a server that ends does not wait for it
+    assert line._listener.name == "records"
+    service.close()
+    assert not line._listener.is_alive()
+    assert line._pipe.closed
+    assert not line._waiting
+
+
+def test_a_question_that_was_given_up_is_forgotten(start: Any) -> None:
+    service = start(OtherSide(lambda *_: []))
+    asked: list[int] = []
+
+    def gone() -> bool:
+        asked.append(len(service._line._waiting))
+        return True
+
+    with stopping(gone), pytest.raises(Stopped):
+        service.names()
+    assert asked == [1]
+    assert service._line is not None
+    assert not service._line._waiting
+
+
 def test_a_question_to_a_pipe_that_is_closed_is_broken(start: Any) -> None:
     service = start(OtherSide(answering([])))
     service.names()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Contributions, InputError, Table, TableAxis
-from lustrum.sensitivity import Background, Dominance, PPercent, PriorPosterior
+from lustrum.model import Category, Contributions, InputError, Table, TableAxis
+from lustrum.sensitivity import Background, Dominance, KDisclosure, PPercent, PriorPosterior
 from lustrum.sensitivity.ranked import Ranked
 
 
@@ -129,18 +129,20 @@ def drawn(seed: int, kept: int, weighted: bool, negative: bool) -> list[Cell]:
             for _ in values
         ]
         total = int(sum(x * w for x, w in zip(values, weights, strict=True)))
-        ranks = [(x, 10 + k, w) for k, (x, w) in enumerate(zip(values, weights, strict=True))]
+        ranks = [(x, k, w) for k, (x, w) in enumerate(zip(values, weights, strict=True))]
         cells.append(Cell(ranks[:kept], total, number))
     return cells
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("waiving", [(), (10,), (10, 11), (11,), range(10, 20)])
-def test_the_largest_respondents_are_those_found_one_by_one(
-    seed: int, weighted: bool, negative: bool, waiving: Any
-) -> None:
+def test_the_largest_respondents_are_those_found_one_by_one(seed: int, weighted: bool) -> None:
+    for negative in (False, True):
+        for waiving in ((), (0,), (0, 1), (1,), range(10)):
+            compared(seed, weighted, negative, waiving)
+
+
+def compared(seed: int, weighted: bool, negative: bool, waiving: Any) -> None:
     kept, decimals = 3, seed % 2 if weighted else 0
     cells = drawn(seed, kept, weighted, negative)
     whole = not weighted or all(w == int(w) for cell in cells for _, _, w in cell.ranks)
@@ -179,7 +181,7 @@ def test_the_largest_respondents_are_those_found_one_by_one(
                     assert found.largest(number)[row] == want.largest(number) * scale
                     take = found.taken(number)[row]
                     assert take.sum() <= number * found.whole
-            assert found.value.dtype == np.int64
+            assert found.value.dtype == found.copies.dtype == np.int64
 
 
 def judged(rule: Any, cell: list[int], total: int, factor: int = 1) -> tuple[bool, int]:
@@ -191,26 +193,111 @@ def judged(rule: Any, cell: list[int], total: int, factor: int = 1) -> tuple[boo
 
 @pytest.mark.parametrize("rule", [PPercent(12.5), Dominance(2, 99.9), PriorPosterior(10, 20)])
 def test_numbers_too_large_for_64_bits_are_judged_alike(rule: Any) -> None:
-    """Times 2**50 every product of the rule leaves 64 bits; the answer is the same in larger units."""
+    """Where a product of the rule leaves 64 bits, the answer is the same in larger units."""
     for cell in ([600, 300, 80], [600, 500, 400, 390], [7, 0, 0]):
         small, level = judged(rule, cell, sum(cell))
-        large, wide = judged(rule, cell, sum(cell), 2**50)
-        assert large == small
-        # Rounded up to whole units, which are finer by the factor.
-        assert (wide + 2**50 - 1) // 2**50 == level
+        for power in range(36, 53):
+            large, wide = judged(rule, cell, sum(cell), 2**power)
+            assert large == small
+            # Rounded up to whole units, which are finer by the factor.
+            assert (wide + 2**power - 1) // 2**power == level
 
 
-@pytest.mark.parametrize("power", [44, 48, 50, 52, 54, 56, 58, 60])
-def test_no_size_of_contributions_overflows(power: int) -> None:
-    unit = 2**power
-    table = table_of(
-        [Cell([(unit, 1, 1.0), (unit // 2, 2, 1.0)], 2 * unit - unit // 2, 2)], 2, weighted=False
+@pytest.mark.parametrize(
+    ("cell", "weighted", "factor"),
+    [
+        # Large numbers that cancel, so that the total says nothing about their size.
+        (Cell([(6 * 2**60 // 5 // 250, 1, 1), (-6 * 2**60 // 5 // 250, 2, 1)], 0, 2), False, 1000),
+        # The same by their weights.
+        (Cell([(2**30, 1, 2.0**30), (-(2**30), 2, 2.0**30)], 0, 2), True, 8),
+        # A total that is large beside the ranks, in thousandths.
+        (Cell([(3, 1, 0.5), (1, 2, 0.25)], 2**60, 90), True, 10),
+        (Cell([(3, 1, 1.0), (1, 2, 1.0)], 2**62, 90), False, 10),
+    ],
+)
+def test_no_product_leaves_64_bits(cell: Cell, weighted: bool, factor: int) -> None:
+    table = table_of([cell, Cell([(1, 5, 1.0)], 1, 1)], 2, weighted)
+    found = Ranked.of(table, Background(), rule="r", ranks=2, weights="expanded", factor=factor)
+    signed = any(x < 0 for x, _, _ in cell.ranks)
+    want = ByHand(cell, 2, 2, weighted, 0, True, set(), False, signed)
+    scale = found.scale
+    assert [int(x) for x in found.total[:1] * factor] == [want.total * scale * factor]
+    assert [int(x) for x in found.largest(2)[:1] * factor] == [want.largest(2) * scale * factor]
+
+
+def test_many_large_ranks_and_a_total_that_hides_them_fit_too() -> None:
+    """Six in sight and as much that is negative below them: the absolute total is twelve times one."""
+    size = 2**60 // 1000 - 1
+    cell = Cell([(size, k, 1.0) for k in range(6)], 0, 9)
+    table = table_of([cell], 6, weighted=False)
+    found = Ranked.of(table, Background(), rule="r", ranks=6, weights="expanded", factor=1000)
+    assert [int(x) for x in found.total * 1000] == [12 * size * 1000]
+    assert [int(x) for x in found.largest(6) * 1000] == [6 * size * 1000]
+
+
+PLAIN = Cell([(9, 1, 1.0), (4, 2, 1.0)], 15, 4)
+
+
+@pytest.mark.parametrize(
+    ("odd", "weighted", "signed", "total"),
+    [
+        (Cell([(9, 1, 1.0), (4, 2, 1.0)], 14, 3), False, False, 14),
+        (Cell([(9, 1, 1.0), (-4, 2, 1.0)], 5, 2), False, True, 13),  # in sight
+        (Cell([(9, 1, 1.0), (4, 2, 1.0)], -5, 3), True, True, 5),  # by the total
+        (Cell([(50, 1, 1.0), (30, 2, 1.0)], 60, 3), False, True, 100),  # hidden: 20 or more below 0
+        (Cell([(50, 1, 1.0), (30, 2, 1.0)], 60, 3), True, False, 60),  # mean weights may say so
+    ],
+)
+def test_one_cell_with_anything_negative_is_enough(
+    odd: Cell, weighted: bool, signed: bool, total: int
+) -> None:
+    table = table_of([PLAIN, odd, PLAIN], 2, weighted)
+    found = Ranked.of(table, Background(), rule="r", ranks=2, weights="expanded", factor=10)
+    assert found.signed is signed
+    assert found.total.tolist() == [15, total, 15]
+
+
+def test_rules_are_exact_at_their_limits() -> None:
+    # Ten percent of 10,000 are 1,000: others with 995 are too close, with 1,000 they are not.
+    assert judged(PPercent(10), [10_000, 5_000, 995], 15_995) == (True, 5)
+    assert judged(PPercent(10), [10_000, 5_000, 1_000], 16_000) == (False, 0)
+    assert judged(PPercent(10), [11, 5, 1], 17) == (True, 1)  # short by a tenth of a unit
+    assert judged(PPercent(15), [300, 20, 10], 330) == (True, 35)
+    assert judged(PriorPosterior(10, 40), [100, 50, 25], 175) == (False, 0)
+    assert judged(PriorPosterior(10, 40), [100, 50, 24], 174) == (True, 1)
+
+
+def test_letters_that_are_merged_do_not_say_how_many_dominate() -> None:
+    cells = [
+        Cell([(90, 1, 1.0), (5, 2, 1.0), (5, 3, 1.0)], 100, 3),
+        Cell([(50, 1, 1.0), (45, 2, 1.0), (5, 3, 1.0)], 100, 3),
+        Cell([(34, 1, 1.0), (33, 2, 1.0), (33, 3, 1.0)], 100, 3),
+    ]
+    table = table_of(cells, 3, weighted=False)
+    assert Dominance(2, 85).judge(table).status.tolist() == ["O", "T", "F"]
+    assert Dominance(2, 85, letters="merged").judge(table).status.tolist() == ["G", "G", "F"]
+    assert Dominance(1, 85).judge(table).status.tolist() == ["O", "F", "F"]
+    assert Dominance(3, 99).judge(table).status.tolist() == ["M", "M", "M"]
+
+
+def test_two_cells_together_tell_a_group_part_of_which_is_not_shown() -> None:
+    """Of the first axis a code is not in the table: the total of 10 has one person elsewhere."""
+    first = TableAxis(
+        "a",
+        "a",
+        tuple(
+            Category(code, code, members)
+            for code, members in (("x", (0,)), ("y", (1,)), ("_T", (0, 1, 2)))
+        ),
     )
-    for factor in (1, 10, 1000, 10**6):
-        found = Ranked.of(table, Background(), rule="r", ranks=2, weights="expanded", factor=factor)
-        products = [int(found.largest(2)[0]) * factor, int(found.total[0]) * factor]
-        assert [int(x) for x in found.largest(2) * factor] == products[:1]
-        assert [int(x) for x in found.total * factor] == products[1:]
+    counts = np.array([[5, 5, 9], [4, 0, 9], [10, 5, 30]])
+    table = Table(axes=(first, TableAxis.plain("b", ["p", "q", "r"])), values=counts)
+    alone = KDisclosure(1).judge(table)
+    assert alone.mask[:2].tolist() == [[False, True, False], [False, False, False]]
+    both = KDisclosure(1, together=2).judge(table)
+    # 5 and 4 of 10 leave one, which is no more than k. Along the other axis 4 and 9 are all of y.
+    assert both.mask[:2].tolist() == [[True, True, False], [True, False, True]]
+    assert both.lower[:2].tolist() == [[1, 2, 0], [2, 0, 2]]
 
 
 def test_levels_are_rounded_up_and_do_not_lead_below_0() -> None:

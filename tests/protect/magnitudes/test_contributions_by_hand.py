@@ -385,6 +385,46 @@ def test_parts_of_a_measure_round_up_one_by_one() -> None:
         assert (found.outside > 0) == bool(outside)
 
 
+def audit_of_one(size: int, noise: int, p: Fraction, others: tuple[int, ...] = ()) -> Any:
+    """The audit of one cell with one large contributor, whose noise is given, and still others."""
+    rows = [(1, 0, 0, size), *((k + 2, 0, 0, n) for k, n in enumerate(others))]
+    records = register(rows)
+    shown = np.array([size + noise, *others])
+    return audit_contributors(records, shown, "turnover", FACTORS, p, max_variables=1)
+
+
+def test_the_audit_is_exact_at_its_limits() -> None:
+    fifth = Fraction(1, 5)
+    # 5, 20 and 100: the p% rule asks for a rest of 20, and there are 5 beside the two largest.
+    assert audit_of_one(100, 30, fifth, (40, 20)).sensitive == 0
+    assert audit_of_one(100, 30, fifth, (40, 19)).sensitive == 3
+    # What is lacking is 15: an error of 15 is enough, one of 14 is not.
+    assert audit_of_one(100, 15, fifth, (20, 5)).unprotected == 0
+    assert audit_of_one(100, 14, fifth, (20, 5)).unprotected == 3
+    # The sum less the second largest is off by 15 + 5, exactly a fifth of the largest.
+    assert audit_of_one(100, 15, fifth, (20, 5)).close_by_chance == 3
+    assert audit_of_one(100, 16, fifth, (20, 5)).close_by_chance == 0
+    # With a share of two thirds of the largest as numerator 2 counts.
+    assert audit_of_one(100, 30, Fraction(2, 3), (40, 66)).sensitive == 3
+    assert audit_of_one(100, 30, Fraction(2, 3), (99, 67)).sensitive == 0
+    # Amounts from exactly the least share to the largest and two units are what everybody may know.
+    for noise, outside in ((FACTORS.low, 0), (FACTORS.low - 1, 3)):
+        assert audit_of_one(SHARES, noise, fifth).outside == outside
+    for noise, outside in ((FACTORS.high + 2, 0), (FACTORS.high + 3, 3)):
+        assert audit_of_one(SHARES, noise, fifth).outside == outside
+
+
+def test_small_contributions_are_judged_by_their_own_direction() -> None:
+    for size in (1, 2, 3, 4, 7):
+        records = register([(1, 0, 0, size)])
+        for noise in (1, -1, 2, -2, 0):
+            found = audit_contributors(
+                records, np.array([size + noise]), "turnover", FACTORS, TENTH, max_variables=2
+            )
+            wanted = audited_by_hand([1], [(0, 0)], [size], [size + noise], FACTORS, TENTH)
+            assert {name: getattr(found, name) for name in wanted} == wanted
+
+
 def test_a_result_is_safe_if_nothing_was_found() -> None:
     clean = ContributorAudit("m", 9, 5, 0, 0, 3, 2, 0, 4)
     assert clean.safe
@@ -494,6 +534,62 @@ def test_keys_and_values_that_cannot_be_used_are_refused() -> None:
     negative = register([(1, 0, 0, -(2**62)), (2, 0, 1, 5)])
     with pytest.raises(InputError, match="62 bits"):
         SPEC.protect(negative, KEY)
+
+
+def test_measures_that_give_each_other_away_are_refused() -> None:
+    measures = (
+        Measure("turnover", "turnover", holding="owner"),
+        Measure("copy", "copy", holding="owner"),
+    )
+    records = register(ROWS, measures=measures, copy=[row[3] for row in ROWS])
+    with pytest.raises(InputError, match="equals 'copy' in every record"):
+        SPEC.protect(records, KEY)
+
+
+def test_a_sum_of_any_measure_lists_the_cell() -> None:
+    measures = (
+        Measure("turnover", "turnover", holding="owner"),
+        Measure("wages", "wages", holding="owner"),
+    )
+    records = register([(1, 0, 0, 0), (2, 1, 1, 40)], measures=measures, wages=[60, 0])
+    result = SPEC.protect(records, KEY)
+    assert result.sums.codes.T.tolist() == [[0, 0], [1, 1]]
+    assert result.sums.sums["turnover"][0] == 0
+    assert result.sums.sums["wages"][0] > 0
+
+
+def test_a_narrow_search_keeps_shares_as_they_were_drawn() -> None:
+    """With no room the amounts are those of the drawn shares; only directions are balanced."""
+    records = register(ROWS)
+    (family,) = families_of(records.dataset.measures)
+    still = replace(SPEC, search_range=0.0)
+    units, order, _ = units_of(
+        records, ("activity", "region"), family, still.factors,
+        derived(KEY, "magnitudes turnover"), room=0, background=Background(),
+    )  # fmt: skip
+    made = still.protect(records, KEY).records["turnover"]
+    moved = np.abs(made - records.numbers["turnover"])[order]
+    assert moved.tolist() == units.amount[:, 0].tolist()
+
+
+def test_the_search_keeps_cells_of_many_contributors_close() -> None:
+    """Forty firms of about a thousand: noise alone would leave the total some three percent off."""
+    rows = [(k, k % 2, k // 2 % 2, 1000 + 7 * k) for k in range(40)]
+    records = register(rows)
+    true = records.numbers["turnover"]
+    drawn = replace(SPEC, search_range=0.0, sweeps=1).protect(records, KEY).records["turnover"]
+    close = replace(SPEC, sweeps=8).protect(records, KEY).records["turnover"]
+    assert abs(int((close - true).sum())) < 0.005 * true.sum()
+    assert np.abs(close - true).tolist() != np.abs(drawn - true).tolist()
+
+
+def test_a_later_release_draws_other_shares_for_records_that_are_new() -> None:
+    still = replace(SPEC, search_range=0.0)
+    first = still.protect(register(ROWS[:3]), KEY)
+    second = still.protect(register(ROWS), KEY, previous=first.memory)
+    fresh = still.protect(register(ROWS), KEY)
+    assert second.records["turnover"][:3].tolist() == first.records["turnover"].tolist()
+    assert second.records["turnover"][5] != fresh.records["turnover"][5]
 
 
 def test_a_second_release_counts_on_and_needs_the_same_method() -> None:

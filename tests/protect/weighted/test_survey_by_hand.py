@@ -1,0 +1,340 @@
+"""A protected survey of a few respondents, held against the words of its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.model import Dataset, InputError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.public import coarse_error, coarse_share
+from lustrum.protect.weighted.classes import classes_of, weight_classes
+from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.method import ProtectedSurvey, _derived, _donors, _renumbered
+from lustrum.protect.weighted.replicates import GivenReplicates
+from lustrum.protect.weighted.respondents import SurveyRecords
+from lustrum.protect.weighted.units import variance_units
+from lustrum.protect.weighted.values import shared_values
+from lustrum.survey import Design
+
+KEY = b"sixteen bytes or more"
+
+
+def described(measures: bool = False) -> Dataset:
+    words: dict[str, Any] = {
+        "dataset": {"name": "panel"},
+        "variables": [
+            {"name": "sex", "codes": ["f", "m"]},
+            {"name": "area", "codes": ["a", "b", "c"]},
+        ],
+    }
+    if measures:
+        words["measures"] = [{"name": "income"}, {"name": "age"}]
+    return Dataset.from_mapping(words)
+
+
+def surveyed(
+    *, clusters: bool = True, measures: bool = False, replicates: bool = False, total: Any = None
+) -> SurveyRecords:
+    """Sixty respondents of two strata and twelve clusters."""
+    rng = np.random.default_rng(2)
+    number = 60
+    weights = rng.uniform(5.0, 15.0, number)
+    given = None
+    if replicates:
+        given = GivenReplicates(weights[:, None] * rng.uniform(0.5, 1.5, (number, 3)), 0.5)
+    return SurveyRecords(
+        described(measures),
+        np.stack([rng.integers(0, 2, number), rng.integers(0, 3, number)]),
+        Design(
+            weights,
+            np.arange(number) % 2,
+            np.arange(number) % 12 if clusters else None,
+        ),
+        rng.integers(1, 2**63, number, dtype=np.uint64),
+        total=total,
+        measures={
+            "income": rng.integers(100, 900, number), "age": rng.integers(20, 60, number),
+        } if measures else {},
+        replicates=given,
+    )  # fmt: skip
+
+
+def counted(records: SurveyRecords) -> Any:
+    """Protected counts that are written down: every cell shows nine or twelve."""
+    cells = records.cells()
+    shown = FinestCells(records.dataset, cells.codes, 9 + 3 * (np.arange(len(cells)) % 2))
+    return SimpleNamespace(cells=shown, public=SimpleNamespace(errors={1: 0.5, 2: 1.0}))
+
+
+def test_cells_hold_their_respondents_and_the_sums_of_their_keys() -> None:
+    records = surveyed()
+    cells = records.cells()
+    for place in range(len(cells)):
+        inside = (records.codes == cells.codes[:, [place]]).all(axis=0)
+        assert cells.counts[place] == inside.sum()
+        assert cells.keys is not None
+        assert int(cells.keys[place]) == sum(int(k) for k in records.keys[inside]) % 2**64
+    assert cells.counts.sum() == 60
+    ordered = [(*records.codes[:, k].tolist(), int(records.keys[k])) for k in records.order]
+    assert ordered == sorted(ordered)
+    nobody = SurveyRecords(
+        described(), np.zeros((2, 0), int), Design(np.zeros(0)), np.zeros(0, np.uint64)
+    )
+    assert len(nobody.cells()) == 0
+    assert repr(records) == "SurveyRecords('panel')"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"codes": np.zeros((1, 60), int)}, "codes of all variables"),
+        ({"codes": np.zeros((2, 59), int)}, "codes of all variables"),
+        ({"keys": np.ones(59, np.uint64)}, "a key for every record"),
+        ({"measures": {"income": np.ones(59)}}, "a value of each measure"),
+        ({"replicates": GivenReplicates(np.ones((59, 2)), 1.0)}, "replicate weights for every"),
+        ({"design": Design(np.r_[0.0, np.ones(59)])}, "weight 0"),
+        ({"total": 10_000}, "do not sum to the frame"),
+        ({"total": 1}, "do not sum to the frame"),
+    ],
+)
+def test_records_that_do_not_fit_are_refused(words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        replace(surveyed(), **words)
+
+
+def test_a_frame_may_be_off_by_its_room() -> None:
+    design = Design(np.ones(1000))
+    records = {
+        "dataset": described(), "codes": np.zeros((2, 1000), int), "design": design,
+        "keys": np.ones(1000, np.uint64),
+    }  # fmt: skip
+    room = survey_frame_room()
+    for total in (1000, int(1000 / (1 - room)), int(np.ceil(1000 / (1 + room)))):
+        SurveyRecords(**records, total=total)  # type: ignore[arg-type]
+    for total in (int(1000 / (1 - room)) + 1, int(np.ceil(1000 / (1 + room))) - 1):
+        with pytest.raises(InputError, match="do not sum"):
+            SurveyRecords(**records, total=total)  # type: ignore[arg-type]
+
+
+def survey_frame_room() -> float:
+    from lustrum.model.variable import FRAME_ROOM
+
+    return FRAME_ROOM
+
+
+@pytest.mark.parametrize("decimals", [0, 2])
+@pytest.mark.parametrize("total", [None, 600])
+@pytest.mark.parametrize("classes", [(), ("area",), ("area", "sex")])
+def test_a_class_shares_its_mean_weight_with_keyed_noise(
+    decimals: int, total: int | None, classes: tuple[str, ...]
+) -> None:
+    records = surveyed()
+    if total is not None:
+        scale = total / records.design.weights.sum()
+        design = replace(records.design, weights=records.design.weights * scale)
+        records = replace(records, design=design, total=total)
+    made = counted(records)
+    spec = ProtectedSurvey(class_size=5, noise=0.04, classes=classes, decimals=decimals)
+    found = spec.with_counts(records, made, KEY)
+    codes, shown = made.cells.codes, made.cells.counts
+    order = {(): [0, 1], ("area",): [1], ("area", "sex"): [1, 0]}[classes]
+    group = weight_classes(codes, shown, order, 5)
+    theirs = records.codes[:, records.order]
+    of_record = classes_of(codes, group, order, theirs)
+    weight = records.design.weights[records.order]
+    count = int(group.max()) + 1
+    limited = limited_weights(of_record, weight, count, 5)
+    mean = filled_means(of_record, limited, count, 5)
+    noise = np.random.default_rng(list(_derived(KEY, "survey"))).uniform(-1, 1, count)
+    rows = np.repeat(np.arange(len(shown)), shown)
+    wanted = (mean * (1 + 0.04 * noise))[group[rows]]
+    if total is not None:
+        wanted = wanted * (total / wanted.sum())
+    assert found.weights.tolist() == np.maximum(np.rint(wanted * 10**decimals), 1).tolist()
+    assert found.codes.tolist() == codes[:, rows].tolist()
+    assert found.classes is not None
+    assert found.classes.tolist() == group[rows].tolist()
+    spread = float(np.sqrt(np.mean((limited / mean[of_record] - 1) ** 2)))
+    assert found.weight_spread == coarse_share(spread, KEY, "spread of weights")
+    assert found.weight_noise == found.value_noise == 0.04
+    assert found.count_errors == {1: 0.5, 2: 1.0}
+    assert found.decimals == decimals
+    assert found.values == {}
+    assert found.value_spreads == {}
+
+
+def test_no_weight_is_below_one_unit() -> None:
+    records = surveyed()
+    small = replace(records, design=replace(records.design, weights=np.full(60, 0.1)))
+    found = ProtectedSurvey(class_size=5).with_counts(small, counted(small), KEY)
+    assert (found.weights == 1).all()
+
+
+@pytest.mark.parametrize("classes", [(), ("area",)])
+def test_values_are_those_of_a_class_of_their_own(classes: tuple[str, ...]) -> None:
+    records = surveyed(measures=True)
+    made = counted(records)
+    spec = ProtectedSurvey(class_size=6, noise=0.04, classes=("sex",), measure_classes=classes)
+    found = spec.with_counts(records, made, KEY)
+    codes, shown = made.cells.codes, made.cells.counts
+    order = [1] if classes else [0, 1]
+    alike = weight_classes(codes, shown, order, 6)
+    at = classes_of(codes, alike, order, records.codes[:, records.order])
+    rows = np.repeat(np.arange(len(shown)), shown)
+    assert set(found.values) == {"income", "age"}
+    for name in ("income", "age"):
+        own = np.random.default_rng(list(_derived(KEY, f"measure {name}")))
+        held, apart = shared_values(
+            at, records.measures[name][records.order], int(alike.max()) + 1, 6, 0.04, own
+        )
+        assert found.values[name].tolist() == held[alike[rows]].tolist()
+        assert found.value_spreads[name] == coarse_error(apart, KEY, f"spread of {name}", 0.1)
+
+
+@pytest.mark.parametrize("replicates", [False, True])
+def test_units_of_protected_respondents_are_drawn_from_their_class_or_stratum(
+    replicates: bool,
+) -> None:
+    records = surveyed(replicates=replicates)
+    made = counted(records)
+    found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
+    # Within one stratum a cluster stays in it, and numbers have no gaps.
+    for cluster in range(int(found.clusters.max()) + 1):
+        inside = found.clusters == cluster
+        assert inside.any()
+        assert len(set(found.strata[inside].tolist())) == 1
+    assert sorted(set(found.strata.tolist())) == [0, 1]
+    if replicates:
+        assert found.joined is None
+        assert found.replicates is not None
+        assert found.replicates.factors.shape == (found.clusters.max() + 1, 3)
+    else:
+        assert found.replicates is None
+        assert found.joined is not None
+        assert len(found.joined) == found.clusters.max() + 1
+        assert (found.joined >= 1).all()
+        # All clusters of the sample are in some unit, each once.
+        units = variance_units(records.design, 5, np.random.default_rng(0))
+        assert set(found.joined.tolist()) <= set(range(1, 12))
+        assert len(units.strata) >= 2
+
+
+def test_people_who_were_drawn_one_by_one_are_clusters_of_one() -> None:
+    records = surveyed(clusters=False)
+    made = counted(records)
+    found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
+    assert found.clusters.tolist() == list(range(int(made.cells.counts.sum())))
+    assert found.joined is None
+    assert found.replicates is None
+    copied = ProtectedSurvey(class_size=5).with_counts(
+        surveyed(clusters=False, replicates=True), made, KEY
+    )
+    assert copied.replicates is not None
+    assert copied.clusters.max() < copied.clusters.size - 1
+
+
+def test_about_half_take_their_unit_from_the_whole_stratum() -> None:
+    """Two classes that share no cluster: a quarter of each unit comes from the other class."""
+    place = np.arange(400)
+    area = place % 2
+    records = SurveyRecords(
+        described(),
+        np.stack([np.zeros(400, int), area]),
+        Design(np.ones(400), None, area + 2 * (place % 20 >= 10)),
+        place.astype(np.uint64) + np.uint64(1),
+    )
+    cells = FinestCells(records.dataset, records.cells().codes, np.array([600, 600]))
+    made: Any = SimpleNamespace(cells=cells, public=SimpleNamespace(errors={1: 0.5}))
+    found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
+    assert found.clusters.max() == 3
+    for cluster in range(4):
+        share = float(found.codes[1, found.clusters == cluster].mean())
+        # Five standard errors of a share of a quarter among 300 are 0.125.
+        assert 0.125 < min(share, 1 - share) < 0.375
+
+
+def test_donors_are_records_of_the_class_or_of_anybody() -> None:
+    of_record = np.array([2, 0, 2, 4, 0, 2])
+    klass = np.array([0] * 300 + [2] * 300 + [1] * 300 + [6] * 300 + [4] * 50)
+    donors = _donors(klass, of_record, np.random.default_rng(1))
+    assert set(donors[:300].tolist()) == {1, 4}
+    assert set(donors[300:600].tolist()) == {0, 2, 5}
+    assert set(donors[600:900].tolist()) == set(range(6))  # a class without records
+    assert set(donors[900:1200].tolist()) == set(range(6))
+    assert set(donors[1200:].tolist()) == {3}
+    words = np.random.default_rng(1).random(klass.size)
+    held = {0: [1, 4], 2: [0, 2, 5], 4: [3]}
+    anybody = [1, 4, 0, 2, 5, 3]  # in the order of their classes
+    for k, one in enumerate(klass.tolist()):
+        from_these = held.get(one, anybody)
+        assert donors[k] == from_these[int(words[k] * len(from_these))]
+
+
+def test_numbers_are_drawn_anew_and_groups_stay() -> None:
+    numbers = np.array([7, 7, 3, 90, 3])
+    found = _renumbered(numbers, np.random.default_rng(5))
+    order = np.random.default_rng(5).permutation(3)
+    assert found.tolist() == [order[1], order[1], order[0], order[2], order[0]]
+
+
+class Population:
+    """A population that notes what it is given."""
+
+    def protect(self, cells: FinestCells, key: bytes, *, progress: Any = None) -> Any:
+        self.given = (cells, key, progress)
+        return SimpleNamespace(
+            cells=FinestCells(cells.dataset, cells.codes, np.full(len(cells), 9)),
+            public=SimpleNamespace(errors={1: 0.5}),
+        )
+
+
+def test_counts_come_from_a_population_with_a_key_of_its_own() -> None:
+    records, population = surveyed(), Population()
+
+    def progress(what: str, part: float) -> None:
+        """Say nothing."""
+
+    found, made = ProtectedSurvey(class_size=5).protect(records, population, KEY, progress=progress)  # type: ignore[arg-type]
+    cells, key, told = population.given
+    assert cells.counts.tolist() == records.cells().counts.tolist()
+    assert key == _derived(KEY, "population") != _derived(KEY, "survey")
+    assert told is progress
+    assert len(found) == made.cells.counts.sum()
+    again = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
+    assert again.weights.tolist() == found.weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "sentence"),
+    [
+        ({}, KEY[:15], "at least 16 bytes"),
+        (
+            {"classes": ("sex", "sex")},
+            KEY,
+            "'classes' of a protected survey names a variable twice",
+        ),
+        ({"measure_classes": ("sex", "sex")}, KEY, "'measure_classes' of a protected survey names"),
+        ({"classes": ("age",)}, KEY, "there is no variable 'age'"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused(
+    words: dict[str, Any], key: bytes, sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        ProtectedSurvey(class_size=5, **words).protect(surveyed(), Population(), key)  # type: ignore[arg-type]
+    ProtectedSurvey(class_size=5).protect(surveyed(), Population(), KEY[:16])  # type: ignore[arg-type]
+
+
+def test_words_of_a_policy() -> None:
+    spec = ProtectedSurvey(7, 0.1, ["a", "b"], ["c"], 2)  # type: ignore[arg-type]
+    assert spec.to_mapping() == {
+        "class_size": 7, "noise": 0.1, "classes": ["a", "b"], "measure_classes": ["c"],
+        "decimals": 2,
+    }  # fmt: skip
+    assert spec.classes == ("a", "b")
+    assert spec.measure_classes == ("c",)
