@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from scipy import linalg, sparse
 
 from lustrum.protect.suppression import AxisSums, SuppressionProblem
 from lustrum.protect.suppression.check import audit_pattern
+from lustrum.protect.suppression.search import start
 from lustrum.protect.suppression.search.attacks import ProgramAttacks
 from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
@@ -113,6 +115,51 @@ def test_patterns_around_cells_of_a_pattern_are_safe_and_repeatable() -> None:
     assert len({row.tobytes() for row in made[0]}) > 1
     for pattern in made[0]:
         assert audit_pattern(problem, pattern).safe
+
+
+def test_patterns_around_a_cell_leave_distant_cells_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start, "_ANEW", 0)
+    monkeypatch.setattr(start, "_AROUND", 12)
+    problem = table((5, 5, 5), 0.1, 4)
+    attacks = ProgramAttacks(Tasks.of(problem))
+    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
+    assert first is not None
+    for _ in range(4):
+        other = first.around(state.suppressed)
+        assert other is not None
+        # A cell that the others give away protects nothing; all others are kept.
+        gone = state.suppressed & ~other.suppressed
+        assert not _moves(problem, other.suppressed | gone)[gone].any()
+
+
+def _moves(problem: SuppressionProblem, suppressed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which suppressed cells the others do not give away."""
+    cells = np.flatnonzero(suppressed)
+    basis = linalg.null_space(problem.relations[:, cells].toarray())
+    out = np.zeros(suppressed.size, dtype=np.bool_)
+    out[cells] = np.abs(basis).max(axis=1, initial=0.0) > 1e-9
+    return out
+
+
+def test_known_witnesses_need_no_programs() -> None:
+    problem = table((5, 5, 5), 0.1, 4)
+    tasks = Tasks.of(problem)
+    state, first = published_pattern(ProgramAttacks(tasks), 1, lambda what, cost, bound: None)
+    assert first is not None
+    cells = np.flatnonzero(state.suppressed)
+    cold, warm = (Publisher.of(tasks, cells, 500) for _ in range(2))
+    assert cold is not None
+    assert warm is not None
+    for publisher in (cold, warm):
+        publisher.kept = np.ones(cells.size, dtype=np.bool_)
+    found = cold.first()
+    assert found is not None
+    again = warm.first(known=[rows.copy() for rows in found.pool])
+    assert again is not None
+    assert (again.shut == found.shut).all()
+    assert cold.joint.programs > warm.joint.programs == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -64,6 +64,8 @@ class Publisher:
         self.needs = Needs(tasks) if needs is None else needs
         self.joint = JointWitnesses(tasks, cells, self.needs)
         self.luck = np.random.default_rng(0)
+        # Places that stay suppressed; no attempt is made to publish them.
+        self.kept = np.zeros(cells.size, dtype=np.bool_)
         self.looks = 0
         self.end = _FIRST_WORK
         self.weight = 1 + space.basis.size // _ENTRIES
@@ -90,13 +92,15 @@ class Publisher:
         """The work so far: cells looked at, dearer the larger the basis is, and programs."""
         return self.looks * self.weight + self.joint.programs * program_weight(self.cells.size)
 
-    def first(self, x: Floats | None = None) -> Published | None:
+    def first(self, x: Floats | None = None, known: Pool | None = None) -> Published | None:
         """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled.
 
-        Where a fractional point is given, what it suppresses in part is cheap.
+        Where a fractional point is given, what it suppresses in part is cheap. Witnesses that are ``known``
+        need not be looked for.
         """
         shut = np.zeros(self.cells.size, dtype=np.bool_)
-        pool = self.joint.aimed(self.joint.nothing(), self.space.aimed, self.luck)
+        pool = self.joint.nothing() if known is None else known
+        pool = self.joint.aimed(pool, self.space.aimed, self.luck)
         made = self.joint.completed(pool, shut, self.luck)
         if made is None:
             return None
@@ -144,7 +148,7 @@ class Publisher:
     def _publish(
         self, space: DeviationSpace, shut: Mask, basis: Ints, pool: Pool, weight: Floats
     ) -> Published:
-        held = np.zeros(self.cells.size, dtype=np.bool_)
+        held = self.kept.copy()
         chosen = basis.tolist()
         at_once = space.dimension // _PART
         slack = Slack(self.needs, self.cells, shut)

@@ -18,6 +18,7 @@ from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.cuts import InfeasibleError
 from lustrum.protect.suppression.search.greedy import Published, Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.search.joint import Pool
 from lustrum.protect.suppression.search.needs import Needs
 
 __all__ = ["FirstPattern", "published_pattern"]
@@ -33,6 +34,7 @@ _HARDLY = 1e-3  # a share of a cell that counts as none
 _TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
 _TRIES_AROUND = 1  # the same around one cell of a pattern
 _AROUND = 60  # cheap cells around it
+_ANEW = 80  # cells of the pattern near it that may be published; the others stay as they are
 _FAR = 2  # relations between that cell and these
 _CHANCE = 0.5  # standard deviation of the logarithm of how near a cell is
 _BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
@@ -45,6 +47,7 @@ class FirstPattern:
         self.attacks, self.needs = attacks, needs
         self.best = suppressed
         self.luck = np.random.default_rng(0)
+        self._pool: Pool | None = None  # witnesses of the best pattern, over all cells
 
     def near(self, x: Floats) -> Witnessed | None:
         """A safe pattern near a fractional point; None where the space of such patterns is too large.
@@ -54,16 +57,19 @@ class FirstPattern:
         """
         problem = self.attacks.tasks.problem
         cells = np.flatnonzero((self.best | problem.fixed | (x > _HARDLY)) & ~problem.frozen)
-        return self._among(cells, x, _TRIES)
+        return self._among(cells, _TRIES, x)
 
     def around(self, suppressed: Mask) -> Witnessed | None:
         """A safe pattern among the cells of one and some cheap cells that lie near each other.
 
-        Everything that may be suppressed there is, and published anew in an order with some chance in it.
+        These, and what the pattern suppresses near them, are published anew in an order with some chance in
+        it. Of patterns that cost the same the last one is gone on from.
         """
         problem = self.attacks.tasks.problem
-        mine = np.flatnonzero(suppressed & problem.choice)
-        others = np.flatnonzero(problem.choice & ~suppressed)
+        if problem.total_cost(suppressed) < problem.total_cost(self.best):
+            self.best, self._pool = suppressed.copy(), None
+        mine = np.flatnonzero(self.best & problem.choice)
+        others = np.flatnonzero(problem.choice & ~self.best)
         if not mine.size or not others.size:
             return None
         matrix = abs(problem.relations)
@@ -77,26 +83,43 @@ class FirstPattern:
         chance = np.exp(_CHANCE * self.luck.standard_normal(others.size))
         value = near[others] * chance / np.maximum(problem.cost[others], 1.0)
         more = others[np.argsort(-value, kind="stable")[:_AROUND]]
-        cells = np.union1d(np.flatnonzero(suppressed), more)
-        return self._among(cells, np.zeros(suppressed.size), _TRIES_AROUND)
+        kept = mine[np.argsort(-near[mine], kind="stable")[_ANEW:]]
+        cells = np.union1d(np.flatnonzero(self.best), more)
+        return self._among(cells, _TRIES_AROUND, kept=kept)
 
-    def _among(self, cells: Ints, x: Floats, tries: int) -> Witnessed | None:
+    def _among(
+        self, cells: Ints, tries: int, x: Floats | None = None, kept: Ints | None = None
+    ) -> Witnessed | None:
         """A safe pattern that suppresses some of the cells; what a point suppresses in part is cheap."""
         problem = self.attacks.tasks.problem
         publisher = Publisher.of(self.attacks.tasks, cells, _most(cells.size), self.needs)
         if publisher is None:
             return None
         publisher.luck = self.luck
-        found = publisher.first(x)
+        if kept is not None:
+            publisher.kept = np.isin(cells, kept)
+        # What moves cells of the best pattern alone moves them here too.
+        known = None if self._pool is None else [rows[:, cells] for rows in self._pool]
+        found = publisher.first(np.zeros(problem.values.size) if x is None else x, known)
         if found is not None:
             found = publisher.improve(found, tries * max(publisher.steps, 1), lambda cost: None)
         self.attacks.steps += publisher.steps
         if found is None:
             return None
-        state = witnessed(self.attacks, publisher, found)
-        if problem.total_cost(state.suppressed) < problem.total_cost(self.best):
-            self.best = state.suppressed.copy()
-        return state
+        least, cost = problem.total_cost(self.best), problem.total_cost(publisher.pattern(found))
+        if cost <= least:
+            self.best = publisher.pattern(found)
+            self._pool = [_spread_out(rows, cells, problem.values.size) for rows in found.pool]
+        if cost < least:
+            return witnessed(self.attacks, publisher, found)
+        return Witnessed(self.attacks, publisher.pattern(found))
+
+
+def _spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
+    """Deviations of some cells as deviations of all."""
+    out = np.zeros((rows.shape[0], count))
+    out[:, cells] = rows
+    return out
 
 
 def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
