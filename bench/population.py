@@ -52,12 +52,12 @@ def main() -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"protected in {seconds:.1f} s ({busy:.1f} s of one core), peak memory {peak:.2f} GiB")
     report = result.agency
-    ways = ProtectedPopulation().max_variables
-    few = [t for t in report.tables if t.variables <= ways]
+    most = ProtectedPopulation().max_variables
+    few = [t for t in report.tables if t.variables <= most]
     for label, figures in (
         ("finest levels", replace(report, tables=tuple(few)).over(finest=True)),
         ("all levels", replace(report, tables=tuple(few)).over()),
-        *((f"{v} variables", report.over(variables=v)) for v in range(ways + 4)),
+        *((f"{v} variables", report.over(variables=v)) for v in range(most + 4)),
     ):
         print(
             f"  {label:14s} {figures['tables']:4.0f} tables {figures['cells']:8.0f} cells  mean error "

@@ -140,14 +140,14 @@ def test_a_function_of_another_variable_is_a_level_of_that_variable() -> None:
     assert np.array_equal(np.sort(places), np.arange(plan.cells))
 
 
-def test_further_tables_are_those_with_the_fewest_cells() -> None:
+def test_extra_tables_are_those_with_the_fewest_cells() -> None:
     dataset = town((9, 4, 3, 2, 2), zeros=False)
-    every = plan_tables(dataset, 2, further=1000)
-    sizes = {t.label: 4 ** (len(t.levels) - 3) * t.places().size for t in every.tables if t.further}
+    every = plan_tables(dataset, 2, extra_tables=1000)
+    sizes = {t.label: 4 ** (len(t.levels) - 3) * t.places().size for t in every.tables if t.extra}
     # All tables of three variables and more at finest levels; the halves of the first one are hardly coarser.
     assert len(sizes) == 10 + 5 + 1
-    few = plan_tables(dataset, 2, further=7)
-    taken = [sizes[t.label] for t in few.tables if t.further]
+    few = plan_tables(dataset, 2, extra_tables=7)
+    taken = [sizes[t.label] for t in few.tables if t.extra]
     assert sorted(taken) == sorted(sizes.values())[:7]
     places = np.concatenate([table.places().ravel() for table in every.tables])
     assert np.array_equal(np.sort(places), np.arange(every.cells))
@@ -155,13 +155,13 @@ def test_further_tables_are_those_with_the_fewest_cells() -> None:
 
 def test_the_last_stage_moves_nothing_but_lowers_large_errors() -> None:
     cells = crowd()
-    plan = plan_tables(cells.dataset, 2, further=5)
+    plan = plan_tables(cells.dataset, 2, extra_tables=5)
     prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
     costs = (Cost(1, 0, 100, 4),) * 4
     stage = Stage(plan, 4, 1e-12, 1e-12, costs, beyond=5)
     before = search(prepared.problem, [Stage(plan, 0, 1, 1, costs)], 1)
     after = search(prepared.problem, [stage], 1)
-    few = [t for t in plan.tables if not t.further]
+    few = [t for t in plan.tables if not t.extra]
     largest = [max(np.abs(f.errors[t.places()]).max() for t in few) for f in (before, after)]
     assert largest[1] < largest[0]
     again = search(prepared.problem, [stage], 1)
@@ -176,7 +176,7 @@ def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float)
     rng = np.random.default_rng(3)
     sizes = (5, 9, 4, 3, 2)
     cells = cells_of(town(sizes, zeros=False), rng.poisson(people, sizes))
-    plan = plan_tables(cells.dataset, 3, further=4)
+    plan = plan_tables(cells.dataset, 3, extra_tables=4)
     stage = Stage(plan, 1, 1, 1, (Cost(10, 0, 70, 3), Cost(50, 1), Cost(90, 2), Cost(3)))
     problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.1).problem
     laid, order = _laid_out(problem, plan)
@@ -189,7 +189,7 @@ def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float)
     up, down = np.zeros(laid.up.size), np.zeros(laid.up.size)
     column = {name: place for place, name in enumerate(plan.variables)}
     for table in plan.tables:
-        cost = stage.costs[2 if table.own else 3 if table.further else 1 if table.finest else 0]
+        cost = stage.costs[2 if table.own else 3 if table.extra else 1 if table.finest else 0]
         codes = [level.group_of[laid.codes[:, column[level.variable]]] for level in table.levels]
         error = errors[table.places()][tuple(codes)] * np.ones(laid.up.size, dtype=np.int64)
         up += cost.of(error + 3) - cost.of(error)

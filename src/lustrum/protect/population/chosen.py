@@ -13,20 +13,23 @@ from itertools import combinations, product
 
 from lustrum.protect.population.levels import ControlledLevel
 
-__all__ = ["Nodes", "all_tables", "further_tables", "nodes_apart"]
+__all__ = ["Nodes", "all_tables", "choose_extra_tables", "nodes_apart"]
 
 Nodes = tuple[int, ...]
 _APART = 2
 _RARER = 4
 
 
-def all_tables(nodes: Sequence[tuple[int, ControlledLevel]], ways: int) -> list[Nodes]:
-    """All tables of at most ``ways`` variables; a table is its nodes, in the order of their variables."""
+def all_tables(nodes: Sequence[tuple[int, ControlledLevel]], max_variables: int) -> list[Nodes]:
+    """All tables of at most ``max_variables`` variables.
+
+    A table is given by its nodes, in the order of their variables.
+    """
     variables = sorted({variable for variable, _ in nodes})
     of_variable = {v: [k for k, (owner, _) in enumerate(nodes) if owner == v] for v in variables}
     return [
         table
-        for order in range(ways + 1)
+        for order in range(max_variables + 1)
         for chosen in combinations(variables, order)
         for table in product(*(of_variable[v] for v in chosen))
     ]
@@ -46,10 +49,10 @@ def nodes_apart(nodes: Sequence[tuple[int, ControlledLevel]]) -> list[int]:
     return sorted(kept)
 
 
-def further_tables(
-    nodes: Sequence[tuple[int, ControlledLevel]], ways: int, tables: int, cells: int
+def choose_extra_tables(
+    nodes: Sequence[tuple[int, ControlledLevel]], max_variables: int, tables: int, cells: int
 ) -> list[Nodes]:
-    """Tables of more than ``ways`` variables, those with the fewest cells first.
+    """Tables of more than ``max_variables`` variables, those with the fewest cells first.
 
     ``tables`` is how many there may be at most, and ``cells`` how many cells each may have. People ask less
     often for tables of more variables, so each further variable counts like four times the cells.
@@ -60,10 +63,10 @@ def further_tables(
     # A table counts for more than those it extends, so that the smallest one waiting is the next.
     while waiting and len(found) < tables:
         size, table = heappop(waiting)
-        if len(table) > ways:
+        if len(table) > max_variables:
             found.append(table)
         after = nodes[table[-1]][0] if table else -1
-        rarer = _RARER if len(table) > ways else 1
+        rarer = _RARER if len(table) > max_variables else 1
         for k in apart:
             variable, level = nodes[k]
             if variable > after and size * level.size * rarer <= cells:

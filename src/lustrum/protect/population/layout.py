@@ -20,7 +20,7 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.model import Dataset, InputError
-from lustrum.protect.population.chosen import Nodes, all_tables, further_tables, nodes_apart
+from lustrum.protect.population.chosen import Nodes, all_tables, choose_extra_tables, nodes_apart
 from lustrum.protect.population.levels import ControlledLevel, controlled_levels, find_level
 
 __all__ = ["KINDS", "ControlledTable", "Layout", "Plan", "plan_tables"]
@@ -28,7 +28,7 @@ __all__ = ["KINDS", "ControlledTable", "Layout", "Plan", "plan_tables"]
 _MOST_CELLS = 2**31
 _MANY_VARIABLES = 5
 
-KINDS = ("coarser", "finest", "own", "further")
+KINDS = ("coarser", "finest", "own", "extra")
 """Kinds of tables, which may cost differently: at coarser levels, at finest ones, the agency's own, and those
 of more variables."""
 
@@ -78,7 +78,7 @@ class ControlledTable:
     start: int
     strides: tuple[int, ...]
     own: bool = False
-    further: bool = False
+    extra: bool = False
 
     @property
     def label(self) -> str:
@@ -113,7 +113,7 @@ class Plan:
     tables: tuple[ControlledTable, ...]
     cells: int
     layout: Layout
-    ways: int
+    max_variables: int
     outer: int  # how many variables are outer ones; they are the last
 
     def rows(self) -> list[int]:
@@ -124,17 +124,17 @@ class Plan:
 
 def plan_tables(
     dataset: Dataset,
-    ways: int = 3,
+    max_variables: int = 3,
     own: Sequence[Sequence[str]] = (),
     *,
     finest_only: bool = False,
-    further: int = 0,
-    further_cells: int = 10_000,
+    extra_tables: int = 0,
+    extra_cells: int = 10_000,
 ) -> Plan:
-    """Plan the tables of up to ``ways`` variables at all levels, or at the finest, and the agency's own ones.
+    """Plan the tables of up to ``max_variables`` variables, at all levels or at the finest ones only.
 
-    ``further`` is how many tables of more variables are planned besides, the smallest first, each of at most
-    ``further_cells`` cells.
+    The agency's own tables are planned too, and ``extra_tables`` tables of more variables, the smallest first,
+    each of at most ``extra_cells`` cells.
     """
     levels = controlled_levels(dataset)
     if not levels:
@@ -150,8 +150,8 @@ def plan_tables(
     if finest_only:
         own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
         levels = {name: found if name == major else found[:1] for name, found in levels.items()}
-    builder = _Builder(dataset, levels, [*inner, *outer], len(inner), ways)
-    return builder.build(own, further, further_cells)
+    builder = _Builder(dataset, levels, [*inner, *outer], len(inner), max_variables)
+    return builder.build(own, extra_tables, extra_cells)
 
 
 class _Builder:
@@ -161,9 +161,14 @@ class _Builder:
         levels: dict[str, tuple[ControlledLevel, ...]],
         names: list[str],
         inner: int,
-        ways: int,
+        max_variables: int,
     ) -> None:
-        self.dataset, self.levels, self.names, self.ways = dataset, levels, names, ways
+        self.dataset, self.levels, self.names, self.max_variables = (
+            dataset,
+            levels,
+            names,
+            max_variables,
+        )
         self.nodes = [(v, level) for v, name in enumerate(names) for level in levels[name]]
         self.dummy = len(self.nodes)
         self.first_outer = next(k for k, (v, _) in enumerate(self.nodes) if v >= inner)
@@ -175,10 +180,12 @@ class _Builder:
         self.own: set[Nodes] = set()
         self.cells = 0
 
-    def build(self, own: Sequence[Sequence[str]], further: int, further_cells: int) -> Plan:
+    def build(self, own: Sequence[Sequence[str]], extra_tables: int, extra_cells: int) -> Plan:
         self.own = {self._own_table(words) for words in own}
-        chosen = set(all_tables(self.nodes, self.ways)) | self.own
-        chosen.update(further_tables(self.nodes, self.ways, further, further_cells))
+        chosen = set(all_tables(self.nodes, self.max_variables)) | self.own
+        chosen.update(
+            choose_extra_tables(self.nodes, self.max_variables, extra_tables, extra_cells)
+        )
         self._lay_out_slices(chosen)
         self._lay_out_runs(chosen)
         if self.cells >= _MOST_CELLS:
@@ -192,7 +199,7 @@ class _Builder:
             tuple(self._tables()),
             self.cells,
             self._layout(),
-            self.ways,
+            self.max_variables,
             len(self.names) - self.nodes[self.first_outer][0],
         )
 
@@ -252,8 +259,8 @@ class _Builder:
     def _kind(self, nodes: Nodes) -> int:
         if nodes in self.own:
             return KINDS.index("own")
-        if len(nodes) > self.ways:
-            return KINDS.index("further")
+        if len(nodes) > self.max_variables:
+            return KINDS.index("extra")
         finest = all(self.nodes[k][1].finest for k in nodes)
         return KINDS.index("finest" if finest else "coarser")
 
@@ -266,7 +273,7 @@ class _Builder:
                     offset + self.offsets[t],
                     (*strides, *self.strides[t]),
                     kind == "own",
-                    kind == "further",
+                    kind == "extra",
                 )
 
     def _layout(self) -> Layout:
@@ -300,7 +307,7 @@ class _Builder:
                     pairs[k * self.dummy + other].append((*table, one, two))
         flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
         # The tables that weigh most come first: they tell soonest that an exchange is not worth it.
-        rank = [KINDS.index(kind) for kind in ("own", "finest", "further", "coarser")]
+        rank = [KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser")]
         pairs = [sorted(many, key=lambda entry: rank.index(entry[2])) for many in pairs]
         twice = np.array([e for many in pairs for e in many], dtype=np.int64).reshape(-1, 5)
         return Layout(

@@ -78,7 +78,7 @@ def public_report(
         truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
     for table in plan.tables:
-        if len(table.levels) > plan.ways:
+        if len(table.levels) > plan.max_variables:
             continue
         places = table.places().ravel()
         error = found.errors[places].astype(np.float64)

@@ -288,7 +288,9 @@ class ProtectedPopulation:
         """Tables at finest levels, all tables, and large errors: with many sweeps by a wall that grows."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
-        every = plan_tables(dataset, self.max_variables, self.tables, further=self.extra_tables)
+        every = plan_tables(
+            dataset, self.max_variables, self.tables, extra_tables=self.extra_tables
+        )
 
         # Costs were tuned for base 3; errors grow with the base.
         def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> Cost:
@@ -296,11 +298,11 @@ class ProtectedPopulation:
 
         own = self.own_weight
         first, second = cost(200, 1), cost(200, 1, 200, 7)
-        further = cost(12, 0, 100, 8)
+        extra = cost(12, 0, 100, 8)
 
-        def wall(steep: float, beyond: int, further: Cost) -> tuple[Cost, ...]:
+        def wall(steep: float, beyond: int, extra: Cost) -> tuple[Cost, ...]:
             finest = cost(200, 1, steep, beyond)
-            return cost(20, 0, steep, beyond), finest, own * finest, further
+            return cost(20, 0, steep, beyond), finest, own * finest, extra
 
         many = self.sweeps >= _MANY
         # With few sweeps there is no time to look far.
@@ -318,7 +320,7 @@ class ProtectedPopulation:
         )
         if not many:
             large = max(1, round(9 * self.base / 3))
-            walls = wall(50_000, 9, further)
+            walls = wall(50_000, 9, extra)
             mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),)
         return (
             Stage(
@@ -326,7 +328,7 @@ class ProtectedPopulation:
                 max(1, self.sweeps // 3),
                 0.12 if many else 0.03,
                 0.06 if many else 0.03,
-                (cost(50, 1), first, own * first, further),
+                (cost(50, 1), first, own * first, extra),
                 lost=_LOST,
                 near=2,
             ),
@@ -335,7 +337,7 @@ class ProtectedPopulation:
                 max(1, 2 * self.sweeps // 3),
                 0.03,
                 0.004,
-                (cost(20, 0, 200, 7), second, own * second, further),
+                (cost(20, 0, 200, 7), second, own * second, extra),
                 lost=_LOST,
                 near=near,
             ),

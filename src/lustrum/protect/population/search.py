@@ -175,7 +175,7 @@ def _sweep(
         all_fields(layout, cells.codes, cells.slice_first, forces, fields)
     visited = np.ones(cells.up.size, dtype=np.uint8)
     if stage.beyond:
-        counts = np.array([kind != "further" for kind in KINDS])
+        counts = np.array([kind != "extra" for kind in KINDS])
         cells_beyond(layout, cells.codes, errors, counts, stage.beyond, visited)
     tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)

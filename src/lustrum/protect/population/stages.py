@@ -59,7 +59,7 @@ class Stage:
 
     Temperatures fall geometrically from ``hot`` to ``cold``, in units of what a flip costs where all tables
     are exact. With ``beyond`` a sweep visits only cells that lie in a table cell with a larger error, those of
-    further tables left aside. An exchange whose first tables cost ``lost`` temperatures too much is given up
+    extra tables left aside. An exchange whose first tables cost ``lost`` temperatures too much is given up
     before the others are looked at. Along each variable ``near`` neighbours are tried for exchanges.
     """
 
