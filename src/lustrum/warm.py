@@ -28,9 +28,9 @@ def _answer() -> None:
         root = Path(folder)
         description = description_path("demo")
         secret = Secret(bytes(32))
-        ingest(
-            FrameSource(people(2000, 1)), read_description(description), Store(root), secret=secret
-        )
+        # With fewer people the search of a protected population would not share its work out.
+        records = FrameSource(people(20_000, 1))
+        ingest(records, read_description(description), Store(root), secret=secret)
         (root / "policies").mkdir()
         policy = root / "policies" / "demo.toml"
         policy.write_bytes((description.parent / "demo-policy.toml").read_bytes())

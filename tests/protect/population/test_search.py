@@ -10,6 +10,7 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
+from lustrum.protect.population import lanes
 from lustrum.protect.population.forces import set_forces
 from lustrum.protect.population.kernels import all_fields
 from lustrum.protect.population.layout import plan_tables
@@ -17,7 +18,7 @@ from lustrum.protect.population.levels import controlled_levels
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import coarse_error, coarse_share
-from lustrum.protect.population.search import SearchState, _errors, _laid_out, search
+from lustrum.protect.population.search import SearchState, _errors, _laid_out, _visited, search
 from lustrum.protect.population.stages import Cost, Stage
 from protect.population.worlds import KEY, cells_of, dense, town
 
@@ -27,7 +28,14 @@ def crowd(seed: int = 1):  # type: ignore[no-untyped-def]
     return cells_of(town((12, 6, 5, 4), zeros=False), rng.poisson(0.8, (12, 6, 5, 4)))
 
 
-def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact() -> None:
+@pytest.mark.parametrize("several", [1, 3])
+def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact(
+    several: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several lanes too: their moves are made one after the other in the end."""
+    monkeypatch.setattr(lanes, "_LANES", several)
+    monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
+    monkeypatch.setattr(lanes, "_ROUNDS", 2)
     cells = crowd()
     plan = plan_tables(cells.dataset, 3, (("v0:half", "v1", "v2", "v3"),))
     prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
@@ -170,6 +178,33 @@ def test_the_last_stage_moves_nothing_but_lowers_large_errors() -> None:
     assert np.array_equal(search(prepared.problem, [still], 1).up, before.up)
 
 
+def test_a_repair_visits_cells_in_large_errors_and_of_many_an_even_share() -> None:
+    cells = crowd()
+    plan = plan_tables(cells.dataset, 2, extra_tables=5)
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0).problem
+    laid, order = _laid_out(problem, plan)
+    errors = _errors(problem, laid, order, plan)
+    # All records lie in the total, which would hide the others.
+    errors[plan.tables[0].places()] = 0
+    column = {name: place for place, name in enumerate(plan.variables)}
+    expected = np.zeros(laid.up.size, dtype=np.bool_)
+    for table in plan.tables:
+        codes = [level.group_of[laid.codes[:, column[level.variable]]] for level in table.levels]
+        if not table.extra:
+            expected |= np.abs(errors[table.places()][tuple(codes)]) > 20
+    assert 0.1 * expected.size < expected.sum() < 0.9 * expected.size, expected.sum()
+    costs = (Cost(1),) * 4
+    visited = []
+    for most in (1.0, 0.01):
+        stage = Stage(plan, 1, 1, 1, costs, beyond=20, most=most)
+        visited.append(_visited(stage, laid.codes, errors, np.array([5], dtype=np.uint64)) > 0)
+    assert np.array_equal(visited[0], expected)
+    assert not (visited[1] & ~expected).any()
+    assert 1 <= visited[1].sum() <= 0.01 * expected.size
+    far = Stage(plan, 1, 1, 1, costs, beyond=10**6)
+    assert not _visited(far, laid.codes, errors, np.array([5], dtype=np.uint64)).any()
+
+
 @pytest.mark.parametrize("people", [0.02, 1.5])
 def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float) -> None:
     """Few cells in a slice are looked up one by one, many by sums over the slice; both are exact."""
@@ -183,9 +218,10 @@ def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float)
     errors = _errors(problem, laid, order, plan)
     costs = stage.costs_of(3)
     forces = np.empty((errors.size, 2), dtype=np.int32)
-    set_forces(errors, plan.layout.cell_kind, costs.force, forces)
+    set_forces(errors, plan.layout.cell_kind, costs.force, forces, 0, errors.size)
     fields = np.full((laid.up.size, 2), np.nan, dtype=np.float32)
-    all_fields(plan.layout, laid.codes, laid.slice_first, forces, fields)
+    slices = np.arange(laid.slice_first.size - 1)
+    all_fields(plan.layout, laid.codes, laid.slice_first, slices, forces, fields)
     up, down = np.zeros(laid.up.size), np.zeros(laid.up.size)
     column = {name: place for place, name in enumerate(plan.variables)}
     for table in plan.tables:

@@ -14,7 +14,7 @@ from lustrum.compiled import compiled
 from lustrum.protect.population.forces import change, place_inner
 from lustrum.stream import mixed, next_word
 
-__all__ = ["allowed", "exchange", "fill_slots", "move"]
+__all__ = ["allowed", "change_pair", "exchange", "fill_slots", "move", "note", "pair_cost"]
 
 _FARTHEST = 4
 """For every neighbour that is looked for along a variable, so many cells are passed at most."""
@@ -49,6 +49,16 @@ def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
     """Note that a cell has moved."""
     tally[0] += _lack_by(cells, tally, c)
     cells.up[c] = 1 - cells.up[c]
+
+
+@compiled
+def note(lane: Any, limit: float, i: Any, j: Any, k: Any, m: Any) -> None:  # pragma: no cover
+    """Write a move down: its cells, or -1, and what it was allowed to cost."""
+    at = lane.made[0]
+    for place, c in enumerate((i, j, k, m)):
+        lane.cells[at, place] = c
+    lane.limits[at] = limit
+    lane.made[0] = at + 1
 
 
 @compiled
@@ -94,7 +104,7 @@ def _is_fourth(
 
 
 @compiled
-def _pair_cost(
+def pair_cost(
     run: Any,
     table: Any,
     stride: Any,
@@ -133,7 +143,7 @@ def _pair_cost(
 
 
 @compiled
-def _change_pair(
+def change_pair(
     run: Any,
     table: Any,
     stride: Any,
@@ -188,17 +198,12 @@ def exchange(
     inner: Any,
     placed: bool,
     base: Any,
-    errors: Any,
-    forces: Any,
-    fields: Any,
-    tally: Any,
-    state: Any,
+    lane: Any,
     step: Any,
     costs: Any,
     temperature: float,
     slack: float,
     lost: float,
-    tried: Any,
 ) -> None:  # pragma: no cover
     """Try exchanges of a cell: two cells up and two down, at the corners of a rectangle of two variables.
 
@@ -208,6 +213,8 @@ def exchange(
     """
     nodes = layout.variable_of.size - 1
     variables = near.shape[0]
+    fields = lane.fields
+    errors, forces, tally, tried = lane.errors, lane.forces, lane.tally, lane.tried
     _neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
     # All first looks for fourth cells are made before any is used, so that they need not wait for each other.
     slot = cells.slot
@@ -250,7 +257,7 @@ def exchange(
                     about -= np.float64(fields[j, 0]) + np.float64(fields[k, 0])
                     bend = np.float64(fields[i, 1]) + np.float64(fields[m, 1])
                     bend += np.float64(fields[j, 1]) + np.float64(fields[k, 1])
-                    limit = temperature * costs.quantiles[next_word(state) >> np.uint64(52)]
+                    limit = temperature * costs.quantiles[next_word(lane.word) >> np.uint64(52)]
                     if sign * about > limit + slack:
                         continue
                     share = 0.0
@@ -291,7 +298,7 @@ def exchange(
                                 if change_now == 0:
                                     if cost > limit + lost:
                                         continue
-                                    cost += _pair_cost(
+                                    cost += pair_cost(
                                         layout.pair_run[q:r],
                                         layout.pair_table[q:r],
                                         layout.pair_stride[q:r],
@@ -306,7 +313,7 @@ def exchange(
                                         limit + lost - cost,
                                     )
                                 else:
-                                    _change_pair(
+                                    change_pair(
                                         layout.pair_run[q:r],
                                         layout.pair_table[q:r],
                                         layout.pair_stride[q:r],
@@ -332,4 +339,5 @@ def exchange(
                                     moved * 2.0 * share * np.float64(fields[c, 1])
                                 )
                                 move(cells, tally, c)
+                            note(lane, limit, i, j, k, m)
                             return

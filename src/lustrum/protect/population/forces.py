@@ -58,10 +58,12 @@ def change(
 
 
 @compiled
-def set_forces(errors: Any, kinds: Any, force: Any, forces: Any) -> None:  # pragma: no cover
-    """Work out the forces of all controlled cells from their errors."""
+def set_forces(
+    errors: Any, kinds: Any, force: Any, forces: Any, low: Any, high: Any
+) -> None:  # pragma: no cover
+    """Work out the forces of the controlled cells ``low`` to ``high`` from their errors."""
     reach = np.int64(force.shape[1] // 2)
-    for at in range(errors.size):
+    for at in range(low, min(high, errors.size)):
         place = np.uint64(min(max(np.int64(errors[at]), -reach), reach) + reach)
         forces[at, 0] = force[kinds[at], place, 0]
         forces[at, 1] = force[kinds[at], place, 1]

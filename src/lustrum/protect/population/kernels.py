@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.exchanges import allowed, exchange, move
+from lustrum.protect.population.exchanges import allowed, exchange, move, note
 from lustrum.protect.population.forces import (
     add_move,
     change,
@@ -25,7 +25,15 @@ from lustrum.protect.population.forces import (
 )
 from lustrum.stream import below, next_word
 
-__all__ = ["all_fields", "cells_beyond", "places", "shuffle", "sweep_blocks"]
+__all__ = [
+    "all_fields",
+    "flip_cost",
+    "node_cost",
+    "places",
+    "shuffle",
+    "swap",
+    "sweep_slices",
+]
 
 _FRESH = 16
 """After so many moves within a slice the forces on its cells are added up anew."""
@@ -39,7 +47,7 @@ def places(layout: Any, codes: Any, p: Any, inner: Any, base: Any) -> None:  # p
 
 
 @compiled
-def _flip_cost(
+def flip_cost(
     layout: Any, errors: Any, inner: Any, base: Any, sign: Any, rise: Any
 ) -> Any:  # pragma: no cover
     """What the cost changes by if one finest cell moves by ``sign`` steps."""
@@ -54,7 +62,7 @@ def _flip_cost(
 
 
 @compiled
-def _node_cost(
+def node_cost(
     run: Any,
     table: Any,
     stride: Any,
@@ -88,28 +96,7 @@ def shuffle(items: Any, state: Any) -> None:  # pragma: no cover
 
 
 @compiled
-def cells_beyond(
-    layout: Any, codes: Any, errors: Any, kind_counts: Any, beyond: Any, found: Any
-) -> None:  # pragma: no cover
-    """Find the finest cells that lie in a controlled cell with an error larger than ``beyond``.
-
-    Tables count if their kind does.
-    """
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    for i in range(found.size):
-        places(layout, codes[i], p, inner, base)
-        found[i] = 0
-        for r in range(base.size):
-            b = base[r]
-            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                if abs(errors[b + inner[t]]) > beyond and kind_counts[layout.kind[r, t]]:
-                    found[i] = 1
-
-
-@compiled
-def _swap(
+def swap(
     run: Any,
     table: Any,
     stride: Any,
@@ -138,14 +125,14 @@ def _about(fields: Any, i: Any, o: Any, sign: Any, share: float) -> float:  # pr
 
 @compiled
 def all_fields(
-    layout: Any, codes: Any, slice_first: Any, forces: Any, fields: Any
+    layout: Any, codes: Any, slice_first: Any, slices: Any, forces: Any, fields: Any
 ) -> None:  # pragma: no cover
-    """Add up the forces on all finest cells."""
+    """Add up the forces on all finest cells of some slices."""
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
     sums = np.empty((layout.table_end[-1], 2), dtype=np.int32)
-    for g in range(slice_first.size - 1):
+    for g in slices:
         slice_fields(
             layout,
             codes,
@@ -161,15 +148,11 @@ def all_fields(
 
 
 @compiled
-def sweep_blocks(
+def sweep_slices(
     layout: Any,
     cells: Any,
-    blocks: Any,
-    errors: Any,
-    forces: Any,
-    fields: Any,
-    tally: Any,
-    state: Any,
+    slices: Any,
+    lane: Any,
     step: Any,
     costs: Any,
     temperature: float,
@@ -178,9 +161,8 @@ def sweep_blocks(
     rings: Any,
     most_near: Any,
     visited: Any,
-    tried: Any,
 ) -> None:  # pragma: no cover
-    """Try a flip of every cell of some blocks, swaps with next neighbours along every variable, and exchanges.
+    """Try a flip of every cell of some slices, swaps with next neighbours along every variable, and exchanges.
 
     ``fields`` keeps, for every cell, half the difference and half the sum of what a step up and a step down
     cost when its slice was last visited. From those of two cells follows about what a swap would cost, with
@@ -196,128 +178,132 @@ def sweep_blocks(
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
     sums = np.empty((layout.table_end[-1], 2), dtype=np.int32)
-    for block in blocks:
-        for g in range(cells.block_first[block], cells.block_first[block + 1]):
-            low = cells.slice_first[g]
-            count = cells.slice_first[g + 1] - low
-            order = np.arange(count)
-            shuffle(order, state)
-            moved = _FRESH
-            for j in range(count):
-                i = np.int64(low + order[j])
-                if visited[i] == 0:
-                    continue
-                if moved >= _FRESH:
-                    slice_fields(
-                        layout, cells.codes, low, low + count, forces, p, inner, base, sums, fields
-                    )
-                    moved = 0
-                placed = False
-                before = tried[0, 1] + tried[1, 1] + tried[2, 1]
-                if cells.group[i] < 0:
-                    sign = np.int64(-1 if cells.up[i] else 1)
-                    alone = sign * np.float64(fields[i, 0]) + np.float64(fields[i, 1])
-                    limit = temperature * costs.quantiles[next_word(state) >> np.uint64(52)]
-                    if alone <= limit + slack:
-                        place_inner(layout, cells.codes[i], p, inner)
-                        placed = True
-                        tried[0, 0] += 1
-                        cost = _flip_cost(layout, errors, inner, base, sign, costs.rise)
-                        if cost <= limit and allowed(cells, tally, i, none, none, none):
-                            add_move(layout, errors, forces, inner, base, step * sign, costs)
-                            fields[i, 0] += np.float32(sign * 2.0 * np.float64(fields[i, 1]))
-                            move(cells, tally, i)
-                            tried[0, 1] += 1
-                for v in range(variables):
-                    first = layout.first_node[v]
-                    stop = layout.first_node[v + 1]
-                    own = cells.codes[i, v]
-                    o = np.int64(cells.partner[i, v])
-                    for _ in range(rings):
-                        if o < 0 or o == i:
-                            break
-                        if cells.up[o] != cells.up[i] and (
-                            not cells.tied or cells.group[o] == cells.group[i]
-                        ):
-                            sign = np.int64(-1 if cells.up[i] else 1)
-                            other = cells.codes[o, v]
-                            share = 0.0
+    errors, forces, fields, tally, word, tried = (
+        lane.errors,
+        lane.forces,
+        lane.fields,
+        lane.tally,
+        lane.word,
+        lane.tried,
+    )
+    for g in slices:
+        low = cells.slice_first[g]
+        count = cells.slice_first[g + 1] - low
+        order = np.arange(count)
+        shuffle(order, word)
+        moved = _FRESH
+        for j in range(count):
+            i = np.int64(low + order[j])
+            if visited[i] == 0:
+                continue
+            if moved >= _FRESH:
+                slice_fields(
+                    layout, cells.codes, low, low + count, forces, p, inner, base, sums, fields
+                )
+                moved = 0
+            placed = False
+            before = tried[0, 1] + tried[1, 1] + tried[2, 1]
+            if cells.group[i] < 0:
+                sign = np.int64(-1 if cells.up[i] else 1)
+                alone = sign * np.float64(fields[i, 0]) + np.float64(fields[i, 1])
+                limit = temperature * costs.quantiles[next_word(word) >> np.uint64(52)]
+                if alone <= limit + slack:
+                    place_inner(layout, cells.codes[i], p, inner)
+                    placed = True
+                    tried[0, 0] += 1
+                    cost = flip_cost(layout, errors, inner, base, sign, costs.rise)
+                    if cost <= limit and allowed(cells, tally, i, none, none, none):
+                        add_move(layout, errors, forces, inner, base, step * sign, costs)
+                        fields[i, 0] += np.float32(sign * 2.0 * np.float64(fields[i, 1]))
+                        move(cells, tally, i)
+                        tried[0, 1] += 1
+                        note(lane, limit, i, none, none, none)
+            for v in range(variables):
+                first = layout.first_node[v]
+                stop = layout.first_node[v + 1]
+                own = cells.codes[i, v]
+                o = np.int64(cells.partner[i, v])
+                for _ in range(rings):
+                    if o < 0 or o == i:
+                        break
+                    if cells.up[o] != cells.up[i] and (
+                        not cells.tied or cells.group[o] == cells.group[i]
+                    ):
+                        sign = np.int64(-1 if cells.up[i] else 1)
+                        other = cells.codes[o, v]
+                        share = 0.0
+                        for k in range(first, stop):
+                            if layout.position[k, other] != layout.position[k, own]:
+                                share += costs.shares[k]
+                        limit = temperature * costs.quantiles[next_word(word) >> np.uint64(52)]
+                        if _about(fields, i, o, sign, share) <= limit + slack:
+                            if not placed:
+                                place_inner(layout, cells.codes[i], p, inner)
+                                placed = True
+                            tried[1, 0] += 1
+                            cost = np.int64(0)
                             for k in range(first, stop):
-                                if layout.position[k, other] != layout.position[k, own]:
-                                    share += costs.shares[k]
-                            limit = temperature * costs.quantiles[next_word(state) >> np.uint64(52)]
-                            if _about(fields, i, o, sign, share) <= limit + slack:
-                                if not placed:
-                                    place_inner(layout, cells.codes[i], p, inner)
-                                    placed = True
-                                tried[1, 0] += 1
-                                cost = np.int64(0)
+                                apart = np.int64(layout.position[k, other])
+                                apart -= np.int64(layout.position[k, own])
+                                if apart != 0:
+                                    q = layout.entry_first[k]
+                                    r = layout.entry_first[k + 1]
+                                    cost += node_cost(
+                                        layout.entry_run[q:r],
+                                        layout.entry_table[q:r],
+                                        layout.entry_stride[q:r],
+                                        layout.entry_kind[q:r],
+                                        errors,
+                                        inner,
+                                        base,
+                                        apart,
+                                        sign,
+                                        costs.rise,
+                                    )
+                            if cost <= limit and allowed(cells, tally, i, o, none, none):
                                 for k in range(first, stop):
                                     apart = np.int64(layout.position[k, other])
                                     apart -= np.int64(layout.position[k, own])
                                     if apart != 0:
                                         q = layout.entry_first[k]
                                         r = layout.entry_first[k + 1]
-                                        cost += _node_cost(
+                                        swap(
                                             layout.entry_run[q:r],
                                             layout.entry_table[q:r],
                                             layout.entry_stride[q:r],
                                             layout.entry_kind[q:r],
                                             errors,
+                                            forces,
                                             inner,
                                             base,
                                             apart,
-                                            sign,
-                                            costs.rise,
+                                            step * sign,
+                                            costs.force,
                                         )
-                                if cost <= limit and allowed(cells, tally, i, o, none, none):
-                                    for k in range(first, stop):
-                                        apart = np.int64(layout.position[k, other])
-                                        apart -= np.int64(layout.position[k, own])
-                                        if apart != 0:
-                                            q = layout.entry_first[k]
-                                            r = layout.entry_first[k + 1]
-                                            _swap(
-                                                layout.entry_run[q:r],
-                                                layout.entry_table[q:r],
-                                                layout.entry_stride[q:r],
-                                                layout.entry_kind[q:r],
-                                                errors,
-                                                forces,
-                                                inner,
-                                                base,
-                                                apart,
-                                                step * sign,
-                                                costs.force,
-                                            )
-                                    move(cells, tally, i)
-                                    move(cells, tally, o)
-                                    tried[1, 1] += 1
-                                    # Moving back would cost about as much as it gained.
-                                    back = np.float32(sign * 2.0 * share * np.float64(fields[i, 1]))
-                                    fields[i, 0] += back
-                                    fields[o, 0] -= back
-                        o = np.int64(cells.partner[o, v])
-                exchange(
-                    layout,
-                    cells,
-                    i,
-                    near,
-                    found,
-                    p,
-                    inner,
-                    placed,
-                    base,
-                    errors,
-                    forces,
-                    fields,
-                    tally,
-                    state,
-                    step,
-                    costs,
-                    temperature,
-                    slack,
-                    lost,
-                    tried,
-                )
-                moved += tried[0, 1] + tried[1, 1] + tried[2, 1] - before
+                                move(cells, tally, i)
+                                move(cells, tally, o)
+                                tried[1, 1] += 1
+                                note(lane, limit, i, o, none, none)
+                                # Moving back would cost about as much as it gained.
+                                back = np.float32(sign * 2.0 * share * np.float64(fields[i, 1]))
+                                fields[i, 0] += back
+                                fields[o, 0] -= back
+                    o = np.int64(cells.partner[o, v])
+            exchange(
+                layout,
+                cells,
+                i,
+                near,
+                found,
+                p,
+                inner,
+                placed,
+                base,
+                lane,
+                step,
+                costs,
+                temperature,
+                slack,
+                lost,
+            )
+            moved += tried[0, 1] + tried[1, 1] + tried[2, 1] - before

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -46,6 +47,8 @@ _MANY = 8
 _WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
 """How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
 mended first."""
+_REPAIRS = 2
+"""For every sweep there are so many more over the few cells that lie in a large error to the end."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 
@@ -318,7 +321,22 @@ class ProtectedPopulation:
             )
             for steep, heat in _WALLS
         )
-        if not many:
+        large = max(1, round(10 * self.base / 3))
+        repair = Stage(
+            every,
+            _REPAIRS * self.sweeps,
+            0.02,
+            0.002,
+            mend[-1].costs,
+            beyond=large,
+            near=8,
+            rings=32,
+            most=1 / 16,
+            slack=inf,
+        )
+        if many:
+            mend = (*mend, repair)
+        else:
             large = max(1, round(9 * self.base / 3))
             walls = wall(50_000, 9, extra)
             mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),)

@@ -30,7 +30,7 @@ __all__ = [
     "stated_search",
 ]
 
-SEARCH = 4
+SEARCH = 5
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 _UNSTATED = 2
 """Reports of earlier searches do not state their version."""

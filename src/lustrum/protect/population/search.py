@@ -19,18 +19,18 @@ from lustrum.protect.population.exchanges import fill_slots
 from lustrum.protect.population.forces import add_errors, set_forces
 from lustrum.protect.population.kernels import (
     all_fields,
-    cells_beyond,
     shuffle,
-    sweep_blocks,
+    sweep_slices,
 )
+from lustrum.protect.population.lanes import Lane, Lanes, Together, share_out, working_together
 from lustrum.protect.population.layout import KINDS, Plan
+from lustrum.protect.population.replay import replay
 from lustrum.protect.population.stages import Stage
+from lustrum.stream import next_word
 
 __all__ = ["Problem", "SearchCells", "SearchState", "Searched", "search"]
 
-_BLOCK_CELLS = 1 << 14
-_RINGS = 8
-_SLACK = 0.5
+_PARTS = 16
 
 
 class SearchCells(NamedTuple):
@@ -95,8 +95,25 @@ def search(
     seed: int,
     resume: SearchState | None = None,
     keep: Callable[[SearchState], None] | None = None,
+    workers: int | None = None,
 ) -> Searched:
-    """Run the sweeps that are left; ``keep`` is given the state after each of them."""
+    """Run the sweeps that are left; ``keep`` is given the state after each of them.
+
+    ``workers`` is how many threads share the work, by default one for each core; the bytes are the same for any
+    number.
+    """
+    with working_together(workers) as together:
+        return _search(problem, stages, seed, resume, keep, together)
+
+
+def _search(
+    problem: Problem,
+    stages: Sequence[Stage],
+    seed: int,
+    resume: SearchState | None,
+    keep: Callable[[SearchState], None] | None,
+    together: Together,
+) -> Searched:
     cells, order = _laid_out(problem, stages[-1].plan)
     state = np.array([seed], dtype=np.uint64)
     # Nothing is known of a cell before its first visit.
@@ -107,12 +124,15 @@ def search(
         done = resume.sweeps
         state[0] = np.uint64(resume.word)
         cells.up[:] = resume.up
-    work = [stage.sweeps * len(stage.plan.tables) for stage in stages]
+    work = [stage.sweeps * len(stage.plan.tables) * stage.most for stage in stages]
     moves = np.zeros((3, 2), dtype=np.int64)
     before = 0
     plan: Plan | None = None
     errors = np.zeros(0, dtype=np.int32)
     for place, stage in enumerate(stages):
+        # Fields say what moves cost, and stay as they are while the costs do.
+        known = place > 0 and stages[place - 1].costs == stage.costs
+        known = known and stages[place - 1].plan is stage.plan
         last = before + stage.sweeps
         if done < last or place == len(stages) - 1:
             if plan is not stage.plan:
@@ -121,7 +141,20 @@ def search(
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
                 report = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
-                _sweep(stage, sweep, problem, cells, errors, fields, state, moves, report)
+                anew = sweep == 0 and not known
+                _sweep(
+                    stage,
+                    sweep,
+                    anew,
+                    problem,
+                    cells,
+                    errors,
+                    fields,
+                    state,
+                    moves,
+                    together,
+                    report,
+                )
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last
@@ -134,9 +167,9 @@ def search(
 class _Progress:
     """How far the whole search is when part of a sweep is done."""
 
-    before: int
-    work: int
-    every: int
+    before: float
+    work: float
+    every: float
     sweep: int
     sweeps: int
 
@@ -158,52 +191,110 @@ def _errors(problem: Problem, cells: SearchCells, order: Array, plan: Plan) -> A
 def _sweep(
     stage: Stage,
     sweep: int,
+    anew: bool,
     problem: Problem,
     cells: SearchCells,
     errors: Array,
     fields: Array,
     state: Array,
     moves: Array,
+    together: Together,
     report: Callable[[float], None],
 ) -> None:
     costs = stage.costs_of(problem.step)
     layout = stage.plan.layout
     temperature = stage.temperature(sweep, costs.rise)
-    forces = np.empty((errors.size, 2), dtype=np.int32)
-    set_forces(errors, layout.cell_kind, costs.force, forces)
-    if sweep == 0:
-        all_fields(layout, cells.codes, cells.slice_first, forces, fields)
-    visited = np.ones(cells.up.size, dtype=np.uint8)
-    if stage.beyond:
-        counts = np.array([kind != "extra" for kind in KINDS])
-        cells_beyond(layout, cells.codes, errors, counts, stage.beyond, visited)
-    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
-    finished = 0
-    for blocks in _batches(majors, cells.first):
-        check_stop()
-        sweep_blocks(
-            layout,
-            cells,
-            blocks,
-            errors,
-            forces,
-            fields,
-            tally,
-            state,
-            np.int32(problem.step),
-            costs,
-            temperature,
-            _SLACK * temperature,
-            stage.lost * temperature,
-            _RINGS,
-            stage.near,
-            visited,
-            moves,
+    visited = _visited(stage, cells.codes, errors, state)
+    if not visited.any():
+        report(1.0)
+        return
+    sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
+    shares = share_out(majors, cells.block_first, np.diff(sums[cells.slice_first]))
+    forces = np.empty((errors.size, 2), dtype=np.int32)
+    cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
+    together(
+        lambda j: set_forces(errors, layout.cell_kind, costs.force, forces, cut[j], cut[j + 1]),
+        _PARTS,
+    )
+    if anew:
+        parts = np.array_split(np.arange(cells.slice_first.size - 1), _PARTS)
+        together(
+            lambda j: all_fields(layout, cells.codes, cells.slice_first, parts[j], forces, fields),
+            _PARTS,
         )
-        finished += int(np.diff(cells.first)[blocks].sum())
-        report(finished / max(1, cells.up.size))
+    lanes = Lanes(
+        errors,
+        forces,
+        fields,
+        cells.up,
+        (_lack(problem, cells), *problem.empty_share),
+        cells.slice_first,
+        [next_word(state) for _ in shares.rounds[0]],
+        shares.most_cells * (2 + stage.rings * cells.codes.shape[1]),
+        together,
+    )
+
+    def again(first: Lane, lane: Lane) -> None:
+        replay(layout, cells, first, lane, np.int32(problem.step), costs)
+
+    for slices, finished in zip(shares.rounds, shares.cells, strict=True):
+        check_stop()
+
+        def work(lane: Lane, slices: list[Array] = slices) -> None:
+            sweep_slices(
+                layout,
+                cells._replace(up=lane.up),
+                slices[lane.number],
+                lane,
+                np.int32(problem.step),
+                costs,
+                temperature,
+                stage.slack * temperature,
+                stage.lost * temperature,
+                stage.rings,
+                stage.near,
+                visited,
+            )
+
+        lanes.round(slices, work, again)
+        report(finished / shares.cells[-1])
+    moves += sum(lane.tried for lane in lanes.lanes)
+
+
+def _visited(stage: Stage, codes: Array, errors: Array, state: Array) -> Array:
+    """The finest cells that a sweep visits: all, or those in large errors, of too many an even share."""
+    if not stage.beyond:
+        return np.ones(len(codes), dtype=np.uint8)
+    visited = _beyond(stage.plan, codes, errors, stage.beyond)
+    found, most = np.flatnonzero(visited), max(1, int(stage.most * len(codes)))
+    if found.size > most:
+        apart = -(-found.size // most)
+        visited[:] = 0
+        visited[found[int(next_word(state)) % apart :: apart]] = 1
+    return visited
+
+
+def _beyond(plan: Plan, codes: Array, errors: Array, beyond: int) -> Array:
+    """Which finest cells lie in a controlled cell with an error larger than ``beyond``.
+
+    Extra tables are left aside.
+    """
+    found = np.zeros(len(codes), dtype=np.uint8)
+    far = np.abs(errors) > beyond
+    far &= plan.layout.cell_kind != KINDS.index("extra")
+    if not far.any():
+        return found
+    column = {name: place for place, name in enumerate(plan.variables)}
+    for table in plan.tables:
+        if not far[table.places()].any():
+            continue
+        at = np.full(len(codes), table.start, dtype=np.int64)
+        for level, stride in zip(table.levels, table.strides, strict=True):
+            at += stride * level.group_of[codes[:, column[level.variable]]]
+        found |= far[at]
+    return found
 
 
 def _lack(problem: Problem, cells: SearchCells) -> int:
@@ -266,12 +357,3 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
         following[begins + length - 1] = np.where(length > 1, order[begins], -1)
         partner[order, v] = following
     return partner
-
-
-def _batches(majors: Array, first: Array) -> list[Array]:
-    """Blocks in their order, cut into pieces after which the work may stop."""
-    if not majors.size:
-        return []
-    sizes = np.diff(first)[majors]
-    cut = np.flatnonzero(np.diff(np.cumsum(sizes) // _BLOCK_CELLS)) + 1
-    return list(np.split(majors, cut))

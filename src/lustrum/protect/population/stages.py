@@ -60,7 +60,9 @@ class Stage:
     Temperatures fall geometrically from ``hot`` to ``cold``, in units of what a flip costs where all tables
     are exact. With ``beyond`` a sweep visits only cells that lie in a table cell with a larger error, those of
     extra tables left aside. An exchange whose first tables cost ``lost`` temperatures too much is given up
-    before the others are looked at. Along each variable ``near`` neighbours are tried for exchanges.
+    before the others are looked at. Along each variable ``rings`` neighbours are tried for swaps, and
+    ``near`` for exchanges. A sweep visits at most a share ``most`` of all cells. A move is worked out if
+    it seems to cost at most ``slack`` temperatures too much; near a steep wall that says little.
     """
 
     plan: Plan
@@ -71,6 +73,9 @@ class Stage:
     beyond: int = 0
     lost: float = inf
     near: int = 8
+    rings: int = 8
+    most: float = 1.0
+    slack: float = 0.5
 
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""

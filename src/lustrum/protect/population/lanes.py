@@ -1,0 +1,209 @@
+"""Lanes: several parts of a sweep that run at the same time and give the same bytes on any number of cores.
+
+Every sweep shares its slices out among a few *lanes*; how many depends on the cells alone. A lane has its own
+copy of errors, forces and cells, draws from a random stream of its own, and writes down every move it makes.
+After each *round* of so many cells the moves of the first lane stand, and those of the others are made again in
+their order, one by one: a move is made only if its cells stand as they stood for the lane, if the rule of empty
+cells allows it, and if it costs no more than it was allowed to cost. Then all lanes go on from the same errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lustrum.arrays import Array
+from lustrum.compiled import compiled
+from lustrum.model.workers import workers
+
+__all__ = ["Lane", "Lanes", "Shares", "Together", "share_out", "working_together"]
+
+_LANES = 2
+_LANE_CELLS = 1 << 13
+"""With fewer cells for each lane there is a single one."""
+_ROUND_CELLS = 1 << 12
+"""How many cells a lane visits in a round at most."""
+_ROUNDS = 32
+"""The fewest rounds of a sweep, so that lanes soon learn what the others do where there are few cells."""
+_PART = 1 << 16
+"""How many controlled cells are told to other lanes in one go."""
+
+Together = Callable[[Callable[[int], None], int], None]
+"""Calls a function with 0, 1, ... up to a number, on several cores, and waits for all of them."""
+
+
+def _one_by_one(work: Callable[[int], None], count: int) -> None:
+    for j in range(count):
+        work(j)
+
+
+@contextmanager
+def working_together(most: int | None = None) -> Iterator[Together]:
+    """Work on all cores that this process may use, or on ``most``."""
+    threads = workers() if most is None else most
+    if threads < 2:
+        yield _one_by_one
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="lustrum search") as pool:
+
+        def together(work: Callable[[int], None], count: int) -> None:
+            for _ in pool.map(work, range(count)):
+                pass
+
+        yield together
+
+
+class Lane(NamedTuple):
+    """What a lane has for itself."""
+
+    number: int
+    up: Array
+    errors: Array
+    forces: Array
+    fields: Array
+    tally: Array  # see ``allowed``
+    word: Array  # the position of its random stream
+    tried: (
+        Array  # (3, 2): flips, swaps and exchanges that were worked out, and those that were made
+    )
+    made: Array  # how many moves of this round are written down
+    cells: Array  # (moves, 4): the cells of each; -1 where there are fewer
+    limits: Array  # the most that each was allowed to cost
+
+
+class Shares(NamedTuple):
+    """How one sweep is shared out."""
+
+    rounds: list[list[Array]]  # the slices of every lane, round by round
+    cells: list[int]  # how many cells all lanes have visited after each round
+    most_cells: int  # that a lane visits in a round
+
+
+def share_out(majors: Array, block_first: Array, visits: Array) -> Shares:
+    """Share the slices of the categories ``majors`` of the major variable out among lanes, in their order.
+
+    ``visits`` is how many cells are to be visited in each slice; slices without any are left out. How many
+    lanes there are depends on the cells alone, never on the machine.
+    """
+    parts = [np.arange(block_first[m], block_first[m + 1]) for m in majors]
+    slices = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    slices = slices[visits[slices] > 0]
+    length = visits[slices]
+    total = int(length.sum())
+    lanes = _LANES if total >= _LANES * _LANE_CELLS else 1
+    many = max(_ROUNDS if lanes > 1 else 1, -(-total // (lanes * _ROUND_CELLS)))
+    middle = np.cumsum(length) - (length + 1) // 2
+    # Lanes lie far from each other, so that they seldom want the same cells.
+    place = lanes * many * middle // max(1, total)
+    rounds = [[slices[place == lane * many + r] for lane in range(lanes)] for r in range(many)]
+    cells = np.bincount(place, length, lanes * many).reshape(lanes, many).astype(np.int64)
+    return Shares(rounds, np.cumsum(cells.sum(axis=0)).tolist(), int(cells.max(initial=0)))
+
+
+class Lanes:
+    """The lanes of one sweep. The errors and forces of the first one are those of the search."""
+
+    def __init__(
+        self,
+        errors: Array,
+        forces: Array,
+        fields: Array,
+        up: Array,
+        lack: Sequence[int],
+        slice_first: Array,
+        words: Sequence[Any],
+        most_moves: int,
+        together: Together,
+    ) -> None:
+        count = len(words)
+        self._together, self._slice_first = together, slice_first
+        self._parts = -(-errors.size // _PART)
+        self._errors = np.empty((count - 1, errors.size), dtype=errors.dtype)
+        self._forces = np.empty((count - 1, *forces.shape), dtype=forces.dtype)
+        # Lanes write to these all the time, so that no two may lie in one line of the cache.
+        tally, word, tried, made = (
+            np.zeros((count, 16), dtype=d) for d in ("i8", "u8", "i8", "i8")
+        )
+        tally[:, :3] = lack
+        word[:, 0] = words
+        self.lanes = [
+            Lane(
+                number,
+                up.copy() if number else up,
+                self._errors[number - 1] if number else errors,
+                self._forces[number - 1] if number else forces,
+                fields.copy() if number else fields,
+                tally[number],
+                word[number],
+                tried[number, :6].reshape(3, 2),
+                made[number],
+                np.empty((most_moves, 4), dtype=np.int32),
+                np.empty(most_moves),
+            )
+            for number in range(count)
+        ]
+        together(self._copy, self._parts)
+
+    def round(
+        self,
+        slices: list[Array],
+        work: Callable[[Lane], None],
+        again: Callable[[Lane, Lane], None],
+    ) -> None:
+        """Let every lane work on its slices, make the moves of all in the first one, and tell the others."""
+        self._together(lambda j: work(self.lanes[j]), len(self.lanes))
+        first, *others = self.lanes
+        for lane in others:
+            again(first, lane)
+        for lane in self.lanes:
+            lane.made[0] = 0
+            lane.tally[0] = first.tally[0]
+        if others:
+            self._together(self._follow, self._parts)
+            self._together(lambda j: self._learn(self.lanes[j], slices), len(self.lanes))
+
+    def _learn(self, lane: Lane, slices: list[Array]) -> None:
+        """Take over how the cells stand, and the fields of the slices that other lanes visited."""
+        lane.up[:] = self.lanes[0].up
+        for other in self.lanes:
+            if other is not lane:
+                some = slices[other.number]
+                _copy_fields(self._slice_first, some, other.fields, lane.fields)
+
+    def _copy(self, part: int) -> None:
+        some = slice(part * _PART, (part + 1) * _PART)
+        self._errors[:, some] = self.lanes[0].errors[some]
+        self._forces[:, some] = self.lanes[0].forces[some]
+
+    def _follow(self, part: int) -> None:
+        first = self.lanes[0]
+        low = part * _PART
+        _follow(first.errors, first.forces, self._errors, self._forces, low, low + _PART)
+
+
+@compiled
+def _follow(
+    errors: Any, forces: Any, others: Any, other_forces: Any, low: Any, high: Any
+) -> None:  # pragma: no cover
+    """Give the errors and forces of some controlled cells to the other lanes, where theirs differ."""
+    for lane in range(others.shape[0]):
+        for at in range(low, min(high, errors.size)):
+            if others[lane, at] != errors[at]:
+                others[lane, at] = errors[at]
+                other_forces[lane, at, 0] = forces[at, 0]
+                other_forces[lane, at, 1] = forces[at, 1]
+
+
+@compiled
+def _copy_fields(
+    slice_first: Any, slices: Any, fields: Any, others: Any
+) -> None:  # pragma: no cover
+    """Copy the fields of the cells of some slices."""
+    for g in slices:
+        for i in range(slice_first[g], slice_first[g + 1]):
+            others[i, 0] = fields[i, 0]
+            others[i, 1] = fields[i, 1]
