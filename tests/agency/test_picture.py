@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from agency.test_browser import draw
+from agency.test_browser import draw, show
 from browsing import visit
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_every_mark_is_where_its_figures_say(
     width: int, browser: Browser, address: str, table_file: Path
 ) -> None:
     with visit(browser, address, viewport={"width": width, "height": 900}) as page:
-        draw(page, table_file, limit="0.15")
+        show(page, table_file, limit="0.15")
         known, drawn = figures(page), page.evaluate(PLACES)
         assert len(drawn) == 3
         given = np.array([known[place["label"]] for place in drawn])
@@ -84,7 +84,7 @@ def test_every_mark_can_be_clicked_also_under_the_region_of_another(
     browser: Browser, address: str, table_file: Path
 ) -> None:
     with visit(browser, address, viewport={"width": 1280, "height": 1600}) as page:
-        draw(page, table_file)
+        show(page, table_file)
         # The widest region there can be, over the whole map, in the last point.
         page.evaluate(
             """() => { const last = [...document.querySelectorAll('svg.map a.point')].at(-1);
@@ -103,7 +103,7 @@ def test_no_word_is_cut_off_or_lies_on_another(
     browser: Browser, address: str, table_file: Path
 ) -> None:
     with visit(browser, address, viewport={"width": 1280, "height": 900}) as page:
-        draw(page, table_file)
+        show(page, table_file)
         found = page.evaluate(WORDS)
         left, top, right, bottom = found["svg"]
         words = found["words"]
@@ -124,7 +124,7 @@ def test_marks_stand_out_from_the_ground_and_families_from_each_other(
 ) -> None:
     size = {"width": 1280, "height": 1600}
     with visit(browser, address, viewport=size, color_scheme=scheme) as page:
-        draw(page, table_file)
+        show(page, table_file)
         drawn = page.evaluate(PLACES)
         box = page.locator("svg.map").bounding_box()
         assert box is not None

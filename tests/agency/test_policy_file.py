@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import lustrum as lu
 from lustrum.agency.policy_file import policy_text, toml, write_policy
 from lustrum.model import InputError, Table
 from lustrum.policy import read_policy
-from lustrum.rumap import BeforeCounting, Cube, View, grid
+from lustrum.rumap import BeforeCounting, Cube, RUMap, View, grid
 
 TABLE = Table.from_counts([[1, 14, 3], [17, 83, 2], [5, 0, 31]], names=["area", "faith"])
 METHODS = [
@@ -22,7 +23,13 @@ METHODS = [
     *grid("suppression"),
     *grid("differential-privacy", epsilon=1.0),
 ]
-FOUND = lu.rumap(TABLE, METHODS, replications=2)
+
+
+@cache
+def found_map() -> RUMap:
+    """The map of these methods, made when a test first needs it."""
+    return lu.rumap(TABLE, METHODS, replications=2)
+
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
 plain = st.one_of(texts, st.booleans(), st.integers(-(10**9), 10**9), st.floats(-1e6, 1e6))
@@ -45,11 +52,11 @@ def test_what_is_written_as_toml_is_read_back(
 @pytest.mark.parametrize("index", [0, 1])
 def test_the_policy_gives_the_method_of_the_map_back(index: int, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
-    assert write_policy(path, FOUND, index, 0.25) is None
+    assert write_policy(path, found_map(), index, 0.25) is None
     policy = read_policy(path)
     assert policy.protect.spec() == METHODS[index]
     assert policy.risk.limit == 0.25
-    assert policy.risk.spec() == FOUND.measures.risks[0][1]
+    assert policy.risk.spec() == found_map().measures.risks[0][1]
 
 
 def test_what_a_policy_says_otherwise_stays_and_the_old_file_is_kept(tmp_path: Path) -> None:
@@ -59,7 +66,7 @@ def test_what_a_policy_says_otherwise_stays_and_the_old_file_is_kept(tmp_path: P
         '[protect]\nmethod = "cell-key"\n[[fallback]]\nmethod = "merge"\nend = true\n'
     )
     path.write_text(old, encoding="utf-8")
-    kept = write_policy(path, FOUND, 0, None)
+    kept = write_policy(path, found_map(), 0, None)
     assert kept is not None
     assert kept.read_text(encoding="utf-8") == old
     policy = read_policy(path)
@@ -72,7 +79,7 @@ def test_a_policy_that_was_cut_is_not_built_upon(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text('dataset = "census"\n[rules]\n', encoding="utf-8")
     with pytest.raises(InputError, match="may be missing"):
-        write_policy(path, FOUND, 0, 0.2)
+        write_policy(path, found_map(), 0, 0.2)
     assert path.read_text(encoding="utf-8") == 'dataset = "census"\n[rules]\n'
 
 
@@ -82,7 +89,7 @@ def test_a_method_that_cannot_stand_in_a_policy_leaves_the_file_alone(
 ) -> None:
     path = tmp_path / "policy.toml"
     with pytest.raises(InputError, match=words):
-        write_policy(path, FOUND, index, 0.2)
+        write_policy(path, found_map(), index, 0.2)
     assert not path.exists()
 
 

@@ -69,7 +69,7 @@ class _Pen:
         self.known = release.known
         self.stated = release.stated
         kinds = {s.decimals for s in release.statistics} or {release.decimals}
-        self.looks = {places: _looks(book, places) for places in sorted(kinds)}
+        self.looks = {places: _number_formats(book, places) for places in sorted(kinds)}
         self.hidden = book.add_format({"align": "right", "italic": True})
         self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "bottom"})
         self.right = book.add_format(
@@ -115,7 +115,7 @@ class _Pen:
         self.text(sheet, row, column, f"{'-' if units < 0 else ''}{digits[:cut]}{fraction}", look)
 
 
-def _looks(book: Any, decimals: int) -> tuple[Any, Any]:
+def _number_formats(book: Any, decimals: int) -> tuple[Any, Any]:
     """How numbers with this many decimals look, and totals of them."""
     digits = "#,##0" + (f".{'0' * decimals}" if decimals else "")
     return (

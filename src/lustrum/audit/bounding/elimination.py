@@ -177,8 +177,9 @@ def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
 def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # pragma: no cover
     """Rows in the order of removal, the cell that each determines, and whether it does so late."""
     height, width = indptr.size - 1, col_ptr.size - 1
-    in_row = np.diff(indptr)
-    in_column = np.diff(col_ptr)
+    # np.diff gives the same, and takes the compiler fifteen times as long.
+    in_row = indptr[1:] - indptr[:-1]
+    in_column = col_ptr[1:] - col_ptr[:-1]
     row_open, cell_open = np.ones(height, np.bool_), np.ones(width, np.bool_)
     order, gives = np.empty(height, np.int64), np.empty(height, np.int64)
     late = np.zeros(height, np.bool_)

@@ -131,11 +131,11 @@ def _knowledge(system: System) -> dict[str, Any]:
         "whole": system.whole,
         "decimals": system.decimals,
         "cells": [
-            {"name": name, "low": _maybe(low), "high": _maybe(high)}
+            {"name": name, "low": _optional_number(low), "high": _optional_number(high)}
             for name, (low, high) in zip(system.names, system.boxes, strict=True)
         ],
         "facts": [
-            {"low": _maybe(low), "high": _maybe(high), "weights": _pairs(fact)}
+            {"low": _optional_number(low), "high": _optional_number(high), "weights": _pairs(fact)}
             for fact, (low, high) in zip(system.facts, system.ends, strict=True)
         ],
     }
@@ -173,7 +173,7 @@ def _numbers(values: Iterable[int]) -> list[int | str]:
     return [_number(v) for v in values]
 
 
-def _maybe(value: int | None) -> int | str | None:
+def _optional_number(value: int | None) -> int | str | None:
     return None if value is None else _number(value)
 
 

@@ -138,7 +138,7 @@ class _Search:
         if solver is not None:
             loaded = solver.load(self.problem)
             self._ask_all(loaded)
-            self._shake(solver)
+            self._try_vertices(solver)
             self._dive_all(self.effort.dive)
             self._ask_all(loaded, whole=True)
         else:
@@ -175,7 +175,7 @@ class _Search:
             found = loaded.minimise(cost, whole=whole, seconds=left, target=near if whole else None)
             self._learn(cell, sign, found)
 
-    def _shake(self, solver: Solver) -> None:
+    def _try_vertices(self, solver: Solver) -> None:
         """Look at some vertices where a cell is fixed at its bound; often one is a whole table.
 
         The costs are random and pull other cells to their own open bounds, which such a table may settle at

@@ -122,7 +122,7 @@ def _draw_households(persons: int, rng: np.random.Generator) -> _Households:
     return _Households(area, kind, size)
 
 
-def _tilted(weights: list[float]) -> Floats:
+def _age_distributions(weights: list[float]) -> Floats:
     """Distributions over single years by kind of area, from weights of five-year bands."""
     bands = np.arange(len(weights))
     by_kind = np.array([np.array(weights) * np.exp(tilt * bands) for tilt in _AGE_TILT])
@@ -132,7 +132,7 @@ def _tilted(weights: list[float]) -> Floats:
 
 
 def _adult_ages(weights: list[float], uniform: Floats, kinds: Positions) -> Positions:
-    cumulative = _tilted(weights)
+    cumulative = _age_distributions(weights)
     found = np.zeros(len(uniform), dtype=np.int64)
     for kind in range(len(cumulative)):
         here = kinds == kind

@@ -181,7 +181,7 @@ class _Search:
             if fewest is None or (left, loss) < fewest[:2]:
                 fewest = left, loss, states
             if self.steps >= self.work:
-                return self._dived(states, loss, before)
+                return self._merged_greedily(states, loss, before)
             for child in self.children(states, found):
                 if child not in seen:
                     seen.add(child)
@@ -207,7 +207,7 @@ class _Search:
                 break  # no merge can help this cell, so none can make the recoding safe
         return best or []
 
-    def _dived(self, states: States, bound: float, before: int) -> Redesign:
+    def _merged_greedily(self, states: States, bound: float, before: int) -> Redesign:
         """Starting at a recoding, repeat the merge that loses least until no cell is sensitive."""
         while True:
             check_stop()

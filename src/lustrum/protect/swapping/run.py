@@ -29,7 +29,7 @@ def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints)
     home = units.one_of(records.codes[finest.name], finest.name)
     rates = _rates(plan, records)
     free = (rates[home] > 0) & ~np.isin(units.ids, keep) & ~_flagged(plan, records, units)
-    search = Search.begin(_alike(plan, records, units), home, free)
+    search = Search.begin(_profile_numbers(plan, records, units), home, free)
     quota = quotas(np.bincount(home, minlength=rates.size) * rates / 2, rng)
     wanted = int(quota.sum())
     turns = rng.permutation(len(units))
@@ -60,7 +60,7 @@ def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints)
     return Swapped(_traded(plan, records, units, search.partner), report)
 
 
-def _alike(plan: SwapPlan, records: Records, units: Households) -> list[Ints]:
+def _profile_numbers(plan: SwapPlan, records: Records, units: Households) -> list[Ints]:
     """For each profile, a number per household: equal for those who are alike."""
     out = []
     for profile in plan.similar or ((),):

@@ -115,7 +115,7 @@ class TotalsGuard:
             self._totals.need_parts(self.axes)
         sums = self._added_up(perturbed)
         shown = perturbed if keyed else None
-        if not np.array_equal(sums, perturbed) and not self._tells(low, high, shown):
+        if not np.array_equal(sums, perturbed) and not self._determines_a_cell(low, high, shown):
             return Published(perturbed, low, high)
         if keyed if hide is None else hide:
             hidden = self._covered
@@ -141,7 +141,7 @@ class TotalsGuard:
             return added_up(array, self._lines)
         return self._totals.added_up(array)
 
-    def _tells(self, low: Ints, high: Ints, shown: Ints | None) -> bool:
+    def _determines_a_cell(self, low: Ints, high: Ints, shown: Ints | None) -> bool:
         """Whether the totals determine an inner cell that has several possible values by itself."""
         open_cells = self._inner & (low < high)
         if self._lines is not None:

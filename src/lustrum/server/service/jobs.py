@@ -108,14 +108,14 @@ class Jobs:
 
     def _loop(self) -> None:
         while not self._over.is_set():
-            job = self._insist(self.store.claim)
+            job = self._retry(self.store.claim)
             if job is not None:
                 self._run(job)
                 continue
             self._called.wait(_TURN)
             self._called.clear()
 
-    def _insist(self, step: Callable[[], T]) -> T | None:
+    def _retry(self, step: Callable[[], T]) -> T | None:
         """Do a step on the file of jobs, again and again until it works or the server ends."""
         failed = 0
         while not self._over.is_set() or not failed:
@@ -189,6 +189,6 @@ class Jobs:
         answer: str | None = None,
         mark: str | None = None,
     ) -> None:
-        ours = self._insist(lambda: self.store.end(job.id, state, sentence, answer, mark))
+        ours = self._retry(lambda: self.store.end(job.id, state, sentence, answer, mark))
         if ours and self._metrics is not None:
             self._metrics.jobs.labels(state).inc()

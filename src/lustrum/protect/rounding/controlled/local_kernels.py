@@ -90,7 +90,7 @@ def anneal(  # pragma: no cover
 
 
 @compiled
-def _pain(error: int, goal: int, base: int) -> float:  # pragma: no cover
+def _penalty(error: int, goal: int, base: int) -> float:  # pragma: no cover
     """The penalty of an error: squared steps of the base beyond the goal, and a little for its size."""
     share = error / base
     beyond = abs(error) - goal
@@ -152,7 +152,7 @@ def walk(  # pragma: no cover
             pain = 0.0
             for k in range(begin[i], begin[i] if blind else begin[i + 1]):
                 e = error[margin[k]]
-                pain += _pain(e + step, goal, base) - _pain(e, goal, base)
+                pain += _penalty(e + step, goal, base) - _penalty(e, goal, base)
             if chosen < 0 or pain < least:
                 chosen, least, ties = i, pain, 1
             elif pain == least:

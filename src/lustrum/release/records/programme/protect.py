@@ -97,7 +97,7 @@ def public_knowledge(system: System, releases: Sequence[Release | None]) -> Rela
     tables: dict[str, list[PublishedTable]] = {name: [] for name in system.responses}
     low = _floor(system)
     for part, release in zip(system.parts, releases, strict=True):
-        tables[part.response].append(_seen(part, release, system, low))
+        tables[part.response].append(_as_published(part, release, system, low))
     for name in system.responses:
         tables[name] = tables[name] or [
             PublishedTable.hidden(system.layouts[0], low=low, decimals=system.decimals)
@@ -109,7 +109,7 @@ def _floor(system: System) -> int:
     return 0 if bool((system.values >= 0).all()) else -UNBOUNDED
 
 
-def _seen(part: Part, release: Release | None, system: System, low: int) -> PublishedTable:
+def _as_published(part: Part, release: Release | None, system: System, low: int) -> PublishedTable:
     if release is None:
         return PublishedTable.hidden(part.layout, low=low, decimals=system.decimals)
     seen = PublishedTable.of_release(release, low=low)
