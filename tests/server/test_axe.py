@@ -18,6 +18,9 @@ from server.conftest import served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
+    from starlette.middleware.base import RequestResponseEndpoint
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 pytestmark = pytest.mark.browser
 
@@ -131,6 +134,14 @@ def test_axe_finds_nothing_while_a_table_is_made(
     app = create_app(
         local_service(tmp_path / "data", workers=1), Settings(background_cells=1, rate="")
     )
+
+    # The page loads itself again every two seconds; on a slow machine axe would lose it half-way.
+    @app.middleware("http")
+    async def stay(request: Request, answer: RequestResponseEndpoint) -> Response:
+        response = await answer(request)
+        del response.headers["Refresh"]
+        return response
+
     # Without its life the server takes jobs in and never begins with them.
     with served(app, lifespan="off") as address:
         page = context.new_page()
