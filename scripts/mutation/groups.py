@@ -156,9 +156,10 @@ GROUPS = {
         _in("audit", "report", "best"), _audit("report_by_hand", "report", "best", "protection")
     ),
     "shuttle": Group(
-        _in("audit/shuttle", "search", "effort", "lines", "lattice"), _audit("shuttle")
+        _in("audit/shuttle", "search", "effort", "lines", "lattice", "kernels"),
+        _audit("shuttle_by_hand"),
+        loops=True,
     ),
-    "shuttle-loops": Group(_in("audit/shuttle", "kernels"), _audit("shuttle"), loops=True),
     "fibre": Group(
         _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic", "walk")
         + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
@@ -167,7 +168,7 @@ GROUPS = {
     "fibre-loops": Group(_in("audit/fibre", "kernels"), _audit("fibre_exact"), loops=True),
     "lattice-walk": Group(
         _in("audit/bounding", "lattice_walk", "lattice_walk_kernels"),
-        _audit("lattice_walk"),
+        _audit("lattice_walk_by_hand"),
         loops=True,
     ),
     "cubes": Group(

@@ -156,6 +156,16 @@ def test_units_stay_with_a_belief():
     assert Belief.uniform([0], [1], decimals=1).shifted(4).decimals == 1
 
 
+def test_attackers_are_attackers_with_whole_contributions():
+    known = Knowledge.of("x").bound("x", 0, 3)
+    with pytest.raises(InputError):
+        attack(known, "outsider")
+    for wrong in ("five", 1.5, np.nan, np.inf, None, True, -1):
+        with pytest.raises(InputError, match="A contribution must be"):
+            Insider(wrong)
+    assert Insider(2.0).own(known).anywhere == 2
+
+
 def test_attackers_name_their_cell_and_nothing_else():
     assert repr(Insider(7)) == "Insider()"
     assert repr(Insider(7, "a")) == "Insider(cell='a')"

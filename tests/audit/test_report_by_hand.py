@@ -214,8 +214,8 @@ def test_a_cell_follows_from_published_cells_and_not_from_hidden_ones():
     assert _follows(Knowledge.of("a").bound("a", 4, 4), 0) == ()
     # The cell itself is no reason, whatever bounds it has, nor is a cell without a lower end.
     assert _follows(known.bound("b", 0, 10), 1) == ("a", "c")
-    below = Knowledge.of("abd", low=-UNBOUNDED).bound("a", 3, 3).bound("d", high=7)
-    below = below.fact({"a": 1, "b": -1}, 0, 0).fact({"b": 1, "d": -1}, low=0)
+    below = Knowledge.of("abd", low=-UNBOUNDED).bound("a", 7, 7).bound("d", high=7)
+    below = below.fact({"b": 1, "a": -1}, low=0).fact({"d": 1, "b": -1}, low=0)
     assert _follows(below, 1) == ("a",)
     # One fact for the lower end and another for the upper one.
     between = Knowledge.of("xab").fact({"x": 1, "a": -1}, low=0).fact({"b": 1, "x": -1}, low=0)
@@ -234,6 +234,8 @@ def test_the_best_bounds_take_a_formula_or_what_the_caller_allows(monkeypatch):
         return plain(known, cells)
 
     monkeypatch.setattr(module, "bounds", noted)
+    with pytest.raises(InputError):
+        best_bounds([1, 2, 3])
     pairs = {p: np.ones((2, 2), int) for p in ("AB", "BC", "AC")}
     formula = from_margins(dict.fromkeys("ABC", 2), pairs)
     found = best_bounds(formula, slice(0, 8))

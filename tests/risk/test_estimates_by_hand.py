@@ -114,7 +114,7 @@ def test_an_estimate_is_the_mean_over_what_is_drawn(monkeypatch):
         assert five == pytest.approx([*risks, risks[0]])
     first = draw_risks(Listed(POPULATIONS), sample, 10, R1(), 4, np.random.default_rng(0))
     assert first == pytest.approx([r1(p) for p in POPULATIONS])
-    own = R2(weights=(0.1, 0.8, 0.1))
+    own = R2(weights=(0.6, 0.1, 0.3))
     found = draw_risks(Listed(POPULATIONS), sample, 10, own, 4, np.random.default_rng(0))
     assert found == pytest.approx([r2(p, sample, own.weights) for p in POPULATIONS])
     with pytest.raises(InputError, match="not the L2 norm"):
@@ -231,7 +231,16 @@ def test_models_of_a_sample_by_name_and_seed():
     for no_scale in ([5], [0, 0]):
         with pytest.raises(InputError, match="The sample has"):
             own.before(Table.from_counts(no_scale))
-    for wrong in ({}, {"fraction": 0.0}, {"fraction": 1.5}, {"fraction": 0.5, "model": "urn"}):
+    for wrong in (lambda: own.before([1, 2]), lambda: own.after(table, [1, 2])):
+        with pytest.raises(InputError):
+            wrong()
+    for wrong in (
+        {"fraction": 0.5, "weights": (1, 1, 1)},
+        {},
+        {"fraction": 0.0},
+        {"fraction": 1.5},
+        {"fraction": 0.5, "model": "urn"},
+    ):
         with pytest.raises(InputError):
             SampleRisk(**wrong)
 
@@ -474,6 +483,13 @@ def test_readers_calculate_as_far_as_they_are_said_to():
     with pytest.raises(InputError, match="'cell', 'propagate' or 'sharp'"):
         CloseEstimates(audit="far")
     assert CloseEstimates(percent=0.5).percent == 0.5
+    for wrong in (
+        lambda: CloseEstimates().judged([1, 2]),
+        lambda: CloseEstimates().cells([1, 2], release),
+        lambda: CloseEstimates().cells(table, [1, 2]),
+    ):
+        with pytest.raises(InputError):
+            wrong()
     mapping = CloseEstimates(percent=5.0).to_mapping()
     assert mapping == {"measure": "close-estimates", "percent": 5.0, "audit": "propagate"}
 

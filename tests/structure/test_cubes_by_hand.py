@@ -230,6 +230,9 @@ def test_cells_that_are_kept_obey_more_relations():
     # Only the diagonal is left: every category of A is one of B.
     assert np.linalg.matrix_rank(dense) == 3
     assert not np.any(dense @ kept.matrix.toarray())
+    # Of three codes only the first is kept: it is everybody, which no sum and no empty cell says.
+    first = Structure.of_tables([[named("x", [[0], [0, 1, 2]])]]).restrict([0])
+    assert complete_relations(first).matrix.toarray().tolist() in ([[1, -1]], [[-1, 1]])
 
 
 def test_overlapping_groups_of_several_tables_are_completed_together():
