@@ -369,6 +369,7 @@ def quotient_by_hand(
     [
         ([0, 3, 5, 8], [0, 3, 5, 8], "income", None, "same"),
         ([0, 3, 5, 8], [0, 3, 5, 8], "income", "income", "same"),
+        ([0, 3, 5, 8], [0, 3, 5, 8], None, "income", "same"),
         ([0, 3], [0, 3, 5, 8], None, None, "share"),
         ([0, 3], [0, 3, 5, 8], "income", "income", "share"),
         ([0, 3], [0, 3, 5, 8], "income", None, "apart"),
@@ -383,6 +384,34 @@ def test_a_quotient_has_the_errors_of_what_differs(
     rate, variance = quotient_by_hand(rows, below, over, under, kind)
     assert found.values[0] == pytest.approx(rate)
     assert found.variances[0] == pytest.approx(variance)
+
+
+def test_more_decimals_are_finer_units_of_the_same_numbers() -> None:
+    measure = replace(DATASET.measures[0], decimals=2)
+    finer = replace(
+        MADE,
+        dataset=replace(DATASET, measures=(measure,)),
+        weights=10 * WEIGHTS,
+        decimals=2,
+        values={"income": 10 * INCOMES},
+    )
+    for name in (None, "income"):
+        own = part([0, 3, 5, 6, 11], name)
+        for one, two in (
+            (MADE.totals(own, 2), finer.totals(own, 2)),
+            (
+                MADE.quotients(own, part([1, 2, 3]), np.array([0]), 2),
+                finer.quotients(own, part([1, 2, 3]), np.array([0]), 2),
+            ),
+        ):
+            assert one.values[0] == pytest.approx(two.values[0])
+            assert one.variances[0] == pytest.approx(two.variances[0])
+
+
+def test_nothing_is_in_proportion_to_nobody() -> None:
+    found = MADE.quotients(part([0, 3]), part([]), np.array([0]), 1)
+    assert not np.isfinite(found.values[0])
+    assert found.grades(NUMBERS.reliability)[0] == "unreliable"
 
 
 def test_replicates_and_joined_clusters_decide_how_samples_vary() -> None:

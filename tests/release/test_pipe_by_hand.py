@@ -356,6 +356,58 @@ def test_a_question_that_was_given_up_is_forgotten(start: Any) -> None:
     assert not service._line._waiting
 
 
+def test_a_reply_in_the_moment_of_giving_up_changes_nothing(start: Any) -> None:
+    service = start(OtherSide(lambda *_: []))
+
+    def gone() -> bool:
+        service._line._waiting.clear()  # the thread that listens has just taken it
+        return True
+
+    with stopping(gone), pytest.raises(Stopped):
+        service.names()
+
+
+class Taken(dict[int, Any]):
+    """Questions that another thread takes while they are listed."""
+
+    def __iter__(self) -> Any:
+        return iter([99])
+
+
+def test_questions_that_another_thread_has_ended_are_passed_over(start: Any) -> None:
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    line._waiting = Taken()
+    line._broke()
+    assert line.is_broken
+
+
+def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
+    """Otherwise that thread could read from the next pipe, which gets the same number."""
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    hold, entered = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        entered.set()
+        hold.wait(60)
+
+    line._broke = busy  # type: ignore[method-assign]
+    ending = threading.Thread(target=service.close)
+    ending.start()
+    assert entered.wait(60)
+    ending.join(0.2)
+    still_open = ending.is_alive() and not line._pipe.closed
+    hold.set()
+    ending.join(60)
+    assert still_open
+    assert line._pipe.closed
+
+
 def test_a_question_to_a_pipe_that_is_closed_is_broken(start: Any) -> None:
     service = start(OtherSide(answering([])))
     service.names()

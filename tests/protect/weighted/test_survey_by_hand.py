@@ -11,11 +11,12 @@ import pytest
 
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
+from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
 from lustrum.protect.weighted.means import filled_means, limited_weights
 from lustrum.protect.weighted.method import ProtectedSurvey, _derived, _donors, _renumbered
-from lustrum.protect.weighted.replicates import GivenReplicates
+from lustrum.protect.weighted.replicates import GivenReplicates, unit_factors
 from lustrum.protect.weighted.respondents import SurveyRecords
 from lustrum.protect.weighted.units import variance_units
 from lustrum.protect.weighted.values import shared_values
@@ -113,18 +114,21 @@ def test_a_frame_may_be_off_by_its_room() -> None:
         "dataset": described(), "codes": np.zeros((2, 1000), int), "design": design,
         "keys": np.ones(1000, np.uint64),
     }  # fmt: skip
-    room = survey_frame_room()
+    room = FRAME_ROOM
+    exact = round(1000 * room)
+    assert exact == 1000 * room
+    fewer = {
+        **records,
+        "design": Design(np.ones(1000 - exact)),
+        "codes": np.zeros((2, 1000 - exact), int),
+        "keys": np.ones(1000 - exact, np.uint64),
+    }
+    SurveyRecords(**fewer, total=1000)  # type: ignore[arg-type]
     for total in (1000, int(1000 / (1 - room)), int(np.ceil(1000 / (1 + room)))):
         SurveyRecords(**records, total=total)  # type: ignore[arg-type]
     for total in (int(1000 / (1 - room)) + 1, int(np.ceil(1000 / (1 + room))) - 1):
         with pytest.raises(InputError, match="do not sum"):
             SurveyRecords(**records, total=total)  # type: ignore[arg-type]
-
-
-def survey_frame_room() -> float:
-    from lustrum.model.variable import FRAME_ROOM
-
-    return FRAME_ROOM
 
 
 @pytest.mark.parametrize("decimals", [0, 2])
@@ -218,10 +222,36 @@ def test_units_of_protected_respondents_are_drawn_from_their_class_or_stratum(
         assert found.joined is not None
         assert len(found.joined) == found.clusters.max() + 1
         assert (found.joined >= 1).all()
-        # All clusters of the sample are in some unit, each once.
-        units = variance_units(records.design, 5, np.random.default_rng(0))
-        assert set(found.joined.tolist()) <= set(range(1, 12))
-        assert len(units.strata) >= 2
+
+
+@pytest.mark.parametrize("replicates", [False, True])
+def test_a_unit_of_the_file_is_made_of_what_it_was_drawn_from(replicates: bool) -> None:
+    """Small clusters are joined and large ones are not; every unit is drawn among so many."""
+    records = surveyed(replicates=replicates)
+    sizes = np.repeat(np.arange(12), [1, 1, 2, 2, 3, 3, 4, 4, 10, 10, 10, 10])
+    design = replace(records.design, strata=None, clusters=sizes)
+    records = replace(records, design=design)
+    cells = records.cells()
+    shown = FinestCells(records.dataset, cells.codes, np.full(len(cells), 90))
+    made: Any = SimpleNamespace(cells=shown, public=SimpleNamespace(errors={1: 0.5}))
+    found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
+    rng = np.random.default_rng(list(_derived(KEY, "survey")))
+    assert found.classes is not None
+    rng.uniform(-1, 1, int(found.classes.max()) + 1)  # the noise of weights comes first
+    units = variance_units(design, 5, rng)
+    joined = np.bincount(units.of_cluster)
+    assert len(set(joined.tolist())) > 1
+    if records.replicates is None:
+        assert found.joined is not None
+        assert sorted(found.joined.tolist()) == sorted(joined.tolist())
+        # Larger units are drawn more often; a unit that is one large cluster has ten of sixty.
+        held = np.bincount(found.clusters)
+        assert (held > 0).all()
+    else:
+        assert found.replicates is not None
+        wanted = unit_factors(design, units, records.replicates)
+        assert sorted(found.replicates.factors.tolist()) == sorted(wanted.factors.tolist())
+        assert found.replicates.scale == wanted.scale
 
 
 def test_people_who_were_drawn_one_by_one_are_clusters_of_one() -> None:
@@ -320,6 +350,8 @@ def test_counts_come_from_a_population_with_a_key_of_its_own() -> None:
         ),
         ({"measure_classes": ("sex", "sex")}, KEY, "'measure_classes' of a protected survey names"),
         ({"classes": ("age",)}, KEY, "there is no variable 'age'"),
+        ({"noise": 0.0}, KEY, "noise"),
+        ({"decimals": -1}, KEY, "decimals"),
     ],
 )
 def test_words_that_do_not_fit_are_refused(

@@ -128,8 +128,10 @@ def _judged(
     most_noise = one * factors.high + 2 * parts * exact(PIECES) * SHARES
     size = np.abs(noise) * SHARES
     outside = moved & ((size < one * factors.low) | (size > most_noise)).astype(np.bool_)
-    least, most = np.minimum(up[0], down[0]), np.maximum(up[1], down[1])
+    # Nothing above 0 can have gone up to 1: then only what has gone down is left.
+    least = np.where((up[0] <= up[1]).astype(np.bool_), up[0], down[0])
     least = np.where(published == 0, 0, least)  # a published 0 may be true
+    most = np.maximum(up[1], down[1])
     certain = certain_within(least, most, share) & moved
     upwards = (noise > 0).astype(np.bool_)
     by_side = np.where(upwards, certain_within(*up, share), certain_within(*down, share)) & moved
