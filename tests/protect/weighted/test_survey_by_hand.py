@@ -14,7 +14,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
-from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 from lustrum.protect.weighted.method import ProtectedSurvey, _derived, _donors, _renumbered
 from lustrum.protect.weighted.replicates import GivenReplicates, unit_factors
 from lustrum.protect.weighted.respondents import SurveyRecords
@@ -154,7 +154,8 @@ def test_a_class_shares_its_mean_weight_with_keyed_noise(
     count = int(group.max()) + 1
     limited = limited_weights(of_record, weight, count, 5)
     mean = filled_means(of_record, limited, count, 5)
-    noise = np.random.default_rng(list(_derived(KEY, "survey"))).uniform(-1, 1, count)
+    keys = records.keys[records.order]
+    noise = class_noise(_derived(KEY, "survey"), "weights", of_record, keys, count)
     rows = np.repeat(np.arange(len(shown)), shown)
     wanted = (mean * (1 + 0.04 * noise))[group[rows]]
     if total is not None:
@@ -192,9 +193,10 @@ def test_values_are_those_of_a_class_of_their_own(classes: tuple[str, ...]) -> N
     rows = np.repeat(np.arange(len(shown)), shown)
     assert set(found.values) == {"income", "age"}
     for name in ("income", "age"):
-        own = np.random.default_rng(list(_derived(KEY, f"measure {name}")))
+        count, keys = int(alike.max()) + 1, records.keys[records.order]
+        noise = class_noise(_derived(KEY, "survey"), f"measure {name}", at, keys, count)
         held, apart = shared_values(
-            at, records.measures[name][records.order], int(alike.max()) + 1, 6, 0.04, own
+            at, records.measures[name][records.order], count, 6, 0.04 * noise
         )
         assert found.values[name].tolist() == held[alike[rows]].tolist()
         assert found.value_spreads[name] == coarse_error(apart, KEY, f"spread of {name}", 0.1)

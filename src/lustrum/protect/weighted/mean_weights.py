@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints
+from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import InputError
 from lustrum.protect.weighted.classes import weight_classes
-from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 from lustrum.structure import TableLayout
 
 __all__ = ["MeanWeights", "checked_shape", "class_weights"]
@@ -80,18 +80,20 @@ def class_weights(
     codes: Sequence[Array],
     numbers: Ints,
     weights: Floats,
+    keys: Words,
     *,
     class_size: int,
     noise: float,
     decimals: int,
-    rng: np.random.Generator,
+    secret: bytes,
 ) -> Ints:
     """The mean weight of every combination of class variables, in units of ``10**-decimals``.
 
     ``numbers`` are the protected numbers of respondents of all combinations. Those that show fewer than
     ``class_size`` share a weight with others, empty ones too. Which ones share it follows from protected
     numbers alone. Means are those of at least ``class_size`` respondents
-    (:mod:`lustrum.protect.weighted.means`), moved by noise of at most ``noise``.
+    (:mod:`lustrum.protect.weighted.means`), moved by noise of at most ``noise`` that ``secret`` and the record
+    keys draw.
     """
     shape, size = numbers.shape, numbers.size
     place = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
@@ -100,7 +102,7 @@ def class_weights(
     count = int(group.max()) + 1
     limited = limited_weights(group[place], weights, count, class_size)
     mean = filled_means(group[place], limited, count, class_size)
-    moved = mean * (1.0 + noise * rng.uniform(-1.0, 1.0, count))
+    moved = mean * (1.0 + noise * class_noise(secret, "weights", group[place], keys, count))
     shared = np.maximum(np.rint(moved * 10.0**decimals), 1).astype(np.int64)
     return np.asarray(shared[group].reshape(shape))
 

@@ -3,15 +3,22 @@
 Classes are divided by protected numbers of respondents, so a class can have fewer true ones than it shows. Such
 a class is filled up with respondents that have the mean of all, so that nobody has more than their share of a
 full class in its mean.
+
+The noise of a mean belongs to the respondents behind it, as a cell key does. The same respondents have the same
+noise in every release, so that nothing averages out. Where one of them is gone, the noise is another, so that
+the difference of two releases does not show what they answered.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
+from lustrum.arrays import Floats, Ints, Words
 
-__all__ = ["filled_means", "limited_weights"]
+__all__ = ["class_noise", "filled_means", "limited_weights"]
 
 _MOST = 3.0
 """A weight counts as at most so many times the median of its class."""
@@ -49,3 +56,25 @@ def limited_weights(group: Ints, weights: Floats, count: int, least: int) -> Flo
     low, high = first + (number - 1) // 2, first + number // 2
     median[full] = (ordered[low[full]] + ordered[high[full]]) / 2.0
     return np.minimum(weights, _MOST * median[group])
+
+
+def class_noise(key: bytes, purpose: str, group: Ints, keys: Words, count: int) -> Floats:
+    """Noise between -1 and 1 for every class, drawn by the key and the record keys of its respondents.
+
+    >>> keys = np.array([5, 6, 7], dtype=np.uint64)
+    >>> one = class_noise(b"secret", "weights", np.array([0, 0, 1]), keys, 3)
+    >>> other = class_noise(b"secret", "weights", np.array([1, 1, 0]), keys, 3)
+    >>> one[0] == other[1], one[1] == other[0], one[2] == other[2]
+    (np.True_, np.True_, np.True_)
+    """
+    words = np.zeros(count, dtype=np.uint64)
+    np.add.at(words, group, keys)
+    held = np.bincount(group, minlength=count)
+    found = np.empty(count)
+    for number in range(count):
+        # Classes without respondents are told apart by their numbers, or they would all look alike.
+        own = f"respondents {words[number]}" if held[number] else f"class {number}"
+        message = f"lustrum shared mean {purpose} {own}".encode()
+        digest = hmac.digest(key, message, hashlib.sha256)
+        found[number] = int.from_bytes(digest[:8], "big") / 2.0**63 - 1.0
+    return found

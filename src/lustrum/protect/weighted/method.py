@@ -25,7 +25,7 @@ from lustrum.model.parameters import check_parameters, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
-from lustrum.protect.weighted.means import filled_means, limited_weights
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 from lustrum.protect.weighted.replicates import ReplicateFactors, unit_factors
 from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
 from lustrum.protect.weighted.units import variance_units
@@ -97,7 +97,9 @@ class ProtectedSurvey:
         self, records: SurveyRecords, made: PopulationResult, key: bytes
     ) -> ProtectedRespondents:
         """Give protected respondents their weights and designs."""
-        rng = np.random.default_rng(list(_derived(key, "survey")))
+        secret = _derived(key, "survey")
+        rng = np.random.default_rng(list(secret))
+        keys = records.keys[records.order]
         codes, shown = made.cells.codes, made.cells.counts
         theirs = records.codes[:, records.order]
         rows = np.repeat(np.arange(len(shown)), shown)
@@ -106,7 +108,8 @@ class ProtectedSurvey:
         of_record = classes_of(codes, group, order, theirs)
         weight = records.design.weights[records.order]
         mean, spread = self._means(of_record, weight, int(group.max()) + 1)
-        shared = self._shared(mean, rng)
+        noise = class_noise(secret, "weights", of_record, keys, mean.size)
+        shared = mean * (1.0 + self.noise * noise)
         klass = group[rows]
         weights = self._calibrated(shared[klass], records)
         strata, clusters, replicates, joined = self._design(records, of_record, klass, rng)
@@ -117,15 +120,10 @@ class ProtectedSurvey:
             alike = weight_classes(codes, shown, order, self.class_size)
             at = classes_of(codes, alike, order, theirs)
             for name in sorted(records.measures):
-                own = np.random.default_rng(list(_derived(key, f"measure {name}")))
-                held, apart = shared_values(
-                    at,
-                    records.measures[name][records.order],
-                    int(alike.max()) + 1,
-                    self.class_size,
-                    self.noise,
-                    own,
-                )
+                count = int(alike.max()) + 1
+                noise = class_noise(secret, f"measure {name}", at, keys, count)
+                true = records.measures[name][records.order]
+                held, apart = shared_values(at, true, count, self.class_size, self.noise * noise)
                 values[name] = held[alike[rows]]
                 spreads[name] = coarse_error(apart, key, f"spread of {name}", _SPREAD_STEP)
         return ProtectedRespondents(
@@ -191,10 +189,6 @@ class ProtectedSurvey:
             return strata, clusters, None, np.bincount(units.of_cluster)[drawn]
         every = unit_factors(design, units, records.replicates)
         return strata, clusters, ReplicateFactors(every.factors[drawn], every.scale), None
-
-    def _shared(self, mean: Floats, rng: np.random.Generator) -> Floats:
-        """The weight of every class: its mean, moved by noise."""
-        return np.asarray(mean * (1.0 + self.noise * rng.uniform(-1.0, 1.0, mean.size)))
 
     def _calibrated(self, weights: Floats, records: SurveyRecords) -> Ints:
         """Whole weights, at least 1; scaled to the frame where its size is public."""

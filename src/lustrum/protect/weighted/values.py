@@ -35,18 +35,19 @@ def cut_values(group: Ints, values: Ints) -> Ints:
 
 
 def shared_values(
-    group: Ints, values: Ints, count: int, least: int, noise: float, rng: np.random.Generator
+    group: Ints, values: Ints, count: int, least: int, noise: Floats
 ) -> tuple[Ints, float]:
     """The value of every class in whole units, and the spread within classes in proportion to the mean of all.
 
-    Classes of fewer than ``least`` respondents are filled up, see :mod:`lustrum.protect.weighted.means`; of
-    one or two, of whom none can be cut, no value is used. The spread is that of the cut values around the means
-    of their classes, because a single large value would show in any other; it is confidential.
+    ``noise`` is the relative noise of every class. Classes of fewer than ``least`` respondents are filled up,
+    see :mod:`lustrum.protect.weighted.means`; of one or two, of whom none can be cut, no value is used. The
+    spread is that of the cut values around the means of their classes, because a single large value would show
+    in any other; it is confidential.
     """
     used = np.bincount(group, minlength=count)[group] > _CUT
     cut = cut_values(group, values)[used].astype(np.float64)
     mean = filled_means(group[used], cut, count, least)
-    moved = mean * (1.0 + noise * rng.uniform(-1.0, 1.0, count))
+    moved = mean * (1.0 + noise)
     level = float(np.abs(mean[group[used]]).mean()) if used.any() else 0.0
     apart: Floats = cut - mean[group[used]]
     spread = float(np.sqrt((apart**2).mean())) / level if level > 0 else 0.0

@@ -30,9 +30,9 @@ def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
     if any(chunk.counts is not None or own.weight not in chunk.numbers for chunk in chunks):
         raise CannotProtectError("The protected input has no weights.")
     words = json.dumps(own.model_dump(), sort_keys=True)
-    key = int.from_bytes(
-        source.secret.derive(f"lustrum mean weights {dataset.name} {words}"), "big"
-    )
+    keys = [chunk.keys for chunk in chunks if chunk.keys is not None]
+    if len(keys) < len(chunks):
+        raise CannotProtectError("The protected input has no record keys.")
     try:
         checked_shape(tuple(len(dataset.variable(name).codes) for name in own.classes))
         # The numbers of respondents are those that a table by the classes shows.
@@ -43,10 +43,11 @@ def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
             [np.concatenate([chunk.codes[name] for chunk in chunks]) for name in own.classes],
             numbers,
             np.concatenate([chunk.numbers[own.weight] for chunk in chunks]) / 10.0**weight.decimals,
+            np.concatenate(keys),
             class_size=own.class_size,
             noise=own.noise,
             decimals=own.decimals,
-            rng=np.random.Generator(np.random.Philox(key=key)),
+            secret=source.secret.derive(f"lustrum mean weights {dataset.name} {words}"),
         )
     except InputError:
         raise CannotProtectError("The method cannot protect such weights.") from None
