@@ -4,8 +4,9 @@ Run it from the root of the project: ``python bench/suppression.py FOLDER``. The
 ``csplib/*.json.gz`` (values, primary cells, protection levels, relations, a bound for all cells) and
 ``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of eight such as ``aG01``, values, primary
 cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
-the cost of a cell is its value. The problem ``large`` is made here: five variables with hierarchies, about
-400,000 cells, 5 % of them primary.
+the cost of a cell is its value. Some problems are made here: ``large`` has five variables with hierarchies and
+about 400,000 cells, 5 % of them primary; ``h2_2k`` to ``h2_50k`` have groups along two axes, ``h3_4k`` and
+``h3_8k`` along two of three, and 3 % of their cells are primary.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
 """
 
@@ -19,6 +20,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -139,11 +141,20 @@ def large_table(axes: tuple[AxisSums, ...], share: float, seed: int = 1) -> Supp
     return SuppressionProblem.of(full.ravel(), relations, inner[order], level, axes=axes)
 
 
+MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float]]] = {
+    "large": lambda: ((grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9)), 0.05),
+    "h2_2k": lambda: ((grouped(4, 10), grouped(5, 8)), 0.03),
+    "h2_12k": lambda: ((grouped(10, 10), grouped(10, 10)), 0.03),
+    "h2_50k": lambda: ((grouped(20, 10), grouped(20, 10)), 0.03),
+    "h3_4k": lambda: ((grouped(3, 5), grouped(3, 4), flat(10)), 0.03),
+    "h3_8k": lambda: ((grouped(4, 5), grouped(4, 5), flat(12)), 0.03),
+}
+
+
 def problem_named(name: str, folder: Path) -> SuppressionProblem:
-    """A problem of the folder, or the large one."""
-    if name == "large":
-        axes = (grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9))
-        return large_table(axes, 0.05)
+    """A problem of the folder, or one that is made."""
+    if name in MADE:
+        return large_table(*MADE[name]())
     if (folder / "csplib" / f"{name}.json.gz").is_file():
         return from_csplib(folder / "csplib" / f"{name}.json.gz")
     return from_table(folder / "tables" / f"{name}.csv.gz")

@@ -18,6 +18,7 @@ from lustrum.protect.suppression import (
     suppress,
 )
 from lustrum.protect.suppression.check import audit_deviations
+from lustrum.protect.suppression.search import boxes
 from lustrum.protect.suppression.search.boxes import axis_moves, protect_by_boxes, simple_bound
 from protect.suppression.test_suppress import cheapest, small_problem
 
@@ -61,6 +62,34 @@ def test_boxes_are_safe_by_both_audits(axes: tuple[AxisSums, ...], seed: int) ->
     assert audit_pattern(problem, np.asarray(pattern.suppressed)).safe
     exact = suppress(problem, algorithm="exact", work=3000)
     assert pattern.lower_bound <= exact.cost <= pattern.cost
+
+
+def with_many_primary_cells(seed: int) -> SuppressionProblem:
+    problem = table((TREE, TREE, FLAT), seed)
+    many = np.zeros(problem.values.size, dtype=np.bool_)
+    many[np.argsort(problem.values, kind="stable")[:16]] = True
+    level = np.where(many, 3, 0)
+    return replace(problem, primary=many, upper=level, lower=level)
+
+
+def test_boxes_are_chosen_anew_where_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = [with_many_primary_cells(seed) for seed in range(4)]
+    anew = [protect_by_boxes(problem, lambda *_: None) for problem in problems]
+    monkeypatch.setattr(boxes, "_TURNS", 0)
+    before = [protect_by_boxes(problem, lambda *_: None) for problem in problems]
+    cheaper = 0
+    for problem, one, other in zip(problems, anew, before, strict=True):
+        assert one is not None
+        assert other is not None
+        used = np.zeros(problem.values.size, dtype=np.bool_)
+        used[one.deviations.cells] = True
+        # Whatever is suppressed is primary or in a box, and every box of the pattern is one of its deviations.
+        assert np.array_equal(one.suppressed, used | problem.fixed)
+        assert audit_deviations(problem, one.suppressed, one.deviations).safe
+        costs = [problem.total_cost(found.suppressed) for found in (one, other)]
+        assert costs[0] <= costs[1]
+        cheaper += costs[0] < costs[1]
+    assert cheaper > 0
 
 
 def test_every_move_keeps_the_sums_of_its_axis() -> None:

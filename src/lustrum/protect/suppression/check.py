@@ -14,6 +14,7 @@ from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.shown import shown_ends
 
 __all__ = [
     "Audit",
@@ -64,8 +65,8 @@ def audit_pattern(
             cells = np.flatnonzero(wanted)
             if not bool(suppressed[view.cells].any()):
                 continue  # knows no more than an outsider
-        low, high, sharp = _ranges(problem, suppressed, cells, view, workers)
-        kept = _kept(problem, cells, low, high) & sharp
+        low, high, sharp, shown = _ranges(problem, suppressed, cells, view, workers)
+        kept = shown | (_kept(problem, cells, low, high) & sharp)
         short.extend((int(cell), number - 1) for cell in cells[~kept])
         if view is None:
             own = AuditedCells(
@@ -185,20 +186,29 @@ def _ranges(
     cells: Ints,
     view: ContributorView | None,
     workers: int | None,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask]:
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask, Mask]:
+    """The ranges of cells, which are sharp, and which a deviation shows to be wide enough, if not sharp."""
     low = problem.values[cells].astype(np.float64)
     high, sharp = low.copy(), np.ones(cells.size, dtype=np.bool_)
-    open_cells = suppressed[cells]
+    open_cells, shown = suppressed[cells], np.zeros(cells.size, dtype=np.bool_)
+    ends = shown_ends(problem, suppressed, cells, view)
+    if ends is not None:
+        wide = low - ends[1], high + ends[0]
+        shown = open_cells & _kept(problem, cells, *wide)
+        low, high = np.where(shown, wide[0], low), np.where(shown, wide[1], high)
+        sharp, open_cells = ~shown, open_cells & ~shown
+    if not open_cells.any():
+        return low, high, sharp, shown
     known, every = known_from(problem, suppressed, view)
     picks = np.searchsorted(every, cells[open_cells])
     try:
         found: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
     except ContradictionError:
         # The knowledge contradicts itself, so the problem was built wrongly.
-        return low, high, np.zeros(cells.size, dtype=np.bool_)
+        return low, high, np.zeros(cells.size, dtype=np.bool_), shown
     low[open_cells], high[open_cells] = found.low, found.high
     sharp[open_cells] = found.sharp
-    return low, high, sharp
+    return low, high, sharp, shown
 
 
 def _kept(

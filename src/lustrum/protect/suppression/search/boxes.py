@@ -4,7 +4,8 @@ Along one axis a category can rise while another falls, with their subtotals up 
 rise with all its totals. One such move for each axis, multiplied, is a deviation of the whole table: a box of
 cells that rise and fall by the same amount, whatever else is in the table. The cheapest box is found by search,
 cells that are suppressed already cost nothing, and every box is chosen anew a few times after the others are
-there. The boxes are witnesses in whole numbers, so the audit of the pattern is plain arithmetic.
+there. Then one secondary cell after the other is forbidden, and all boxes that use it are chosen anew; the
+cheaper pattern is kept. The boxes are witnesses in whole numbers, so the audit is plain arithmetic.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _MOVES = 40  # moves tried for each category
 _WIDEST = 4096  # cells of one box
 _LOOKS = 20_000  # partial boxes looked at for one cell
 _PASSES = 4
+_EACH = 40  # boxes looked for after the passes, for each primary cell
+_TURNS = 3
+_USERS = 24  # boxes that are chosen anew together
 _PARTS = 8  # boxes that may share the level of one cell
 
 
@@ -162,7 +166,74 @@ class _Search:
             for cell in order.tolist():
                 self._place(cell)
             tell(f"boxes {turn + 1}", self.problem.total_cost(self.count > 0), 0.0)
+        self._improve(tell)
         return self._result(order)
+
+    def _improve(self, tell: Callable[[str, float, float], None]) -> None:
+        """Do without one secondary cell after the other: choose its boxes anew, and keep what is cheaper."""
+        users: dict[int, set[int]] = {}
+        for target, (cells, _, _) in self.boxes.items():
+            for cell in cells.tolist():
+                users.setdefault(cell, set()).add(target)
+        end = self.steps + _EACH * len(self.boxes)
+        for turn in range(_TURNS):
+            secondary = np.flatnonzero((self.count > 0) & ~self.problem.fixed)
+            share = self.problem.cost[secondary] / self.count[secondary]
+            gained = 0.0
+            for cell in secondary[np.argsort(-share, kind="stable")].tolist():
+                if self.steps >= end:
+                    break
+                if self.count[cell]:
+                    gained += self._without(cell, users)
+            tell(f"boxes anew {turn + 1}", self.problem.total_cost(self.count > 0), 0.0)
+            if gained <= 0.0 or self.steps >= end:
+                return
+
+    def _without(self, cell: int, users: dict[int, set[int]]) -> float:
+        """Choose the boxes that use a cell anew without it; gives what that saves, 0 where nothing changes."""
+        targets = sorted(users[cell])
+        if len(targets) > _USERS:
+            return 0.0
+        old = {target: self.boxes[target] for target in targets}
+        saved = sum(self._take_away(box[0]) for box in old.values())
+        room = self.up[cell], self.down[cell]
+        self.up[cell] = self.down[cell] = -1.0
+        fresh: dict[int, tuple[Ints, Ints, Ints]] = {}
+        spent = 0.0
+        for target in targets:
+            found = self._boxes(target)
+            if found is None:
+                spent = np.inf
+                break
+            fresh[target] = found
+            spent += self._put(found[0])
+            if spent >= saved:
+                break
+        self.up[cell], self.down[cell] = room
+        if spent < saved:
+            for target in targets:
+                for other in old[target][0].tolist():
+                    users[other].discard(target)
+                for other in fresh[target][0].tolist():
+                    users.setdefault(other, set()).add(target)
+            self.boxes.update(fresh)
+            return saved - spent
+        for box in fresh.values():
+            self._take_away(box[0])
+        for box in old.values():
+            self._put(box[0])
+        return 0.0
+
+    def _take_away(self, cells: Ints) -> float:
+        """Count a box less; gives the cost of the cells that no other box needs."""
+        self.count[cells] -= 1
+        return float(self.problem.cost[cells[self.count[cells] == 0]].sum())
+
+    def _put(self, cells: Ints) -> float:
+        """Count a box more; gives the cost of the cells that no other box needs."""
+        fresh = cells[self.count[cells] == 0]
+        self.count[cells] += 1
+        return float(self.problem.cost[fresh].sum())
 
     def _place(self, cell: int) -> None:
         """Choose the boxes of one cell, after its old ones are taken away."""

@@ -35,6 +35,12 @@ class Merged:
     number: Ints
     constant: float
 
+    def gathered(self, suppressed: Mask) -> Mask:
+        """A pattern of the original as one of the small problem."""
+        out = np.zeros(len(self.problem), dtype=np.bool_)
+        out[self.number[suppressed & (self.number >= 0)]] = True
+        return out
+
     def spread(self, original: SuppressionProblem, suppressed: Mask) -> Mask:
         """A pattern of the small problem as one of the original."""
         inside = self.number >= 0

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["Part", "cut_out", "parts_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +49,12 @@ def parts_of(problem: SuppressionProblem) -> list[Part] | None:
         inside[(label[:cells] == number) & ~problem.frozen] = True
         inside[matrix[own_rows].indices] = True
         own = np.flatnonzero(inside)
-        parts.append(Part(own, _cut_out(problem, own, own_rows)))
+        parts.append(Part(own, cut_out(problem, own, own_rows)))
     return parts
 
 
-def _cut_out(problem: SuppressionProblem, own: Ints, rows: Ints) -> SuppressionProblem:
+def cut_out(problem: SuppressionProblem, own: Ints, rows: Ints) -> SuppressionProblem:
+    """Some cells and the relations among them as a problem of their own."""
     place = np.full(problem.values.size, -1, dtype=np.int64)
     place[own] = np.arange(own.size)
     views = []

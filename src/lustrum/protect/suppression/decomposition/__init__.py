@@ -1,0 +1,1 @@
+"""Tables with hierarchies, taken apart into sub-tables of one level each."""

@@ -1,0 +1,40 @@
+"""From a pattern that protects every sub-table to one that protects the whole table, without idle cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.protect.suppression.search.attacks import Attacks
+from lustrum.protect.suppression.search.greedy import Publisher
+from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.search.start import witnessed
+
+__all__ = ["repaired"]
+
+Tell = Callable[[str, float, float], None]
+
+_DIMENSIONS = 1600  # of a basis that is written down
+
+
+def repaired(attacks: Attacks, suppressed: Mask, tell: Tell) -> Witnessed:
+    """Attack the whole table, suppress more where a level is not kept, then publish what is not needed."""
+    problem = attacks.tasks.problem
+    state = Witnessed(attacks, suppressed)
+    every = np.arange(len(attacks.tasks))
+    short = state.look(every)
+    protect_all(state, problem.cost, short)
+    tell("repaired", problem.total_cost(state.suppressed), 0.0)
+    cells = np.flatnonzero(state.suppressed & ~problem.frozen)
+    publisher = Publisher.of(attacks.tasks, cells, _DIMENSIONS)
+    found = None if publisher is None else publisher.first()
+    if publisher is None or found is None:
+        clean_up(state, problem.cost)
+        return state
+    attacks.steps += publisher.steps
+    made = witnessed(attacks, publisher, found)
+    if problem.total_cost(made.suppressed) < problem.total_cost(state.suppressed):
+        return made
+    return state

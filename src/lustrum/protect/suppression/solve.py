@@ -1,0 +1,248 @@
+"""From a problem to a pattern that is still to be audited, by the algorithm that suits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.protect.suppression.decomposition.bound import bound_by_parts
+from lustrum.protect.suppression.decomposition.repair import repaired
+from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
+from lustrum.protect.suppression.decomposition.topdown import protect_top_down
+from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.search.attacks import (
+    Attacks,
+    FlowAttacks,
+    ProgramAttacks,
+    attacks_on,
+)
+from lustrum.protect.suppression.search.boxes import simple_bound
+from lustrum.protect.suppression.search.exact import BranchAndCut
+from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.search.merge import Merged, merged_problem
+from lustrum.protect.suppression.search.parts import cut_out, parts_of
+from lustrum.protect.suppression.search.quick import quick_pattern
+from lustrum.protect.suppression.search.start import FirstPattern, published_pattern
+from lustrum.protect.suppression.search.tasks import Tasks
+
+__all__ = ["AlgorithmWord", "Asked", "Outcome", "Progress", "solve"]
+
+AlgorithmWord = Literal["auto", "exact", "decomposition", "heuristic", "quick", "boxes"]
+Progress = Callable[[str, float, float], None]
+"""Is told what is going on, the cost of the best pattern so far, and the lower bound."""
+
+_MOST_WORK = 150_000
+_SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
+_WORK_BELOW = 500  # for one sub-table of a hierarchy
+_ON = 4000  # cells up to which a pattern by sub-tables is improved in the table as a whole
+_WORK, _WORK_EACH = (
+    40_000,
+    60,
+)  # steps by default: for any problem, and for each attack of average size
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A pattern that its search believes in, the bound on the cost of any, and how it was found."""
+
+    suppressed: Mask
+    lower_bound: float
+    steps: int
+    algorithm: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """How a pattern is to be found: the algorithm, the limit of its work, and a safe pattern that is known."""
+
+    algorithm: AlgorithmWord
+    work: int | None
+    tell: Progress
+    known: Mask | None = None
+
+
+def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcome:
+    """A pattern that protects all cells as far as attacks show; raises where one cannot be protected."""
+    if asked.algorithm not in ("auto", "decomposition"):
+        return _together(problem, attacks, asked)
+    subtables = None if isinstance(attacks, FlowAttacks) else subtables_of(problem)
+    if subtables is None:
+        found = _together(problem, attacks, asked)
+        if asked.algorithm == "auto":
+            return found
+        return replace(found, why=f"There are no sub-tables to protect one by one. {found.why}")
+    if asked.algorithm == "auto" and len(problem) <= _ON and not _are_networks(problem, subtables):
+        return _together(problem, attacks, asked)
+    found = _decomposed(problem, attacks, subtables, asked)
+    proven = problem.total_cost(found.suppressed) <= found.lower_bound * (1 + 1e-9)
+    if proven or asked.algorithm == "decomposition" or len(problem) > _ON:
+        return found
+    more = _together(problem, attacks, replace(asked, known=found.suppressed))
+    bound = max(found.lower_bound, more.lower_bound)
+    steps = found.steps + more.steps
+    return replace(more, lower_bound=bound, steps=steps, why=f"{found.why} {more.why}")
+
+
+def _are_networks(problem: SuppressionProblem, subtables: list[SubTable]) -> bool:
+    """Whether a sub-table is a network; those of one table are alike, so the largest one tells."""
+    largest = max(subtables, key=lambda sub: sub.cells.size)
+    part = cut_out(problem, largest.cells, largest.rows)
+    return isinstance(attacks_on(Tasks.of(part)), FlowAttacks)
+
+
+def _cheaper(state: Witnessed, first: FirstPattern | None, known: Mask | None) -> Witnessed:
+    """The pattern that was known before, where it costs less and attacks find all levels kept."""
+    problem = state.attacks.tasks.problem
+    if known is None or problem.total_cost(known) >= problem.total_cost(state.suppressed):
+        return state
+    other = Witnessed(state.attacks, known | problem.fixed)
+    if other.look(np.arange(len(state.attacks.tasks))).size:
+        return state
+    if first is not None:
+        first.best = other.suppressed.copy()
+    return other
+
+
+def _decomposed(
+    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: Asked
+) -> Outcome:
+    steps = 0
+    share = _WORK_BELOW
+    if asked.work is not None:
+        share = min(share, asked.work // len(subtables))
+
+    def small(part: SuppressionProblem) -> Mask:
+        nonlocal steps
+        own = attacks_on(Tasks.of(part))
+        quiet = Asked("exact", share, lambda what, cost, bound: None)
+        found = _together(part, own, quiet)
+        steps += found.steps
+        return found.suppressed
+
+    start = protect_top_down(problem, subtables, small)
+    asked.tell("sub-tables", problem.total_cost(start), 0.0)
+    state = repaired(attacks, start, asked.tell)
+    bound, more = bound_by_parts(problem, subtables)
+    asked.tell("decomposition", problem.total_cost(state.suppressed), bound)
+    why = f"The table has hierarchies and was protected from the top down in {len(subtables)} sub-tables."
+    bound = max(min(bound, problem.total_cost(state.suppressed)), simple_bound(problem))
+    steps += attacks.steps + more
+    return Outcome(state.suppressed, bound, steps, "decomposition", why)
+
+
+def _together(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcome:
+    """A pattern for every part of the problem, put together; cells that move together are one cell."""
+    merged = merged_problem(problem)
+    if merged is not None:
+        small = attacks_on(Tasks.of(merged.problem))
+        if isinstance(small, FlowAttacks) or not isinstance(attacks, FlowAttacks):
+            return _merged(problem, merged, small, asked)
+    return _parts(problem, attacks, asked)
+
+
+def _merged(
+    problem: SuppressionProblem,
+    merged: Merged,
+    attacks: Attacks,
+    asked: Asked,
+) -> Outcome:
+    more = merged.constant
+
+    def tell_all(what: str, cost: float, bound: float) -> None:
+        asked.tell(what, cost + more, bound + more)
+
+    known = None if asked.known is None else merged.gathered(asked.known)
+    inside = replace(asked, tell=tell_all, known=known)
+    found = _parts(merged.problem, attacks, inside)
+    count = len(problem) - int(problem.frozen.sum())
+    why = f"Of {count} cells that may be suppressed, {len(merged.problem)} move by themselves. "
+    return replace(
+        found,
+        suppressed=merged.spread(problem, found.suppressed),
+        lower_bound=found.lower_bound + more,
+        why=why + found.why,
+    )
+
+
+def _parts(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    asked: Asked,
+) -> Outcome:
+    parts = parts_of(problem)
+    if parts is None:
+        return _part(problem, attacks, asked)
+    suppressed = problem.fixed.copy()
+    every = []
+    for part in parts:
+        own = attacks_on(Tasks.of(part.problem))
+        share = asked.work
+        if share is not None:
+            share = share * len(own.tasks) // max(len(attacks.tasks), 1)
+        known = None if asked.known is None else asked.known[part.cells]
+        found = _part(part.problem, own, replace(asked, work=share, known=known))
+        suppressed[part.cells[found.suppressed]] = True
+        every.append(found)
+    return Outcome(
+        suppressed,
+        sum(found.lower_bound for found in every),
+        sum(found.steps for found in every),
+        every[0].algorithm,
+        f"The problem falls into {len(parts)} parts. {every[0].why}",
+    )
+
+
+def _part(
+    problem: SuppressionProblem,
+    attacks: Attacks,
+    asked: Asked,
+) -> Outcome:
+    """A pattern by the algorithm asked for, or by the one that suits the problem."""
+    algorithm, work, tell = asked.algorithm, asked.work, asked.tell
+    tasks = len(attacks.tasks)
+    if not tasks:
+        why = "No cell needs protection beyond being suppressed itself."
+        return Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
+    kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
+    if algorithm == "quick":
+        state = quick_pattern(attacks, tell)
+        why = f"Asked for. The table was attacked by {kind}."
+        return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
+    limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
+    first = None
+    if not isinstance(attacks, ProgramAttacks):
+        state = Witnessed(attacks, problem.fixed)
+        protect_all(state, problem.cost, np.arange(tasks))
+        tell("heuristic", problem.total_cost(state.suppressed), 0.0)
+        if algorithm == "heuristic":
+            clean_up(state, problem.cost)
+            state = improve(state, problem.cost, limit)
+    else:
+        share = 1.0 if algorithm == "heuristic" else _SHARE
+        state, first = published_pattern(attacks, int(share * limit), tell)
+        state = _cheaper(state, first, asked.known)
+    if algorithm == "heuristic":
+        why = f"Asked for. The table was attacked by {kind}."
+        return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why)
+    found = BranchAndCut(
+        attacks,
+        state,
+        limit,
+        tell,
+        near=None if first is None else first.near,
+        around=None if first is None else first.around,
+        known=() if first is None else first.needs.cuts,
+    ).run()
+    why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
+    why += f" The table was attacked by {kind}."
+    if not found.finished:
+        why += (
+            f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
+        )
+    bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
+    return Outcome(found.state.suppressed, bound, attacks.steps, "exact", why)
