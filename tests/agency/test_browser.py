@@ -71,7 +71,7 @@ def test_the_report_can_be_downloaded_as_page_and_pdf(
     browser: Browser, address: str, table_file: Path
 ) -> None:
     with visit(browser, address) as page:
-        draw(page, table_file)
+        show(page, table_file)
         found = {}
         for kind in ("HTML", "PDF", "CSV"):
             with page.expect_download() as started:
@@ -89,7 +89,7 @@ def test_points_are_reached_by_keyboard_in_their_order(
     browser: Browser, address: str, table_file: Path
 ) -> None:
     with visit(browser, address) as page:
-        draw(page, table_file)
+        show(page, table_file)
         page.locator("svg.map a.point").first.focus()
         labels = []
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_pages_fit_a_phone_and_pass_axe(
     phone = {"width": 390, "height": 800}
     options: dict[str, Any] = {"viewport": phone, "color_scheme": scheme, "bypass_csp": True}
     with visit(browser, address, **options) as page:
-        draw(page, table_file)
+        show(page, table_file)
         where = page.url
         for path in ("/", where, f"{where}/points/0?table=0"):
             page.goto(path)
