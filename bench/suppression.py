@@ -5,8 +5,9 @@ Run it from the root of the project: ``python bench/suppression.py FOLDER``. The
 ``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of eight such as ``aG01``, values, primary
 cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
 the cost of a cell is its value. Some problems are made here: ``large`` has five variables with hierarchies and
-about 400,000 cells, 5 % of them primary; ``h2_2k`` to ``h2_50k`` have groups along two axes, ``h3_4k`` and
-``h3_8k`` along two of three, and 3 % of their cells are primary.
+about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are smaller ones of its kind;
+``h2_2k`` to ``h2_50k`` have groups along two axes, ``h3_4k`` and ``h3_8k`` along two of three, and 3 % of their
+cells are primary.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
 """
 
@@ -143,6 +144,8 @@ def large_table(axes: tuple[AxisSums, ...], share: float, seed: int = 1) -> Supp
 
 MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float]]] = {
     "large": lambda: ((grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9)), 0.05),
+    "five_3k": lambda: ((grouped(2, 3), grouped(2, 2), flat(3), flat(2), flat(3)), 0.05),
+    "five_20k": lambda: ((grouped(2, 4), grouped(2, 3), flat(5), flat(4), flat(6)), 0.05),
     "h2_2k": lambda: ((grouped(4, 10), grouped(5, 8)), 0.03),
     "h2_12k": lambda: ((grouped(10, 10), grouped(10, 10)), 0.03),
     "h2_50k": lambda: ((grouped(20, 10), grouped(20, 10)), 0.03),
