@@ -25,7 +25,7 @@ __all__ = ["Lane", "Lanes", "Shares", "Together", "share_out", "working_together
 _LANES = 2
 _LANE_CELLS = 1 << 13
 """With fewer cells for each lane there is a single one."""
-_ROUND_CELLS = 1 << 12
+_ROUND_CELLS = 1 << 11
 """How many cells a lane visits in a round at most."""
 _ROUNDS = 32
 """The fewest rounds of a sweep, so that lanes soon learn what the others do where there are few cells."""

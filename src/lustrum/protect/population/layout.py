@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from math import prod
 from typing import NamedTuple
@@ -115,6 +116,14 @@ class Plan:
     layout: Layout
     max_variables: int
     outer: int  # how many variables are outer ones; they are the last
+
+    @cached_property
+    def table_of_cell(self) -> Array:
+        """The number of the table that a controlled cell belongs to."""
+        tables = np.empty(self.cells, dtype=np.int32)
+        for number, table in enumerate(self.tables):
+            tables[table.places()] = number
+        return tables
 
     def rows(self) -> list[int]:
         """The rows of finest codes that the search works with, the major variable last."""

@@ -47,8 +47,8 @@ _MANY = 8
 _WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
 """How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
 mended first."""
-_REPAIRS = 2
-"""For every sweep there are so many more over the few cells that lie in a large error to the end."""
+_REPAIR = 0.5
+"""How many more sweeps over the few cells that still lie in a large error there are for every sweep."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 
@@ -324,12 +324,12 @@ class ProtectedPopulation:
         large = max(1, round(10 * self.base / 3))
         repair = Stage(
             every,
-            _REPAIRS * self.sweeps,
-            0.02,
+            max(1, int(_REPAIR * self.sweeps)),
+            0.005,
             0.002,
             mend[-1].costs,
             beyond=large,
-            near=8,
+            near=16,
             rings=32,
             most=1 / 16,
             slack=inf,
@@ -352,7 +352,7 @@ class ProtectedPopulation:
             ),
             Stage(
                 every,
-                max(1, 2 * self.sweeps // 3),
+                max(1, 5 * self.sweeps // 6),
                 0.03,
                 0.004,
                 (cost(20, 0, 200, 7), second, own * second, extra),

@@ -287,9 +287,8 @@ def _beyond(plan: Plan, codes: Array, errors: Array, beyond: int) -> Array:
     if not far.any():
         return found
     column = {name: place for place, name in enumerate(plan.variables)}
-    for table in plan.tables:
-        if not far[table.places()].any():
-            continue
+    for number in np.unique(plan.table_of_cell[far]):
+        table = plan.tables[number]
         at = np.full(len(codes), table.start, dtype=np.int64)
         for level, stride in zip(table.levels, table.strides, strict=True):
             at += stride * level.group_of[codes[:, column[level.variable]]]
