@@ -20,10 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Mask
+from lustrum.audit.bounding.network import Network
 from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.bounding.twins import Twins
 from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
-from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats, narrowed, pieces
+from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, as_floats, narrowed, pieces
 from lustrum.model import InputError
 from lustrum.model.workers import workers as processors
 from lustrum.solve import Solver
@@ -118,17 +120,22 @@ def bounds(
     try:
         low, high = narrowed(known)
         found = list(pieces(known, low, high, asked))
-        watch = Watch(2 * int(sum(asked[p.cells].sum() for p in found)), seconds, stop, progress)
-        sweeps = [Sweep(p, known, np.flatnonzero(asked[p.cells]), solver, watch) for p in found]
+        merged = [_twins(p, solver) for p in found]
+        parts = [p if t is None else t.piece for p, t in zip(found, merged, strict=True)]
+        wanted = [np.flatnonzero(asked[p.cells]) for p in found]
+        wanted = [w if t is None else t.asked(w) for w, t in zip(wanted, merged, strict=True)]
+        tied = [w for p, w in zip(parts, wanted, strict=True) if p.matrix.shape[0]]
+        watch = Watch(2 * sum(w.size for w in tied), seconds, stop, progress)
+        sweeps = [Sweep(p, known, w, solver, watch) for p, w in zip(parts, wanted, strict=True)]
         _run(sweeps, watch, workers or processors(), integer and known.whole)
     except (ContradictionError, Impossible) as nothing:
         raise _explained(known, nothing) from None
     lows, highs = as_floats(low), as_floats(high)
     sharp = np.ones(len(known), dtype=np.bool_)
-    for sweep in sweeps:
-        cells_of = sweep.piece.cells
-        lows[cells_of], highs[cells_of] = sweep.low, sweep.high
-        sharp[cells_of] = sweep.sharp
+    for piece, sweep, twins in zip(found, sweeps, merged, strict=True):
+        ranges = sweep.low, sweep.high, sweep.sharp
+        own = piece.cells
+        lows[own], highs[own], sharp[own] = ranges if twins is None else twins.spread(*ranges)
     return Bounds(
         picks,
         lows[picks],
@@ -142,12 +149,19 @@ def bounds(
     )
 
 
+def _twins(piece: Piece, solver: Solver | None) -> Twins | None:
+    """Groups of cells that move together, unless flows or a solver that the caller names get the piece."""
+    found = Twins.of(piece) if solver is None else None
+    return None if found is None or Network.of(piece) is not None else found
+
+
 def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
     """Answer all questions about all pieces: sums, then single cells, then whole tables."""
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             for _ in pool.map(Sweep.random_sums, sweeps):
                 pass
+            _ask_in_rounds(pool, sweeps, watch)
             _ask(pool, sweeps, partial(_answer, hard=False), hard=False)
             if integer:
                 for _ in pool.map(Sweep.meet_walker, sweeps):
@@ -158,6 +172,27 @@ def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> 
             # Whatever ends the audit, including an interrupt, also ends the work in progress.
             watch.halt()
             raise
+
+
+def _ask_in_rounds(pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], watch: Watch) -> None:
+    """Ask all questions that linear programs can answer; after each round all share what they found."""
+    lanes = {id(sweep): sweep.lanes() for sweep in sweeps}
+    waiting = [sweep for sweep in sweeps if lanes[id(sweep)]]
+    while waiting and not watch.over:
+        parts: list[Part] = []
+        for sweep in waiting:
+            own = lanes[id(sweep)]
+            parts.extend(zip(own, np.array_split(sweep.narrowable(), len(own)), strict=True))
+        for _ in pool.map(_round, parts):
+            pass
+        for sweep in waiting:
+            sweep.share(lanes[id(sweep)])
+        waiting = [sweep for sweep in waiting if sweep.narrowable().size]
+
+
+def _round(part: Part) -> None:
+    sweep, block = part
+    sweep.round(block)
 
 
 def _ask(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from lustrum.audit.bounding.network import Flows, Network
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
 from lustrum.audit.knowledge.reduce import Piece, as_floats
-from lustrum.solve import Highs, Loaded, Optimum, Outcome, Solver
+from lustrum.solve import Loaded, Optimum, Outcome, Solver, Substituted
 
 __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
@@ -35,6 +35,7 @@ _FEW = 6  # with fewer open questions than this, random sums do not pay
 _WHILE = 0.02  # seconds of flow computation between two looks at the clock
 _TRIES = (50_000, 300_000, 300_000, 300_000)  # steps towards a bound, round by round
 _BLOCK, _HARD_BLOCK, _MOST_BLOCKS = 128, 16, 4
+_ROUND = 64  # programs of a lane before all lanes share what they found
 
 
 class Impossible(Exception):  # noqa: N818 - caught inside the package, never shown
@@ -109,7 +110,7 @@ class Sweep:
     ) -> None:
         self.piece, self.whole, self.asked = piece, known.whole, asked
         # A solver that the caller names is used; otherwise flows come first.
-        self.solver, self.watch, self.flowing = solver or Highs(), watch, solver is None
+        self.solver, self.watch, self.flowing = solver or Substituted(), watch, solver is None
         self.flows: Flows | None = None
         self.walker: LatticeWalker | None = None
         self.low, self.high = as_floats(piece.low), as_floats(piece.high)
@@ -117,6 +118,9 @@ class Sweep:
         # a table with fractions reaches cannot be tightened by another linear program.
         self.seen_least = np.full(self.low.size, np.inf)
         self.seen_most = np.full(self.low.size, -np.inf)
+        if piece.matrix.shape[0] == 0:
+            # No fact is left, so every value between the bounds is possible.
+            self.seen_least, self.seen_most = self.low.copy(), self.high.copy()
         self.least = self.seen_least.copy() if self.whole else self.seen_least
         self.most = self.seen_most.copy() if self.whole else self.seen_most
         self.tables = self.whole_tables = 0
@@ -124,6 +128,7 @@ class Sweep:
         self.asked_piece: Piece | None = None
         self.last = np.zeros(self.low.size)
         self.block, self.done = np.zeros(0, dtype=np.intp), 0
+        self.answered = np.zeros(0, dtype=np.intp)  # questions that a linear program has answered
 
     @property
     def sharp(self) -> Mask:
@@ -140,6 +145,8 @@ class Sweep:
 
         A network needs none: a flow for each open bound costs less.
         """
+        if self.piece.matrix.shape[0] == 0:
+            return
         if self.flowing and not self.watch.over and self._flow():
             return
         left = self.open()
@@ -197,11 +204,41 @@ class Sweep:
             return own
         if own.loaded is not None:
             own.loaded = own.loaded.again()
-        rest = own._nearest_first(block)
+        rest = own._nearest_first(block, block.size)
         # No whole table may be known yet for bounds that linear programs cannot narrow further. One more
         # program finds such a table if vertices tend to be whole, and is wasted if they do not.
         own._in_turn(rest, whole=False)
         return own
+
+    def lanes(self) -> list[Sweep]:
+        """Copies that answer questions at the same time, as many as the open questions are worth."""
+        left = self.narrowable().size
+        if self.flows is not None or left == 0:
+            return []
+        made = [self._copy() for _ in range(min(max(left // _BLOCK, 1), _MOST_BLOCKS))]
+        for own in made:
+            if own.loaded is not None:
+                own.loaded = own.loaded.again()
+        return made
+
+    def narrowable(self) -> Indices:
+        """The open questions that a linear program may still answer, and has not been asked."""
+        left = self.open()
+        left = left[~self._exhausted(left)]
+        return np.setdiff1d(left, self.answered)
+
+    def round(self, block: Indices) -> None:
+        """Answer some questions of a block, always the one whose bound is nearest to the last vertex."""
+        self._nearest_first(block, _ROUND)
+
+    def share(self, lanes: Sequence[Sweep]) -> None:
+        """Add what all lanes found, and give it to each of them."""
+        before = self.open().size
+        for lane in lanes:
+            self.take(lane)
+        for lane in lanes:
+            lane.take(self)
+        self.watch.tell(before - self.open().size)
 
     def meet_walker(self) -> None:
         """Where many bounds of whole cells are open, find a table from which to walk towards them."""
@@ -238,8 +275,13 @@ class Sweep:
         """Add what another sweep proved about the same piece."""
         np.maximum(self.low, other.low, out=self.low)
         np.minimum(self.high, other.high, out=self.high)
-        np.minimum(self.least, other.least, out=self.least)
-        np.maximum(self.most, other.most, out=self.most)
+        for mine, theirs in ((self.least, other.least), (self.seen_least, other.seen_least)):
+            np.minimum(mine, theirs, out=mine)
+        for mine, theirs in ((self.most, other.most), (self.seen_most, other.seen_most)):
+            np.maximum(mine, theirs, out=mine)
+        self.answered = np.union1d(self.answered, other.answered)
+        if other.tables > self.tables:
+            self.tables, self.whole_tables = other.tables, other.whole_tables
 
     def _push(self, block: Indices, flows: Flows) -> None:
         """Answer every question by a flow, in batches small enough to check the clock often."""
@@ -273,11 +315,14 @@ class Sweep:
         twin.most = self.most.copy() if self.whole else twin.seen_most
         return twin
 
-    def _nearest_first(self, block: Indices) -> Indices:
-        """Solve linear programs while they can narrow, always for the bound nearest to the last vertex."""
+    def _nearest_first(self, block: Indices, most: int) -> Indices:
+        """Solve linear programs that can narrow, always for the bound nearest to the last vertex.
+
+        Returns the questions that were not asked.
+        """
         asked: list[int] = []
-        left = block[~self._exhausted(block)]
-        while left.size and not self.watch.over:
+        left = block[~self._exhausted(block) & ~np.isin(block, self.answered)]
+        while left.size and len(asked) < most and not self.watch.over:
             cell, upper = left // 2, left % 2
             away = np.abs(self.last[cell] - np.where(upper == 1, self.high[cell], self.low[cell]))
             width = self.high[cell] - self.low[cell]
@@ -286,7 +331,8 @@ class Sweep:
             self._ask(question, whole=False)
             asked.append(question)
             left = left[(left != question) & ~self._exhausted(left)]
-        return np.setdiff1d(block, np.array(asked, dtype=block.dtype))
+        self.answered = np.union1d(self.answered, np.array(asked, dtype=np.intp))
+        return np.setdiff1d(block, self.answered)
 
     def _in_turn(self, block: Indices, *, whole: bool) -> None:
         for question in block.tolist():
