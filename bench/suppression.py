@@ -189,13 +189,16 @@ def row_of(name: str, folder: Path, algorithm: str, work: int | None, told: bool
 def main() -> None:
     """All problems, or those named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="folder with csplib/ and tables/")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder with csplib/ and tables/")
     parser.add_argument("problems", nargs="*", help="names; all if none is given")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--work", type=int)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.folder is None:
+        print("Skipped: this bench needs a folder of problems; give one: make bench DATA=folder")
+        return
     if given.one:
         (name,) = given.problems
         print(row_of(name, given.folder, given.algorithm, given.work, given.verbose))

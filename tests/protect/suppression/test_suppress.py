@@ -253,6 +253,19 @@ def test_last_periods_pattern_is_preferred_and_changes_are_named() -> None:
     assert kept.changes.added.size == kept.changes.dropped.size == 0
 
 
+@pytest.mark.parametrize("seed", [38, 39])
+def test_a_pattern_proven_best_at_discounted_costs_did_not_end_at_a_limit(seed: int) -> None:
+    """Sums of discounted costs have rounding errors, which must not keep the search going."""
+    rng = np.random.default_rng(seed)
+    values, relations = two_way(rng.integers(1000, 99_999, (3, 3)))
+    before = np.isin(np.arange(values.size), rng.choice(values.size, 7, replace=False))
+    problem = SuppressionProblem.of(values, relations, [5], [values[5] // 10])
+    found = suppress(problem, algorithm="exact", previous=before, discount=0.3)
+    assert found.optimal
+    assert "limit" not in found.why
+    assert found.steps < 1000
+
+
 def test_a_cell_that_cannot_be_protected_is_explained() -> None:
     values, relations = two_way(np.array([[5, 6], [7, 8]]))
     problem = SuppressionProblem.of(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lustrum.arrays import Ints, Mask
 
-__all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable"]
+__all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable", "is_least"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,4 +104,9 @@ class Pattern:
     @property
     def optimal(self) -> bool:
         """Whether no pattern that protects all cells costs less."""
-        return self.safe and self.cost <= self.lower_bound * (1 + 1e-9) + 1e-9
+        return self.safe and is_least(self.cost, self.lower_bound)
+
+
+def is_least(cost: float, bound: float) -> bool:
+    """Whether a cost is proven to be the least, up to rounding errors of sums of discounted costs."""
+    return cost <= bound * (1 + 1e-9) + 1e-9

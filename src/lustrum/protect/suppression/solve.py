@@ -14,6 +14,7 @@ from lustrum.protect.suppression.decomposition.repair import repaired
 from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
 from lustrum.protect.suppression.decomposition.topdown import protect_top_down
 from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks import (
     Attacks,
     FlowAttacks,
@@ -240,9 +241,9 @@ def _part(
     ).run()
     why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
     why += f" The table was attacked by {kind}."
-    if not found.finished:
+    bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
+    if not found.finished and not is_least(found.cost, bound):
         why += (
             f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
         )
-    bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
     return Outcome(found.state.suppressed, bound, attacks.steps, "exact", why)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lustrum.arrays import Floats, Mask
+from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks import Attacks
 from lustrum.protect.suppression.search.cuts import companion_cuts, outside_cut, protection_cut
 from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
@@ -102,8 +103,8 @@ class BranchAndCut:
     @property
     def done(self) -> bool:
         """Whether the best pattern is proven to be good enough."""
-        least = np.ceil(self.bound - 1e-6) if self._whole else self.bound + 1e-9
-        return bool(self.cost <= least or self.cost - least <= self.gap * self.cost)
+        least = float(np.ceil(self.bound - 1e-6)) if self._whole else self.bound
+        return is_least(self.cost, least) or self.cost - least <= self.gap * self.cost
 
     def run(self) -> Proven:
         """Search until the best pattern is proven, or the work is used up."""
