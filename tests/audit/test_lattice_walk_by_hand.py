@@ -14,7 +14,12 @@ from lustrum.audit.bounding.lattice import integer_kernel, reduced
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, _middle, central_table, stream
 from lustrum.audit.knowledge.reduce import Piece
 
-PLAIN = pytest.mark.filterwarnings("ignore:overflow encountered")  # where nothing is compiled
+
+@pytest.fixture
+def plain():
+    """Words of 64 bits wrap round without a warning where nothing is compiled."""
+    with np.errstate(over="ignore"):
+        yield
 
 
 def piece_of(rows, totals, low, high) -> Piece:
@@ -73,6 +78,10 @@ def test_a_central_table_is_whole_and_fits():
     assert central_table(halves, reduced(integer_kernel(halves.matrix))) is None
     nothing = square(low=(6, 0, 0, 0))
     assert central_table(nothing, basis) is None
+    # 2 a + 3 b = 7 has real tables with a up to 1 and b from 1 to 2, and no whole one.
+    between = piece_of([[2, 3]], [7], [0, 1], [1, 2])
+    assert _middle(between) is not None
+    assert central_table(between, reduced(integer_kernel(between.matrix))) is None
 
 
 def walker_of(piece: Piece, table) -> LatticeWalker:
@@ -80,7 +89,7 @@ def walker_of(piece: Piece, table) -> LatticeWalker:
     return LatticeWalker(piece, basis, np.array(table), piece.low, piece.high)
 
 
-@PLAIN
+@pytest.mark.usefixtures("plain")
 def test_a_walk_reaches_every_end_of_a_small_piece():
     piece = square()
     every = tables_of(piece)
@@ -110,7 +119,7 @@ def test_a_walk_reaches_every_end_of_a_small_piece():
     assert walker.seek(7, stream(1), 1)
 
 
-@PLAIN
+@pytest.mark.usefixtures("plain")
 def test_a_larger_walk_stays_among_tables():
     rows = np.zeros((6, 9), dtype=int)
     for i in range(3):
@@ -185,6 +194,13 @@ def test_walkers_are_made_for_equations_of_moderate_size(monkeypatch):
     assert found.least.tolist() == found.most.tolist() == found.table.tolist()
     assert not (piece.matrix @ found.basis.T).any()
     assert (found.low.tolist(), found.high.tolist()) == ([0] * 4, [9] * 4)
+    # The table lies within the bounds that were proven, not only within those of the piece.
+    at_most = LatticeWalker.of(piece, np.array([5.0, 0, 0, 0]), ends[1])
+    assert at_most.table.tolist() == [5, 0, 1, 3]
+    at_least = LatticeWalker.of(piece, ends[0], np.array([2.0, 9, 9, 9]))
+    assert at_least.table.tolist() == [2, 3, 4, 0]
+    twin = at_least.copy()
+    assert (twin.low.tolist(), twin.high.tolist()) == ([0, 0, 0, 0], [2, 9, 9, 9])
     monkeypatch.setattr(lattice_walk, "MOST", 3)
     assert LatticeWalker.of(piece, *ends) is None
     monkeypatch.setattr(lattice_walk, "MOST", 9)
@@ -241,7 +257,7 @@ def test_streams_differ_by_their_seed():
     assert stream(3).tolist()[0] == 3 * 0xD1342543DE82EF95 % 2**64
 
 
-@PLAIN
+@pytest.mark.usefixtures("plain")
 def test_random_numbers_are_below_their_count_and_take_all_values():
     below = getattr(kernels._below, "py_func", kernels._below)
     sign = getattr(kernels._sign, "py_func", kernels._sign)

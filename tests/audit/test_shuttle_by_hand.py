@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from types import SimpleNamespace
 
@@ -222,6 +223,35 @@ def test_only_tables_with_all_margins_count():
     inside._meet(other.ravel())
     assert inside.least.tolist() == np.minimum(table, other).ravel().tolist()
     assert inside.most.tolist() == np.maximum(table, other).ravel().tolist()
+
+
+def test_a_cell_is_sharp_only_where_both_ends_were_met():
+    effort = Effort(nodes=0, solver=None)
+    table, inside = search(effort)
+    inside._meet(table.ravel())
+    found = inside.run()
+    low, high = inside.low, inside.high
+    assert (found.low.tolist(), found.high.tolist()) == (low.tolist(), high.tolist())
+    at_low, at_high = table.ravel() <= low, table.ravel() >= high
+    assert found.sharp.tolist() == (at_low & at_high).tolist()
+    # The table meets one end of some cells and not the other.
+    assert (at_low & ~at_high).any()
+    assert (~at_low & at_high).any()
+
+
+def test_the_detail_that_is_asked_for_is_used(monkeypatch):
+    module = importlib.import_module("lustrum.audit.shuttle.search")
+    plain, asked = Lattice.of, []
+
+    def noted(margins, within=None, *, detail=Detail.ALL):
+        asked.append(detail)
+        return plain(margins, within, detail=detail)
+
+    monkeypatch.setattr(module.Lattice, "of", noted)
+    margins = Margins.of({"A": 2, "B": 2}, {"A": [5, 3], "B": [6, 2]})
+    for detail in Detail:
+        generalised(margins, detail=detail)
+    assert asked == list(Detail)
 
 
 def test_points_of_a_solver_count_where_they_are_whole():

@@ -231,8 +231,13 @@ def test_models_of_a_sample_by_name_and_seed():
     for no_scale in ([5], [0, 0]):
         with pytest.raises(InputError, match="The sample has"):
             own.before(Table.from_counts(no_scale))
-    for wrong in (lambda: own.before([1, 2]), lambda: own.after(table, [1, 2])):
-        with pytest.raises(InputError):
+    same = [[4, 0], [1, 1]]
+    for wrong in (
+        lambda: own.before(same),
+        lambda: own.after(table, same),
+        lambda: own.after(same, shown(table, same)),
+    ):
+        with pytest.raises(InputError, match="risk measure 'sample-r2'"):
             wrong()
     for wrong in (
         {"fraction": 0.5, "weights": (1, 1, 1)},

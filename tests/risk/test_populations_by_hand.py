@@ -35,7 +35,8 @@ def chances(entries: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "weights", [[1, 2, 3], [0.2, 0.8], [5], [1, 1, 1, 1, 1], [0, 1, 0, 9], [1e-9, 1, 1, 1]]
+    "weights",
+    [[1, 2, 3], [1, 2, 1], [0.2, 0.8], [5], [1, 1, 1, 1, 1], [0, 1, 0, 9], [1e-9, 1, 1, 1]],
 )
 def test_an_alias_table_stands_for_its_weights(weights):
     entries = alias_table(np.array(weights, dtype=np.float64))
@@ -92,8 +93,10 @@ def test_tables_end_at_the_people_there_are():
     found = table_of(count_tables(0.0, np.array([2.0]), 3), 0)
     weights = [2.0**k / factorial(k) for k in range(4)]
     assert found == pytest.approx({k: w / sum(weights) for k, w in enumerate(weights)})
-    for most in (4, 5):
-        assert max(table_of(count_tables(0.0, np.array([2.0]), most), 0)) == most
+    for most in (2, 4, 5, 8):
+        found = table_of(count_tables(0.0, np.array([2.0]), most), 0)
+        weights = [2.0**k / factorial(k) for k in range(most + 1)]
+        assert found == pytest.approx({k: w / sum(weights) for k, w in enumerate(weights)})
     single = table_of(count_tables(0.0, np.array([50.0]), 1), 0)
     assert single == pytest.approx({0: 1 / 51, 1: 50 / 51})
 
@@ -118,10 +121,14 @@ def test_tables_are_made_where_they_save_work():
     assert not _worthwhile(np.array([256.0, 257.0]), 2, 64)
 
 
-PLAIN = pytest.mark.filterwarnings("ignore:overflow encountered")  # where nothing is compiled
+@pytest.fixture
+def plain():
+    """Words of 64 bits wrap round without a warning where nothing is compiled."""
+    with np.errstate(over="ignore"):
+        yield
 
 
-@PLAIN
+@pytest.mark.usefixtures("plain")
 def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
     sample = np.array([2, 0, 1, 0])
     p = np.array([0.5, 0.25, 0.25, 0.0]) * 3  # shares that are not scaled yet
@@ -172,12 +179,16 @@ def test_new_colours_take_free_cells_first_and_share_them_afterwards():
         cells = [int(new_cell(first, unseen, colours)) for colours in range(3)]
         assert sorted(cells) == sorted(unseen.tolist()) == [4, 7, 9]
         assert int(new_cell(first, unseen, 3)) in (4, 7, 9)
+    # Thirds of the unit choose among three free cells.
+    thirds = [np.uint64(0), np.uint64(1 << 63), np.uint64(2**64 - 1)]
+    assert [int(new_cell(w, np.array([4, 7, 9]), 0)) for w in thirds] == [4, 7, 9]
+    assert [int(new_cell(w, np.array([4, 7, 9]), 1)) for w in thirds] == [7, 9, 9]
     shared = np.array([4, 7])
     halves = [int(new_cell(np.uint64(w), shared, 5)) for w in (0, (1 << 63) - (1 << 40), 1 << 63)]
     assert halves == [4, 4, 7]
 
 
-@PLAIN
+@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("draws", [50, 70])
 def test_urns_grow_as_martingales(draws):
     sample, unseen, theta, people = np.array([3, 0, 1, 0]), np.array([1, 3]), 2.0, 6
@@ -205,6 +216,17 @@ def test_urns_grow_as_martingales(draws):
     assert both == pytest.approx(two, abs=5 * np.sqrt(two * (1 - two) / 630))
 
 
+@pytest.mark.usefixtures("plain")
+def test_every_ball_of_an_urn_is_drawn():
+    # Five balls of one colour and one of another, which lies last: it is drawn once in six times.
+    rng = np.random.default_rng(8)
+    rows = np.concatenate(
+        [draw_urns(np.array([5, 1]), np.array([], int), 0.0, 1, 60, rng) for _ in range(10)]
+    )
+    share = (rows[:, 1] == 2).mean()
+    assert share == pytest.approx(1 / 6, abs=5 * np.sqrt(5 / 36 / 600))
+
+
 # The urn's own figures
 
 
@@ -226,6 +248,7 @@ def test_theta_brings_what_is_wanted_and_nothing_where_nothing_is():
     assert solve_theta(3, 5, 2.0) == solve_theta(3, 5, 3.0) == 5e6
     # So few that theta is nearly as small as it can be: wanted * n / (N - n).
     assert solve_theta(3, 5, 1e-12) == pytest.approx(1.5e-12, rel=0.5)
+    assert solve_theta(3, 4, 1e-12) == pytest.approx(3e-12, rel=1e-3)
     # As many as a limit brings, and a little less.
     most = new_colours(5e6, 3, 5)
     assert solve_theta(3, 5, most) == pytest.approx(5e6)
