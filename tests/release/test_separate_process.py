@@ -87,7 +87,7 @@ def test_a_process_that_died_is_started_again(root: Path) -> None:
     assert records._line is not None
     records._line._process.kill()
     records._line._process.wait()
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while not records._line.is_broken and time.monotonic() < end:
         time.sleep(0.01)
     assert service.answer(query).released

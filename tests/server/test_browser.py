@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from browsing import expect, visit
+from browsing import visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -53,16 +53,6 @@ def test_headers_stay_in_sight_while_a_table_scrolls(browser: Browser, address: 
         assert abs(head["x"] - box["x"]) < 3
         assert abs(head["y"] - box["y"]) < 3
         assert abs(first["x"] - box["x"]) < 3
-
-
-def test_the_call_for_a_program_can_be_copied(browser: Browser, address: str) -> None:
-    rights = ["clipboard-read", "clipboard-write"]
-    with visit(browser, address, permissions=rights) as page:
-        page.goto(TABLE)
-        page.locator(".copy", has_text="curl").get_by_role("button").click()
-        expect(page.get_by_role("button", name="Copied")).to_be_visible()
-        copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied.startswith(f"curl '{address}/api/v1/tables?dataset=demo&by=age:ten-year")
 
 
 def test_colours_have_enough_contrast(browser: Browser, address: str) -> None:

@@ -92,7 +92,7 @@ def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> N
         until(lambda: "policy of businesses refused" in log.read_text())
         assert status(f"{url}/health") == 200
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(90) == 0
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_workers_are_replaced_hear_hangups_and_leave_with_their_parent(tmp_path:
         assert workers_of(process.pid) == second
         # The parent is killed: its workers leave, and the port is free.
         process.kill()
-        process.wait(20)
+        process.wait(90)
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in second))
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.socket() as again:
