@@ -118,7 +118,10 @@ GROUPS = {
     "bundle-survey": Group(
         _in("release/bundle", "respondents", "weighted"), _release("bundle_survey_by_hand")
     ),
-    "records": Group(_in("release/records", "protected_input", "views"), _release("views_by_hand")),
+    "records": Group(
+        _in("release/records", "protected_input", "views"),
+        _release("input_by_hand", "views_by_hand"),
+    ),
     "records-files": Group(
         _in("release/records", "true_figures", "survey", "local", "memory", "make_bundle")
         + _in("release/records", "open_datasets", "process"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from lustrum.protect.population.support import Support
 from lustrum.release.bundle import BundleNumbers
 from lustrum.release.bundle.files import Bundle, ProtectedSums
 from lustrum.release.bundle.protection import protection_of
-from lustrum.release.bundle.sums import sum_bounds
+from lustrum.release.bundle.sums import SumTables, sum_bounds
+from lustrum.release.figures.noise import FactorNoise
 from lustrum.release.numbers import CannotProtectError
 from lustrum.structure import UNBOUNDED
 
@@ -386,3 +388,21 @@ def test_sums_lie_within_their_bounds_whatever_happened_to_their_records() -> No
     assert high[2] == 5 * (2**61 + 10) // 4
     assert sum_bounds(np.array([2**62 - 1]), np.array([1]), b)[1][0] == UNBOUNDED
     assert sum_bounds(np.array([1]), np.array([5]), b)[0][0] == 0
+
+
+def test_the_typical_error_is_that_of_the_sums_shown() -> None:
+    """By size: below 100 ten percent, then two; without any sum shown, by the number of variables."""
+    public = PublicFactors(
+        {"existence": "public"}, FACTORS, {"pay": {1: 1.0, 2: 2.5}}, {"pay": {1: 10.0, 100: 2.0}}
+    )
+    tables: Any = SimpleNamespace(public=public, measure=SimpleNamespace(name="pay"))
+    noise = FactorNoise(public, "pay")
+    inner = np.array([True, True, True, True, False])
+    made: Any = SimpleNamespace(published=np.array([0, 1, 50, 400, 451]), inner=inner)
+    sums = np.array([1.0, 50.0, 400.0])
+    found = SumTables._typical(tables, made, 2)
+    assert found == pytest.approx(float(noise.error(sums, 2).mean()))
+    assert found != pytest.approx(float(noise.error(sums[1:], 2).mean()))
+    empty: Any = SimpleNamespace(published=np.array([0, -3, 0, 0, 8]), inner=inner)
+    assert SumTables._typical(tables, empty, 1) == 1.0
+    assert SumTables._typical(tables, empty, 2) == 2.5

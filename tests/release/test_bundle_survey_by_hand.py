@@ -263,6 +263,9 @@ def test_chosen_codes_and_codes_of_nobody_have_their_place() -> None:
     assert release.published.tolist() == [sums[0], sums[1], 0, 0]
     assert release.errors is not None
     assert release.errors[2:].tolist() == [0, 0]
+    group = {"variable": "area", "groups": [{"label": "one", "members": ["b", "d"]}]}
+    own = WeightedNumbers(few, Reliability(), 1).release(query(by=[group]))
+    assert own.published.tolist() == [sums[1]]
     nobody = replace(
         MADE, codes=CODES[:, :0], weights=WEIGHTS[:0], strata=MADE.strata[:0],
         clusters=MADE.clusters[:0], values={"income": INCOMES[:0]},
@@ -411,6 +414,7 @@ def test_more_decimals_are_finer_units_of_the_same_numbers() -> None:
 def test_nothing_is_in_proportion_to_nobody() -> None:
     found = MADE.quotients(part([0, 3]), part([]), np.array([0]), 1)
     assert not np.isfinite(found.values[0])
+    assert np.isnan(found.variances[0])
     assert found.grades(NUMBERS.reliability)[0] == "unreliable"
 
 

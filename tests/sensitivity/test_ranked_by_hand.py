@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
-from lustrum.sensitivity import Background, Dominance, KDisclosure, PPercent, PriorPosterior
+from lustrum.sensitivity import (
+    Background,
+    Dominance,
+    KDisclosure,
+    PPercent,
+    PriorPosterior,
+    Threshold,
+)
 from lustrum.sensitivity.ranked import Ranked
 
 
@@ -326,3 +333,11 @@ def test_a_negative_weight_and_too_few_ranks_are_refused() -> None:
         PPercent(10, coalition=2).judge(table_of([Cell([(7, 1, 1.0)], 7, 1)], 2, weighted=False))
     with pytest.raises(InputError, match="has none"):
         PPercent(10).judge(Table.from_counts([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "rule", [PPercent(10), Dominance(2, 85), PriorPosterior(10, 20), Threshold(3), KDisclosure(1)]
+)
+def test_a_rule_judges_tables_alone(rule: Any) -> None:
+    with pytest.raises(InputError, match="Table"):
+        rule.judge([1, 2, 3])

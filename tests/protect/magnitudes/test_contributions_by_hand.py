@@ -615,21 +615,63 @@ def test_owners_of_an_earlier_release_keep_their_directions_and_amounts() -> Non
 
 
 def test_records_that_others_carry_stay_where_they_were() -> None:
-    rows = [(k, k % 2, k // 2 % 2, 100 + 7 * k) for k in range(12)]
-    records = register(rows)
+    """The cell (1, 1) shows somebody only later, and would be nearer to many than who carries them."""
+    records = register(
+        [(k, k * 7 % 3, k * 5 // 3 % 3, 100 + 7 * k) for k in range(24)], sizes=(3, 3)
+    )
+
+    def showing(*places: int) -> FinestCells:
+        return FinestCells(records.dataset, np.array([places, places]), np.full(len(places), 6))
+
+    def carriers(result: Any) -> list[list[int]]:
+        assert result.carried.record.tolist() == list(range(24))
+        return result.carried.codes.T.tolist()
+
+    first = SPEC.protect(records, KEY, shown=showing(0, 2))
+    later = SPEC.protect(records, KEY, shown=showing(0, 1, 2), previous=first.memory)
+    fresh = SPEC.protect(records, KEY, shown=showing(0, 1, 2))
+    before = carriers(first)
+    moved, anew = (
+        sum(one != two for one, two in zip(before, carriers(result), strict=True))
+        for result in (later, fresh)
+    )
+    # A cell that shows a count needs a sum, so that one record has to go there.
+    assert moved == 1
+    assert anew > 3
+
+
+def test_the_report_measures_errors_where_records_are_carried() -> None:
+    records = register([(k, k % 2, k // 2 % 2, 100 + 7 * k) for k in range(12)])
     shown = FinestCells(records.dataset, np.array([[0, 1], [0, 1]]), np.array([6, 6]))
-    first = SPEC.protect(records, KEY, shown=shown)
-    again = SPEC.protect(records, KEY, shown=shown, previous=first.memory)
-    assert again.sums.sums["turnover"].tolist() == first.sums.sums["turnover"].tolist()
-    wider = FinestCells(records.dataset, np.array([[0, 0, 1], [0, 1, 1]]), np.array([6, 3, 6]))
-    moved = SPEC.protect(records, KEY, shown=wider, previous=first.memory)
-    places = [
-        dict(zip(r.carried.record.tolist(), r.carried.codes.T.tolist(), strict=False))
-        for r in (first, moved)
-    ]
-    carried = [k for k in range(12) if (k % 2, k // 2 % 2) == (1, 0)]
-    # The cell (1, 0) shows nobody in either release: who carried its records goes on to do so.
-    assert all(places[0][k] == places[1][k] for k in carried)
+    result = SPEC.protect(records, KEY, shown=shown)
+    true = int(records.numbers["turnover"].sum())
+    off = abs(int(result.records["turnover"].sum()) - true)
+    (errors,) = result.agency.measures
+    assert errors.total == pytest.approx(100 * off / true)
+    # By one variable, from what each category carries.
+    relative = []
+    for row in range(2):
+        for code in range(2):
+            inside = result.carried.codes[row] == code
+            own = records.codes["activity" if row == 0 else "region"] == code
+            held = int(records.numbers["turnover"][own].sum())
+            carried = int(result.carried.values["turnover"][inside].sum())
+            relative.append(100 * abs(carried - held) / held)
+    assert errors.by_variables[1] == pytest.approx(sum(relative) / 4)
+
+
+def test_growth_is_stated_of_measures_with_an_earlier_period() -> None:
+    measures = (
+        Measure("turnover", "turnover", holding="owner"),
+        Measure("wages", "wages", holding="owner"),
+        Measure("now", "now", holding="owner", earlier="wages"),
+    )
+    rng = np.random.default_rng(3)
+    rows = [(k, k % 2, k // 2 % 2, 1000 + 7 * k) for k in range(40)]
+    more = {"wages": rng.integers(300, 900, 40), "now": rng.integers(300, 900, 40)}
+    result = SPEC.protect(register(rows, measures=measures, **more), KEY)
+    assert set(result.public.growth) == {"now"}
+    assert set(result.public.errors) == {"turnover", "wages", "now"}
 
 
 def test_measures_that_give_each_other_away_are_refused() -> None:

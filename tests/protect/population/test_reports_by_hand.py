@@ -12,6 +12,7 @@ import pytest
 
 from lustrum.model import Category, Dataset, InputError
 from lustrum.protect.population import channel as channels
+from lustrum.protect.population import public as public_module
 from lustrum.protect.population import support as supports
 from lustrum.protect.population.candidates import candidates, candidates_with_totals
 from lustrum.protect.population.cells import FinestCells, possible_cells
@@ -503,7 +504,8 @@ def test_an_error_of_nothing_is_stated_as_one_step_and_never_less() -> None:
     names = [f"figure {k}" for k in range(40)]
     assert {coarse_error(0.0, b"key", name) for name in names} == {0.5}
     # Own groups make few large cells, so that their errors are twice as coarse.
-    assert {coarse_error(0.0, b"key", name, GROUP_ERROR_STEP) for name in names} == {1.0}
+    step = public_module.GROUP_ERROR_STEP
+    assert {coarse_error(0.0, b"key", name, step) for name in names} == {1.0}
     # Half a step: one step or two, as the key has it.
     assert {coarse_error(0.25, b"key", name) for name in names} == {0.5, 1.0}
 

@@ -238,8 +238,6 @@ def test_a_unit_of_the_file_is_made_of_what_it_was_drawn_from(replicates: bool) 
     made: Any = SimpleNamespace(cells=shown, public=SimpleNamespace(errors={1: 0.5}))
     found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
     rng = np.random.default_rng(list(_derived(KEY, "survey")))
-    assert found.classes is not None
-    rng.uniform(-1, 1, int(found.classes.max()) + 1)  # the noise of weights comes first
     units = variance_units(design, 5, rng)
     joined = np.bincount(units.of_cluster)
     assert len(set(joined.tolist())) > 1
