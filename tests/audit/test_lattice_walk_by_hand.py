@@ -159,6 +159,22 @@ def test_a_larger_walk_stays_among_tables():
     assert (twin.least[1:] == walker.least[1:]).all()
 
 
+@pytest.mark.usefixtures("plain")
+def test_steps_of_several_units_keep_the_equations():
+    # 2 a = b + 3 and c = 3 a: a step changes the cells by 1, 2 and 3.
+    piece = piece_of([[2, -1, 0], [3, 0, -1]], [3, 0], [2, 1, 6], [7, 11, 21])
+    walker = walker_of(piece, [4, 5, 12])
+    luck = stream(3)
+    for question in itertools.chain(range(6), range(6)):
+        walker.seek(question, luck, 1)
+        assert piece.holds(walker.table)
+        assert (walker.least <= walker.table).all()
+        assert (walker.most >= walker.table).all()
+    assert all(walker.seek(question, luck, 60) for question in range(6))
+    assert walker.least.tolist() == [2, 1, 6]
+    assert walker.most.tolist() == [7, 11, 21]
+
+
 def test_the_shortest_equation_that_gives_a_bound_is_tied():
     # The first cell is in a long and a short sum; both give 2 as its least value.
     rows = [[1, 1, 1, 1], [1, 1, 0, 0]]
