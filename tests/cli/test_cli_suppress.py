@@ -233,7 +233,7 @@ def test_several_rules_mean_any_of_them(table: Path) -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        "lustrum.protect.suppression.choose.protect_all",
+        "lustrum.protect.suppression.solve.protect_all",
         "lustrum.protect.suppression.choose.audit_pattern",
         "lustrum.cli.suppression.files.write_release",
     ],
