@@ -239,6 +239,31 @@ def test_a_cell_is_sharp_only_where_both_ends_were_met():
     assert (~at_low & at_high).any()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_each_way_of_searching_keeps_all_tables(seed):
+    table = drawn((2, 3, 2), 5, seed)
+    margins = Margins.of_table(table, PAIRS)
+    every = fitting(table, PAIRS).reshape(-1, 12)
+    least, most = every.min(axis=0), every.max(axis=0)
+    effort = Effort()
+    for way in ("vertices", "programs", "whole programs", "dives"):
+        inside = _Search(margins, None, effort, Clock.start(effort))
+        if way == "vertices":
+            inside._try_vertices(effort.solver)
+        elif way == "dives":
+            inside._dive_all(100)
+        else:
+            inside._ask_all(effort.solver.load(inside.problem), whole=way == "whole programs")
+        assert (inside.low <= least).all()
+        assert (inside.high >= most).all()
+        # What counts as met was met by some table.
+        assert all(v in every[:, c] for c, v in enumerate(inside.most) if v >= 0)
+        assert all(v in every[:, c] for c, v in enumerate(inside.least) if inside.most[c] >= 0)
+        if way in ("whole programs", "dives"):
+            assert inside.least.tolist() == inside.low.tolist() == least.tolist()
+            assert inside.most.tolist() == inside.high.tolist() == most.tolist()
+
+
 def test_the_detail_that_is_asked_for_is_used(monkeypatch):
     module = importlib.import_module("lustrum.audit.shuttle.search")
     plain, asked = Lattice.of, []
