@@ -25,7 +25,7 @@ from lustrum.audit.knowledge.reduce import Piece
 __all__ = ["LatticeWalker", "central_table", "stream"]
 
 
-LEAST, MOST = 200, 4000
+LEAST, MOST = 100, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
 _INCREMENT = 0x9E3779B97F4A7C15
 
