@@ -291,6 +291,7 @@ def audited_by_hand(
     factors: Factors,
     p: Fraction,
     parts: int = 1,
+    cut: list[bool] | None = None,
 ) -> dict[str, int]:
     names = [
         "cells",
@@ -309,20 +310,22 @@ def audited_by_hand(
             for k, cell in enumerate(cells)
             if all(want is None or want == got for want, got in zip(place, cell, strict=True))
         ]
-        held: list[tuple[int, int, int]] = []
+        held: list[tuple[int, int, int, bool]] = []
         for owner in sorted({owners[k] for k in inside}):
             mine = [k for k in inside if owners[k] == owner]
             value = sum(true[k] for k in mine)
             noise = sum(shown[k] - true[k] for k in mine)
-            held.append((abs(value), noise if value >= 0 else -noise, len(mine)))
+            whole = cut is None or not any(cut[k] for k in mine)
+            held.append((abs(value), noise if value >= 0 else -noise, len(mine), whole))
         held.sort(key=lambda one: -one[0])
         if not held or held[0][0] == 0:
             continue
-        held += [(0, 0, 0)] * (2 - len(held))
-        (one, noise, pieces), (second, second_noise, _) = held[:2]
-        total_noise = sum(n for _, n, _ in held)
-        rest = sum(size for size, _, _ in held) - one - second
-        still = noise == 0
+        held += [(0, 0, 0, True)] * (2 - len(held))
+        (one, noise, pieces, whole), (second, second_noise, _, _) = held[:2]
+        total_noise = sum(n for _, n, _, _ in held)
+        rest = sum(size for size, _, _, _ in held) - one - second
+        # A piece that stays as it is tells nothing: its record has moved, and nobody knows where it did not.
+        still, moved = noise == 0 and whole, noise != 0
         sensitive = p * one > rest
         out["cells"] += 1
         out["sensitive"] += sensitive
@@ -331,12 +334,12 @@ def audited_by_hand(
         out["close_by_chance"] += sensitive and abs(total_noise + rest) <= p * one
         size = abs(noise)
         far = size > factors.most * one + 2 * parts * pieces or size < factors.least * one
-        out["outside"] += not still and far
+        out["outside"] += moved and far
         y = one + noise
         up, down = (way.get(y, []) for way in published_by(factors))
         either = up + down + ([0] if y == 0 else [])
-        out["certain"] += still or is_certain(either, p)
-        known = still or is_certain(up if noise > 0 else down, p)
+        out["certain"] += still or (moved and is_certain(either, p))
+        known = still or (moved and is_certain(up if noise > 0 else down, p))
         out["certain_with_direction"] += known
         if known and not still:
             out["from_units"] = max(out["from_units"], one)
@@ -389,7 +392,7 @@ def test_the_audit_finds_what_loops_over_all_cells_find(seed: int) -> None:
     )
     wanted = audited_by_hand(
         [owners[r] for r in record], list(zip(*codes.tolist(), strict=True)), whole,
-        values.tolist(), FACTORS, TENTH,
+        values.tolist(), FACTORS, TENTH, cut=(pieces[record] > 1).tolist(),
     )  # fmt: skip
     assert {name: getattr(found, name) for name in wanted} == wanted
 

@@ -21,6 +21,7 @@ from lustrum.protect.magnitudes.kernels import (
     HOLDER,
     NOISE,
     PIECES,
+    RECORDS,
     SECOND,
     SECOND_NOISE,
     TOTAL,
@@ -84,9 +85,11 @@ def audit_contributors(
     owners, own = identities(records, records.dataset.measure(measure).holding)
     true = records.numbers[measure].astype(np.int64)
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])
+    cut = np.zeros(true.size, dtype=np.int64)
     if carried is not None:
         owners, own, every = owners[carried.record], own[carried.record], carried.codes
         pieces = np.bincount(carried.record)[carried.record]
+        cut = (pieces > 1).astype(np.int64)
         first = np.searchsorted(carried.record, carried.record)
         piece = np.arange(carried.record.size) - first
         true, protected = (
@@ -100,7 +103,7 @@ def audit_contributors(
     codes = np.ascontiguousarray(every[plan.rows()].T[order].astype(np.uint32))
     found = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
     found[:, HOLDER] = -1
-    rank_noise(plan.layout, codes, owner, true, noise, found)
+    rank_noise(plan.layout, codes, owner, true, noise, cut[order], found)
     parts = max(len(records.dataset.measure(measure).parts), 1)
     return _judged(measure, factors, share, found[found[:, FIRST] > 0], parts)
 
@@ -125,7 +128,7 @@ def _judged(
     up, down = (candidates(published, factors.least, factors.most, side) for side in ("up", "down"))
     moved = (noise != 0).astype(np.bool_)
     # Amounts are rounded up for each record and each part, small ones to two units.
-    most_noise = one * factors.high + 2 * parts * exact(PIECES) * SHARES
+    most_noise = one * factors.high + 2 * parts * exact(RECORDS) * SHARES
     size = np.abs(noise) * SHARES
     outside = moved & ((size < one * factors.low) | (size > most_noise)).astype(np.bool_)
     # Nothing above 0 can have gone up to 1: then only what has gone down is left.
@@ -135,8 +138,9 @@ def _judged(
     certain = certain_within(least, most, share) & moved
     upwards = (noise > 0).astype(np.bool_)
     by_side = np.where(upwards, certain_within(*up, share), certain_within(*down, share)) & moved
-    # A contribution that did not move at all is known to everybody.
-    still = ~moved
+    # A contribution that did not move at all is known to everybody, since all others have moved. A piece may
+    # stay as it is where the record moved, and nobody can tell: it says less than the whole protected record.
+    still = ~moved & (found[:, PIECES] == 0)
     return ContributorAudit(
         measure=measure,
         cells=len(found),

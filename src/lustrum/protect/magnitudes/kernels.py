@@ -55,7 +55,8 @@ def rank_owners(
 
 
 # Columns of the audit of a cell, after the same first three.
-FIRST_NOISE, SECOND_NOISE, NOISE, PIECES, VALUE, MOVED, COUNT, HOLDER = 3, 4, 5, 6, 7, 8, 9, 10
+FIRST_NOISE, SECOND_NOISE, NOISE, RECORDS, PIECES = 3, 4, 5, 6, 7
+VALUE, MOVED, COUNT, CUT, HOLDER = 8, 9, 10, 11, 12
 
 
 @compiled
@@ -70,22 +71,25 @@ def _flush_noise(found: Any, c: Any) -> None:  # pragma: no cover
         found[c, SECOND_NOISE] = found[c, FIRST_NOISE]
         found[c, FIRST] = size
         found[c, FIRST_NOISE] = noise
-        found[c, PIECES] = found[c, COUNT]
+        found[c, RECORDS] = found[c, COUNT]
+        found[c, PIECES] = found[c, CUT]
     elif size > found[c, SECOND]:
         found[c, SECOND] = size
         found[c, SECOND_NOISE] = noise
     found[c, VALUE] = 0
     found[c, MOVED] = 0
     found[c, COUNT] = 0
+    found[c, CUT] = 0
 
 
 @compiled
 def rank_noise(
-    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, found: Any
+    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, cut: Any, found: Any
 ) -> None:  # pragma: no cover
-    """For every cell: its total, its two largest with their noise, all noise, and the records of the largest.
+    """For every cell: its total, its two largest with their noise, and all noise.
 
-    The last column of ``found`` is the current owner, -1 at first.
+    Of the largest it also notes the records, and how many of them are ``cut``: pieces of a larger one. The
+    last column of ``found`` is the current owner, -1 at first.
     """
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
@@ -101,6 +105,7 @@ def rank_noise(
                 found[c, VALUE] += values[i]
                 found[c, MOVED] += noise[i]
                 found[c, COUNT] += 1
+                found[c, CUT] += cut[i]
     for cell in range(found.shape[0]):
         _flush_noise(found, np.uint64(cell))
 
