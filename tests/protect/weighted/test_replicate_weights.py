@@ -118,8 +118,8 @@ def test_standard_errors_follow_from_shared_factors(
         large = one.respondents >= 50
         ratios += (one.standard_errors[large] / other.standard_errors[large]).tolist()
     # 200 replicates leave a standard error about 5 percent of chance. In a stratum of three units, of which one
-    # is joined, a standard error has two degrees of freedom, and the two ways differ by up to twice. The seed is
-    # fixed.
+    # is joined, a standard error has two degrees of freedom, and the two ways can differ by a factor of two.
+    # The seed is fixed.
     assert len(ratios) > 15
     assert 0.9 < np.median(ratios) < 1.1
     assert min(ratios) > 0.5
