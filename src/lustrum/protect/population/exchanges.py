@@ -14,7 +14,17 @@ from lustrum.compiled import compiled
 from lustrum.protect.population.forces import change, place_inner
 from lustrum.stream import mixed, next_word
 
-__all__ = ["allowed", "change_pair", "exchange", "fill_slots", "move", "note", "pair_cost"]
+__all__ = [
+    "allowed",
+    "change_pair",
+    "exchange",
+    "fill_slots",
+    "fourth_cell",
+    "move",
+    "neighbours",
+    "note",
+    "pair_cost",
+]
 
 _FARTHEST = 4
 """For every neighbour that is looked for along a variable, so many cells are passed at most."""
@@ -104,6 +114,14 @@ def _is_fourth(
 
 
 @compiled
+def fourth_cell(cells: Any, i: Any, j: Any, k: Any, u: Any, v: Any) -> Any:  # pragma: no cover
+    """The cell like ``i`` with the code of ``j`` along ``u`` and that of ``k`` along ``v``, or -1."""
+    word = mixed(cells.number[j] - cells.number[i] + cells.number[k])
+    m = _found(cells.slot, word, cells.slot[word & np.uint64(cells.slot.size - 1)])
+    return m if m >= 0 and _is_fourth(cells, i, j, k, m, u, v) else np.int64(-1)
+
+
+@compiled
 def pair_cost(
     run: Any,
     table: Any,
@@ -169,7 +187,7 @@ def change_pair(
 
 
 @compiled
-def _neighbours(
+def neighbours(
     partner: Any, up: Any, group: Any, tied: bool, i: Any, near: Any
 ) -> None:  # pragma: no cover
     """Find neighbours of a cell along every variable that stand at their other number and may move."""
@@ -215,7 +233,7 @@ def exchange(
     variables = near.shape[0]
     fields = lane.fields
     errors, forces, tally, tried = lane.errors, lane.forces, lane.tally, lane.tried
-    _neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
+    neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
     # All first looks for fourth cells are made before any is used, so that they need not wait for each other.
     slot = cells.slot
     mask = np.uint64(slot.size - 1)

@@ -47,8 +47,10 @@ _MANY = 8
 _WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
 """How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
 mended first."""
-_REPAIR = 0.5
+_REPAIR = 0.25
 """How many more sweeps over the few cells that still lie in a large error there are for every sweep."""
+_WALK = 1500
+"""How many moves a walk makes at most to take the last large errors away."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 
@@ -325,7 +327,7 @@ class ProtectedPopulation:
         repair = Stage(
             every,
             max(1, int(_REPAIR * self.sweeps)),
-            0.005,
+            0.002,
             0.002,
             mend[-1].costs,
             beyond=large,
@@ -333,9 +335,11 @@ class ProtectedPopulation:
             rings=32,
             most=1 / 16,
             slack=inf,
+            walk=_WALK,
         )
         if many:
-            mend = (*mend, repair)
+            # What the walk spoils elsewhere is mended by a last sweep, which makes no large errors again.
+            mend = (*mend, repair, mend[-1], replace(repair, sweeps=1))
         else:
             large = max(1, round(9 * self.base / 3))
             walls = wall(50_000, 9, extra)

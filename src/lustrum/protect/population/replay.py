@@ -11,7 +11,7 @@ from lustrum.protect.population.exchanges import allowed, change_pair, move, pai
 from lustrum.protect.population.forces import add_move
 from lustrum.protect.population.kernels import flip_cost, node_cost, places, swap
 
-__all__ = ["replay"]
+__all__ = ["apart", "exchanged", "replay", "swapped"]
 
 
 @compiled
@@ -50,13 +50,36 @@ def replay(
                 continue
             add_move(layout, first.errors, first.forces, inner, base, step * sign, costs)
         elif k < 0:
-            v = _apart(cells, i, j)
-            if not _swapped(
-                layout, cells, first, inner, base, i, j, v, step, sign, costs, lane.limits[x]
+            if not swapped(
+                layout,
+                cells,
+                first.errors,
+                first.forces,
+                inner,
+                base,
+                i,
+                j,
+                apart(cells, i, j),
+                step,
+                sign,
+                costs,
+                lane.limits[x],
             ):
                 continue
-        elif not _exchanged(
-            layout, cells, first, inner, base, i, j, k, step, sign, costs, lane.limits[x]
+        elif not exchanged(
+            layout,
+            cells,
+            first.errors,
+            first.forces,
+            inner,
+            base,
+            i,
+            j,
+            k,
+            step,
+            sign,
+            costs,
+            lane.limits[x],
         ):
             continue
         for c in (i, j, k, m):
@@ -73,7 +96,7 @@ def _stands(cells: Any, stood: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # 
 
 
 @compiled
-def _apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
+def apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
     """The only variable along which two cells differ."""
     v = 0
     while cells.codes[i, v] == cells.codes[j, v]:
@@ -82,10 +105,11 @@ def _apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _swapped(
+def swapped(
     layout: Any,
     cells: Any,
-    first: Any,
+    errors: Any,
+    forces: Any,
     inner: Any,
     base: Any,
     i: Any,
@@ -109,7 +133,7 @@ def _swapped(
             stride, kind = layout.entry_stride[q:r], layout.entry_kind[q:r]
             if now == 0:
                 cost += node_cost(
-                    run, table, stride, kind, first.errors, inner, base, apart, sign, costs.rise
+                    run, table, stride, kind, errors, inner, base, apart, sign, costs.rise
                 )
             else:
                 swap(
@@ -117,8 +141,8 @@ def _swapped(
                     table,
                     stride,
                     kind,
-                    first.errors,
-                    first.forces,
+                    errors,
+                    forces,
                     inner,
                     base,
                     apart,
@@ -131,10 +155,11 @@ def _swapped(
 
 
 @compiled
-def _exchanged(
+def exchanged(
     layout: Any,
     cells: Any,
-    first: Any,
+    errors: Any,
+    forces: Any,
     inner: Any,
     base: Any,
     i: Any,
@@ -147,7 +172,7 @@ def _exchanged(
 ) -> bool:  # pragma: no cover
     """Exchange four cells if that costs no more than ``limit``."""
     nodes = layout.variable_of.size - 1
-    u, v = _apart(cells, i, j), _apart(cells, i, k)
+    u, v = apart(cells, i, j), apart(cells, i, k)
     cost = np.int64(0)
     for now in range(2):
         for a in range(layout.first_node[u], layout.first_node[u + 1]):
@@ -170,7 +195,7 @@ def _exchanged(
                         table,
                         stride,
                         kind,
-                        first.errors,
+                        errors,
                         inner,
                         base,
                         apart_u,
@@ -185,8 +210,8 @@ def _exchanged(
                         table,
                         stride,
                         kind,
-                        first.errors,
-                        first.forces,
+                        errors,
+                        forces,
                         inner,
                         base,
                         apart_u,

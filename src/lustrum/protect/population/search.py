@@ -26,6 +26,7 @@ from lustrum.protect.population.lanes import Lane, Lanes, Together, share_out, w
 from lustrum.protect.population.layout import KINDS, Plan
 from lustrum.protect.population.replay import replay
 from lustrum.protect.population.stages import Stage
+from lustrum.protect.population.walk import walk
 from lustrum.stream import next_word
 
 __all__ = ["Problem", "SearchCells", "SearchState", "Searched", "search"]
@@ -132,7 +133,7 @@ def _search(
     for place, stage in enumerate(stages):
         # Fields say what moves cost, and stay as they are while the costs do.
         known = place > 0 and stages[place - 1].costs == stage.costs
-        known = known and stages[place - 1].plan is stage.plan
+        known = known and stages[place - 1].plan is stage.plan and not stages[place - 1].walk
         last = before + stage.sweeps
         if done < last or place == len(stages) - 1:
             if plan is not stage.plan:
@@ -155,6 +156,9 @@ def _search(
                     together,
                     report,
                 )
+                if stage.walk and sweep == stage.sweeps - 1:
+                    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+                    walk(stage, cells, errors, tally, state, np.int32(problem.step))
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last

@@ -62,7 +62,8 @@ class Stage:
     extra tables left aside. An exchange whose first tables cost ``lost`` temperatures too much is given up
     before the others are looked at. Along each variable ``rings`` neighbours are tried for swaps, and
     ``near`` for exchanges. A sweep visits at most a share ``most`` of all cells. A move is worked out if
-    it seems to cost at most ``slack`` temperatures too much; near a steep wall that says little.
+    it seems to cost at most ``slack`` temperatures too much; near a steep wall that says little. After the last
+    sweep a walk of up to ``walk`` steps takes away errors larger than ``beyond``.
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class Stage:
     rings: int = 8
     most: float = 1.0
     slack: float = 0.5
+    walk: int = 0
 
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""

@@ -1,0 +1,266 @@
+"""The last large errors, taken away by a walk.
+
+Sweeps make moves that pay by themselves. They end where every move that would mend a large error makes another
+one. The walk makes the cheapest of these swaps and exchanges all the same, and goes on with the error that it
+made, until none is left or its steps are used up. Cells that have moved rest for a while, so that it does not
+turn in circles. What it leaves is the best state that it came through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Array
+from lustrum.compiled import compiled
+from lustrum.model.stop import check_stop
+from lustrum.protect.population.exchanges import (
+    allowed,
+    fourth_cell,
+    move,
+    neighbours,
+    pair_cost,
+)
+from lustrum.protect.population.kernels import node_cost, places, shuffle
+from lustrum.protect.population.layout import KINDS, Plan
+from lustrum.protect.population.replay import apart, exchanged, swapped
+from lustrum.protect.population.stages import Stage
+from lustrum.stream import next_word
+
+__all__ = ["walk"]
+
+_TRIED = 10000
+"""How many moves are worked out for one step."""
+_ASTRAY = 5
+"""The walk goes back to its best state where errors are too large by so much more than there."""
+_PATIENCE = 400
+"""The walk ends where so many steps in a row have not led to a better state."""
+_REST = 50
+"""For so many steps a cell that has moved stays as it is."""
+_NEAR = 32
+"""How many neighbours of a cell are tried along every variable."""
+
+
+def walk(
+    stage: Stage, cells: Any, errors: Array, tally: Array, state: Array, step: np.int32
+) -> None:
+    """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``."""
+    plan = stage.plan
+    counts = plan.layout.cell_kind != KINDS.index("extra")
+    far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
+    if not far.size or not stage.walk:
+        return
+    costs = stage.costs_of(int(step))
+    forces = np.zeros((errors.size, 2), dtype=np.int32)
+    rests = np.zeros(cells.up.size, dtype=np.int64)
+    near = np.empty((cells.codes.shape[1], _NEAR), dtype=np.int64)
+    made: list[Array] = []
+    least, kept, last = _beyond(errors[far], stage.beyond), 0, 0
+    for number in range(1, stage.walk + 1):
+        check_stop()
+        if number > last + _PATIENCE:
+            break
+        target = int(far[int(next_word(state) % np.uint64(far.size))])
+        inside = _inside(plan, cells.codes, target)
+        wrong = 1 if errors[target] > 0 else 0
+        chosen = np.flatnonzero(inside & (cells.up == wrong) & (rests < number))
+        shuffle(chosen, state)
+        chosen = chosen[: (chosen.size + 1) // 2]
+        found = np.full(4, -1, dtype=np.int64)
+        _cheapest(
+            plan.layout,
+            cells,
+            chosen,
+            inside,
+            rests,
+            number,
+            errors,
+            tally,
+            near,
+            costs.rise,
+            found,
+        )
+        if found[0] < 0:
+            continue
+        _make(plan.layout, cells, found, errors, forces, tally, step, costs)
+        made.append(found)
+        rests[found[found >= 0]] = number + _REST
+        far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
+        left = _beyond(errors[far], stage.beyond)
+        if left < least:
+            least, kept, last = left, len(made), number
+        if not far.size:
+            break
+        if left > least + _ASTRAY:
+            _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
+            far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
+    _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
+
+
+def _back(
+    layout: Any,
+    cells: Any,
+    made: list[Array],
+    kept: int,
+    errors: Array,
+    forces: Array,
+    tally: Array,
+    step: np.int32,
+    costs: Any,
+) -> None:
+    """Undo all moves but the first ``kept``."""
+    while len(made) > kept:
+        _make(layout, cells, made.pop(), errors, forces, tally, step, costs)
+
+
+def _beyond(errors: Array, most: int) -> int:
+    """By how much errors are too large, in all."""
+    return int((np.abs(errors).astype(np.int64) - most).sum())
+
+
+def _inside(plan: Plan, codes: Array, target: int) -> Array:
+    """Which finest cells lie in a controlled cell."""
+    table = plan.tables[int(plan.table_of_cell[target])]
+    column = {name: place for place, name in enumerate(plan.variables)}
+    inside = np.ones(len(codes), dtype=np.bool_)
+    groups = np.argwhere(table.places() == target)[0]
+    for level, group in zip(table.levels, groups, strict=True):
+        inside &= level.group_of[codes[:, column[level.variable]]] == group
+    return inside
+
+
+@compiled
+def _make(
+    layout: Any,
+    cells: Any,
+    found: Any,
+    errors: Any,
+    forces: Any,
+    tally: Any,
+    step: Any,
+    costs: Any,
+) -> None:  # pragma: no cover
+    """Make a swap or an exchange; made twice, it is undone."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    i, j, k = found[0], found[1], found[2]
+    sign = np.int64(-1 if cells.up[i] else 1)
+    places(layout, cells.codes[i], p, inner, base)
+    if k < 0:
+        v = apart(cells, i, j)
+        swapped(layout, cells, errors, forces, inner, base, i, j, v, step, sign, costs, np.inf)
+    else:
+        exchanged(layout, cells, errors, forces, inner, base, i, j, k, step, sign, costs, np.inf)
+    for c in found:
+        if c >= 0:
+            move(cells, tally, c)
+
+
+@compiled
+def _cheapest(
+    layout: Any,
+    cells: Any,
+    chosen: Any,
+    inside: Any,
+    rests: Any,
+    number: Any,
+    errors: Any,
+    tally: Any,
+    near: Any,
+    rise: Any,
+    best: Any,
+) -> None:  # pragma: no cover
+    """Find the cheapest move of one of the ``chosen`` cells that moves no other cell ``inside``."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    nodes = layout.variable_of.size - 1
+    variables = near.shape[0]
+    tried = 0
+    least = np.float64(np.inf)
+    for i in chosen:
+        if tried >= _TRIED:
+            break
+        sign = np.int64(-1 if cells.up[i] else 1)
+        neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
+        placed = False
+        for u in range(variables):
+            for x in range(near.shape[1]):
+                j = near[u, x]
+                if j < 0:
+                    break
+                if inside[j] or rests[j] >= number:
+                    continue
+                if not placed:
+                    places(layout, cells.codes[i], p, inner, base)
+                    placed = True
+                if allowed(cells, tally, i, j, -1, -1):
+                    tried += 1
+                    cost = np.int64(0)
+                    for a in range(layout.first_node[u], layout.first_node[u + 1]):
+                        apart_u = np.int64(layout.position[a, cells.codes[j, u]])
+                        apart_u -= np.int64(layout.position[a, cells.codes[i, u]])
+                        if apart_u != 0:
+                            q, r = layout.entry_first[a], layout.entry_first[a + 1]
+                            cost += node_cost(
+                                layout.entry_run[q:r],
+                                layout.entry_table[q:r],
+                                layout.entry_stride[q:r],
+                                layout.entry_kind[q:r],
+                                errors,
+                                inner,
+                                base,
+                                apart_u,
+                                sign,
+                                rise,
+                            )
+                    if cost < least:
+                        least = np.float64(cost)
+                        best[0], best[1], best[2], best[3] = i, j, -1, -1
+                for v in range(u + 1, variables):
+                    for y in range(near.shape[1]):
+                        k = near[v, y]
+                        if k < 0:
+                            break
+                        if inside[k] or rests[k] >= number:
+                            continue
+                        m = fourth_cell(cells, i, j, k, u, v)
+                        if m < 0 or rests[m] >= number or cells.up[m] != cells.up[i]:
+                            continue
+                        if cells.tied and cells.group[m] != cells.group[i]:
+                            continue
+                        if not allowed(cells, tally, i, j, k, m):
+                            continue
+                        tried += 1
+                        cost = np.int64(0)
+                        for a in range(layout.first_node[u], layout.first_node[u + 1]):
+                            apart_u = np.int64(layout.position[a, cells.codes[j, u]])
+                            apart_u -= np.int64(layout.position[a, cells.codes[i, u]])
+                            if apart_u == 0 or cost >= least:
+                                continue
+                            for b in range(layout.first_node[v], layout.first_node[v + 1]):
+                                apart_v = np.int64(layout.position[b, cells.codes[k, v]])
+                                apart_v -= np.int64(layout.position[b, cells.codes[i, v]])
+                                if apart_v == 0:
+                                    continue
+                                q = layout.pair_first[a * nodes + b]
+                                r = layout.pair_first[a * nodes + b + 1]
+                                cost += pair_cost(
+                                    layout.pair_run[q:r],
+                                    layout.pair_table[q:r],
+                                    layout.pair_stride[q:r],
+                                    layout.pair_kind[q:r],
+                                    errors,
+                                    inner,
+                                    base,
+                                    apart_u,
+                                    apart_v,
+                                    sign,
+                                    rise,
+                                    np.inf,
+                                )
+                        if cost < least:
+                            least = np.float64(cost)
+                            best[0], best[1], best[2], best[3] = i, j, k, m

@@ -1,0 +1,115 @@
+"""The walk that takes the last large errors away: never worse than before, and its errors are true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.protect.population import walk as walks
+from lustrum.protect.population.layout import KINDS, plan_tables
+from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.search import (
+    SearchState,
+    _errors,
+    _lack,
+    _laid_out,
+    search,
+)
+from lustrum.protect.population.stages import Cost, Stage
+from lustrum.protect.population.walk import _inside, walk
+from protect.population.worlds import KEY, cells_of, town
+
+SIZES = (12, 6, 5, 4)
+WALL = (Cost(20, 0, 10**6, 3), Cost(50, 1, 10**6, 3), Cost(90, 2, 10**6, 3), Cost(5))
+
+
+def searched(seed: int, share: float = 0.2) -> Any:
+    """A problem, a stage with a walk, and cells and errors that a short search has left."""
+    rng = np.random.default_rng(seed)
+    cells = cells_of(town(SIZES, zeros=False), rng.poisson(0.8, SIZES))
+    plan = plan_tables(cells.dataset, 3, extra_tables=3)
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=share).problem
+    stage = Stage(plan, 3, 0.05, 0.002, WALL)
+    found = search(problem, [stage], seed, workers=1)
+    laid, order = _laid_out(problem, plan)
+    laid.up[:] = found.up[order]
+    return problem, replace(stage, beyond=3, walk=300), laid, order, found.errors.copy()
+
+
+def excess(stage: Stage, errors: np.ndarray) -> int:
+    counted = np.abs(errors[stage.plan.layout.cell_kind != KINDS.index("extra")])
+    return int(np.maximum(counted - stage.beyond, 0).sum())
+
+
+def walked(seed: int) -> tuple[int, int]:
+    problem, stage, cells, order, errors = searched(seed)
+    before = excess(stage, errors)
+    showing = _lack(replace(problem, empty_share=(1, 0)), cells)
+    empty = _lack(replace(problem, empty_share=(0, -1)), cells)
+    # The rule of empty cells just holds, so that many moves would break it.
+    problem = replace(problem, empty_share=(empty, showing))
+    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    walk(stage, cells, errors, tally, np.array([seed], dtype=np.uint64), np.int32(problem.step))
+    assert np.array_equal(errors, _errors(problem, cells, order, stage.plan))
+    assert tally[0] == _lack(problem, cells) <= 0
+    return before, excess(stage, errors)
+
+
+def test_a_walk_takes_away_large_errors_that_sweeps_leave() -> None:
+    found = [walked(seed) for seed in range(6)]
+    assert all(after <= before for before, after in found)
+    assert sum(after for _, after in found) < sum(before for before, _ in found) / 2, found
+
+
+def test_a_walk_that_leads_nowhere_leaves_every_cell_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, stage, cells, _, errors = searched(1)
+    assert excess(stage, errors) > 0
+    made = []
+    plain = walks._make
+
+    def counted(*words: Any) -> None:
+        made.append(1)
+        plain(*words)
+
+    monkeypatch.setattr(walks, "_make", counted)
+    # No state is ever called better, and so the walk goes back to where it began.
+    monkeypatch.setattr(walks, "_beyond", lambda errors, most: 5)
+    up, before = cells.up.copy(), errors.copy()
+    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    walk(stage, cells, errors, tally, np.array([1], dtype=np.uint64), np.int32(problem.step))
+    assert len(made) > 10
+    assert np.array_equal(cells.up, up)
+    assert np.array_equal(errors, before)
+
+
+def test_cells_inside_a_controlled_cell_are_those_with_its_codes() -> None:
+    """A flip of each cell inside changes the error of the controlled cell, and no other flip does."""
+    problem, stage, cells, order, errors = searched(2)
+    rng = np.random.default_rng(1)
+    for target in rng.choice(errors.size, 12, replace=False):
+        inside = _inside(stage.plan, cells.codes, int(target))
+        for cell in rng.choice(inside.size, 25, replace=False):
+            cells.up[cell] = 1 - cells.up[cell]
+            changed = _errors(problem, cells, order, stage.plan)[target] != errors[target]
+            cells.up[cell] = 1 - cells.up[cell]
+            assert changed == inside[cell]
+
+
+def test_a_search_with_a_walk_gives_the_same_bytes_in_parts_and_on_any_cores() -> None:
+    problem, stage, *_ = searched(3)
+    stages = [replace(stage, beyond=0, walk=0), replace(stage, sweeps=1), replace(stage, walk=0)]
+    states: list[SearchState] = []
+
+    def keep(state: SearchState) -> None:
+        states.append(SearchState(state.sweeps, state.word, state.up.copy(), state.fields.copy()))
+
+    found = search(problem, stages, 9, keep=keep, workers=1)
+    for state in states[2:-1]:
+        again = search(problem, stages, 9, resume=state, workers=2)
+        assert np.array_equal(again.up, found.up)
+        assert np.array_equal(again.errors, found.errors)
