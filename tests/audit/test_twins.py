@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.twins import Twins
@@ -70,6 +71,28 @@ def tables(draw: st.DrawFn) -> Knowledge:
         total = int(sum(s * point[c] for s, c in zip(signs, cells, strict=True)))
         known = known.fact({f"x{c}": s for s, c in zip(signs, cells, strict=True)}, total, total)
     return known
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_with_ranges_are_those_of_a_solver_that_sees_every_cell(seed: int) -> None:
+    """Ranges can leave a merged cell without any fact, and a piece can become a network by merging."""
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        count, facts = int(rng.integers(3, 7)), int(rng.integers(2, 6))
+        rows = rng.choice([-1, 0, 0, 1, 1], (facts, count))
+        rows[0, :3] = [1, -1, 0] if rng.random() < 0.5 else [1, 1, 0]
+        rows[0, 2:] = 0
+        rows = rows[np.abs(rows).sum(axis=1) > 1]
+        totals = rows @ rng.integers(0, 4, count)
+        slack = rng.choice([0, 0, 1, 2], (2, totals.size))
+        slack[:, 0] = 0
+        known = Knowledge(
+            [f"x{i}" for i in range(count)], [0] * count, [5] * count,
+            sparse.csr_array(rows), totals - slack[0], totals + slack[1],
+        )  # fmt: skip
+        ours, theirs = (bounds(known.relaxed(), solver=s, workers=1) for s in (None, Highs()))
+        assert ours.low == pytest.approx(theirs.low, abs=1e-6)
+        assert ours.high == pytest.approx(theirs.high, abs=1e-6)
 
 
 @settings(max_examples=30)

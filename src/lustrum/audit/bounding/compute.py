@@ -154,8 +154,10 @@ def _twins(piece: Piece, solver: Solver | None) -> Twins | None:
     found = Twins.of(piece) if solver is None else None
     if found is None or Network.of(piece) is not None:
         return None
-    # Flows on merged cells gave bounds that leave out tables; such a piece goes to linear programs as it is.
-    return None if Network.of(found.piece) is not None else found
+    # A merged cell may be left without any fact. Flows do not see such a cell, so the piece
+    # stays as it is.
+    alone = np.diff(found.piece.matrix.tocsc().indptr) == 0
+    return None if bool(alone.any()) else found
 
 
 def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
