@@ -218,7 +218,7 @@ class Substituted:
 
     >>> problem = LinearProblem(sparse.csr_array([[1.0, 1.0]]), [3.0], [3.0], [0.0] * 2, [2.0] * 2)
     >>> loaded = Substituted().load(problem)
-    >>> [round(loaded.minimise(np.array(cost)).bound, 9) for cost in ([1.0, 0.0], [-1.0, 0.0])]
+    >>> [round(float(loaded.minimise(np.array(cost)).bound), 9) for cost in ([1.0, 0.0], [-1.0, 0.0])]
     [1.0, -2.0]
     """
 

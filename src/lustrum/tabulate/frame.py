@@ -72,8 +72,8 @@ class FrameEngine(KernelEngine):
             if isinstance(by, str):
                 raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
             given: object = by
-            columns: list[Any] = list(given) if isinstance(given, Iterable) else []
-            if not columns or not all(isinstance(name, str) for name in columns):
+            columns: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+            if not all(isinstance(name, str) for name in columns):
                 raise InputError(
                     "'by' must be a list of the names of columns, such as ['age', 'sex']."
                 )
