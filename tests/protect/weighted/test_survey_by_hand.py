@@ -305,6 +305,16 @@ def test_donors_are_records_of_the_class_or_of_anybody() -> None:
         assert donors[k] == from_these[int(words[k] * len(from_these))]
 
 
+def test_a_class_of_few_records_is_filled_up_with_anybody() -> None:
+    of_record = np.array([0] * 5 + [1] * 20)
+    klass = np.repeat([0, 1], 4000)
+    donors = _donors(klass, of_record, np.random.default_rng(2), 20)
+    # A quarter comes from the class itself, and a fifth of the rest by chance: 0.4 in all; six errors are 186.
+    assert abs(int((donors[:4000] < 5).sum()) - 1600) < 186
+    assert set(donors[:4000].tolist()) == set(range(25))
+    assert set(donors[4000:].tolist()) == set(range(5, 25))
+
+
 def test_numbers_are_drawn_anew_and_groups_stay() -> None:
     numbers = np.array([7, 7, 3, 90, 3])
     found = _renumbered(numbers, np.random.default_rng(5))

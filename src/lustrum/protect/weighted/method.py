@@ -168,14 +168,15 @@ class ProtectedSurvey:
     ) -> tuple[Ints, Ints, ReplicateFactors | None, Ints | None]:
         """The stratum and the variance unit of every protected respondent, and what the units are made of.
 
-        The stratum is that of a respondent of the same class. So is the unit, or it is that of any
-        respondent of the stratum, so that a class and a unit that meet in the file need not meet in truth.
+        The stratum is that of a respondent of the same class, or of anybody where the class has few. So is the
+        unit, or it is that of any respondent of the stratum, so that a class and a unit that meet in the file
+        need not meet in truth.
         """
         design = records.design
         units = variance_units(design, self.class_size, rng)
         unit = units.of_records(design)[records.order]
         stratum = units.strata[unit]
-        donor = _donors(klass, of_record, rng)
+        donor = _donors(klass, of_record, rng, self.class_size)
         anybody = _donors(stratum[donor], stratum, rng)
         donor = np.where(rng.random(klass.size) < _OF_STRATUM, anybody, donor)
         strata = _renumbered(stratum[donor], rng)
@@ -201,15 +202,20 @@ def _derived(key: bytes, purpose: str) -> bytes:
     return hmac.digest(key, b"lustrum protected survey " + purpose.encode(), hashlib.sha256)
 
 
-def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator) -> Ints:
-    """For each protected respondent, a record of its class, or any record if the class has none."""
+def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator, least: int = 1) -> Ints:
+    """For each protected respondent, a record of its class.
+
+    A class with fewer than ``least`` records is filled up with anybody, so that few are not seen in it.
+    """
     order = np.argsort(of_record, kind="stable")
     count = int(max(of_record.max(), klass.max(initial=0))) + 2
     starts = np.searchsorted(of_record[order], np.arange(count))
-    held = np.diff(starts)
-    first, number = np.where(held > 0, starts[:-1], 0), np.where(held > 0, held, order.size)
-    pick = first[klass] + np.floor(rng.random(klass.size) * number[klass]).astype(np.int64)
-    return np.asarray(order[pick], dtype=np.int64)
+    held = np.diff(starts)[klass]
+    full = np.maximum(held, least)
+    at = rng.random(klass.size) * full
+    others = np.floor((at - held) / np.maximum(full - held, 1) * order.size).astype(np.int64)
+    pick = np.where(at < held, starts[klass] + np.floor(at).astype(np.int64), others)
+    return np.asarray(order[np.clip(pick, 0, order.size - 1)], dtype=np.int64)
 
 
 def _renumbered(numbers: Ints, rng: np.random.Generator) -> Ints:
