@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from lustrum.protect.population import lanes
-from lustrum.protect.population.lanes import share_out
+from lustrum.protect.population.lanes import Lane, share_out
 from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.replay import replay
 from lustrum.protect.population.search import (
+    SearchCells,
     Searched,
     SearchState,
     _errors,
@@ -111,3 +114,47 @@ def test_the_number_of_lanes_depends_on_the_cells_alone(monkeypatch: pytest.Monk
     few, many = (share_out(np.array([0]), np.array([0, 4]), np.full(4, n)) for n in (3, 4))
     assert [len(few.rounds[0]), len(many.rounds[0])] == [1, 3]
     assert [len(few.rounds), len(many.rounds)] == [1, 2]
+
+
+def some_moves(cells: SearchCells) -> list[list[int]]:
+    """A flip, a swap and an exchange that are possible, as lanes write them down."""
+    codes = {tuple(row): place for place, row in enumerate(cells.codes.tolist())}
+    for i, own in enumerate(cells.codes.tolist()):
+        for j, k in product(cells.partner[i, 0:1].tolist(), cells.partner[i, 1:2].tolist()):
+            if min(j, k) < 0 or cells.up[j] == cells.up[i] or cells.up[k] == cells.up[i]:
+                continue
+            m = codes.get((int(cells.codes[j, 0]), int(cells.codes[k, 1]), *own[2:]), -1)
+            if m >= 0 and cells.up[m] == cells.up[i]:
+                return [[i, -1, -1, -1], [i, j, -1, -1], [i, j, k, m]]
+    raise AssertionError("no exchange is possible")
+
+
+@pytest.mark.parametrize("kind", range(3), ids=["flip", "swap", "exchange"])
+def test_a_move_is_made_again_only_if_it_costs_no_more_than_it_may(kind: int) -> None:
+    problem, stages = problem_and_stages()
+    stage = stages[1]
+    cells, order = _laid_out(problem, stage.plan)
+    errors = _errors(problem, cells, order, stage.plan)
+    moved = some_moves(cells)[kind]
+    after = cells.up.copy()
+    chosen = [c for c in moved if c >= 0]
+    after[chosen] = 1 - after[chosen]
+    then = _errors(problem, cells._replace(up=after), order, stage.plan)
+    kinds = stage.plan.layout.cell_kind
+    total = [
+        sum(int(cost.of(e[kinds == n].astype(np.int64)).sum()) for n, cost in enumerate(COSTS))
+        for e in (errors, then)
+    ]
+    for allowance, made in ((-1, False), (0, True)):
+        own = cells._replace(up=cells.up.copy())
+        here = errors.copy()
+        forces = np.zeros((here.size, 2), dtype=np.int32)
+        tally = np.array([-(10**6), *problem.empty_share], dtype=np.int64)
+        common = (np.zeros((1, 2)), tally, np.zeros(1, np.uint64), np.zeros((3, 2), np.int64))
+        log = np.array([moved], dtype=np.int32), np.array([total[1] - total[0] + allowance], float)
+        first = Lane(0, own.up, here, forces, *common, np.array([0]), *log)
+        lane = Lane(1, after.copy(), then.copy(), forces.copy(), *common, np.array([1]), *log)
+        step = np.int32(problem.step)
+        replay(stage.plan.layout, own, first, lane, step, stage.costs_of(problem.step))
+        assert np.array_equal(own.up, after if made else cells.up)
+        assert np.array_equal(here, then if made else errors)

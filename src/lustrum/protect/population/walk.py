@@ -20,11 +20,16 @@ from lustrum.protect.population.exchanges import (
     fourth_cell,
     move,
     neighbours,
-    pair_cost,
 )
-from lustrum.protect.population.kernels import node_cost, places, shuffle
+from lustrum.protect.population.kernels import places, shuffle
 from lustrum.protect.population.layout import KINDS, Plan
-from lustrum.protect.population.replay import apart, exchanged, swapped
+from lustrum.protect.population.moves import (
+    apart,
+    exchange_cells,
+    exchange_cost,
+    swap_cells,
+    swap_cost,
+)
 from lustrum.protect.population.stages import Stage
 from lustrum.stream import next_word
 
@@ -148,11 +153,13 @@ def _make(
     i, j, k = found[0], found[1], found[2]
     sign = np.int64(-1 if cells.up[i] else 1)
     places(layout, cells.codes[i], p, inner, base)
+    by = step * sign
     if k < 0:
         v = apart(cells, i, j)
-        swapped(layout, cells, errors, forces, inner, base, i, j, v, step, sign, costs, np.inf)
+        swap_cells(layout, cells, errors, forces, inner, base, i, j, v, by, costs.force)
     else:
-        exchanged(layout, cells, errors, forces, inner, base, i, j, k, step, sign, costs, np.inf)
+        u, v = apart(cells, i, j), apart(cells, i, k)
+        exchange_cells(layout, cells, errors, forces, inner, base, i, j, k, u, v, by, costs.force)
     for c in found:
         if c >= 0:
             move(cells, tally, c)
@@ -176,7 +183,6 @@ def _cheapest(
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    nodes = layout.variable_of.size - 1
     variables = near.shape[0]
     tried = 0
     least = np.float64(np.inf)
@@ -198,24 +204,7 @@ def _cheapest(
                     placed = True
                 if allowed(cells, tally, i, j, -1, -1):
                     tried += 1
-                    cost = np.int64(0)
-                    for a in range(layout.first_node[u], layout.first_node[u + 1]):
-                        apart_u = np.int64(layout.position[a, cells.codes[j, u]])
-                        apart_u -= np.int64(layout.position[a, cells.codes[i, u]])
-                        if apart_u != 0:
-                            q, r = layout.entry_first[a], layout.entry_first[a + 1]
-                            cost += node_cost(
-                                layout.entry_run[q:r],
-                                layout.entry_table[q:r],
-                                layout.entry_stride[q:r],
-                                layout.entry_kind[q:r],
-                                errors,
-                                inner,
-                                base,
-                                apart_u,
-                                sign,
-                                rise,
-                            )
+                    cost = swap_cost(layout, cells, errors, inner, base, i, j, u, sign, rise)
                     if cost < least:
                         least = np.float64(cost)
                         best[0], best[1], best[2], best[3] = i, j, -1, -1
@@ -234,33 +223,9 @@ def _cheapest(
                         if not allowed(cells, tally, i, j, k, m):
                             continue
                         tried += 1
-                        cost = np.int64(0)
-                        for a in range(layout.first_node[u], layout.first_node[u + 1]):
-                            apart_u = np.int64(layout.position[a, cells.codes[j, u]])
-                            apart_u -= np.int64(layout.position[a, cells.codes[i, u]])
-                            if apart_u == 0 or cost >= least:
-                                continue
-                            for b in range(layout.first_node[v], layout.first_node[v + 1]):
-                                apart_v = np.int64(layout.position[b, cells.codes[k, v]])
-                                apart_v -= np.int64(layout.position[b, cells.codes[i, v]])
-                                if apart_v == 0:
-                                    continue
-                                q = layout.pair_first[a * nodes + b]
-                                r = layout.pair_first[a * nodes + b + 1]
-                                cost += pair_cost(
-                                    layout.pair_run[q:r],
-                                    layout.pair_table[q:r],
-                                    layout.pair_stride[q:r],
-                                    layout.pair_kind[q:r],
-                                    errors,
-                                    inner,
-                                    base,
-                                    apart_u,
-                                    apart_v,
-                                    sign,
-                                    rise,
-                                    np.inf,
-                                )
+                        cost = exchange_cost(
+                            layout, cells, errors, inner, base, i, j, k, u, v, sign, rise, least
+                        )
                         if cost < least:
                             least = np.float64(cost)
                             best[0], best[1], best[2], best[3] = i, j, k, m
