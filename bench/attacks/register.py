@@ -13,7 +13,7 @@ import numpy as np
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.protect.magnitudes.units import identities
-from lustrum.protect.population.levels import ControlledLevel, controlled_levels
+from lustrum.protect.population.search.levels import ControlledLevel, controlled_levels
 
 __all__ = ["Level", "Levels", "Register", "Sets"]
 

@@ -35,8 +35,8 @@ from lustrum.tabulate import (
     Store,
     aggregate,
     ingest,
-    kernel,
 )
+from lustrum.tabulate.counting import kernel
 from tabulate.worlds import (
     HOLDINGS,
     MODULUS,

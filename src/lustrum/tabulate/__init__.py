@@ -1,6 +1,6 @@
 """Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
 
-from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.counting.cube import Cube
 from lustrum.tabulate.draft import draft_description
 from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.finest import finest_cells

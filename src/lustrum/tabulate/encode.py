@@ -27,7 +27,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.tabulate.chunk import Chunk
+from lustrum.tabulate.counting.chunk import Chunk
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
 __all__ = ["Chunk", "encode"]

@@ -14,12 +14,17 @@ from lustrum.arrays import Ints
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
-from lustrum.tabulate import kernel
-from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.contributions import Owners, rank_contributions, rank_two, several_rows
-from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.plan import Plan
-from lustrum.tabulate.two_largest import empty_rows, merge_rows, tally_ranked
+from lustrum.tabulate.counting import kernel
+from lustrum.tabulate.counting.chunk import Chunk
+from lustrum.tabulate.counting.contributions import (
+    Owners,
+    rank_contributions,
+    rank_two,
+    several_rows,
+)
+from lustrum.tabulate.counting.cube import Cube
+from lustrum.tabulate.counting.plan import Plan
+from lustrum.tabulate.counting.two_largest import empty_rows, merge_rows, tally_ranked
 
 __all__ = ["Engine", "KernelEngine", "SumEngine"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.records import Records
-from lustrum.tabulate.chunk import Chunk
+from lustrum.tabulate.counting.chunk import Chunk
 from lustrum.tabulate.engine import KernelEngine
 
 __all__ = ["RecordsEngine", "records_of"]

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
-from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.contributions import rank_contributions
-from lustrum.tabulate.cube import Cube
-from lustrum.tabulate.kernel import OUTSIDE
-from lustrum.tabulate.plan import Plan
+from lustrum.tabulate.counting.chunk import Chunk
+from lustrum.tabulate.counting.contributions import rank_contributions
+from lustrum.tabulate.counting.cube import Cube
+from lustrum.tabulate.counting.kernel import OUTSIDE
+from lustrum.tabulate.counting.plan import Plan
 
 __all__ = ["SqlEngine"]
 

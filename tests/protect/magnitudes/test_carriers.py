@@ -16,8 +16,8 @@ from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import carried_by, own_places, piece_values
 from lustrum.protect.magnitudes.check import audit_contributors
 from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
-from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
+from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.support import Support
 from lustrum.tabulate import FrameEngine, Secret, read_description, records_of
 from lustrum.tabulate.finest import finest_cells

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lustrum.protect.population import lanes
-from lustrum.protect.population.lanes import Lane, share_out
-from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.prepare import prepare
-from lustrum.protect.population.replay import replay
-from lustrum.protect.population.search import (
+from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search.lanes import Lane, share_out
+from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.replay import replay
+from lustrum.protect.population.search.run import (
     SearchCells,
     Searched,
     SearchState,
@@ -22,7 +22,7 @@ from lustrum.protect.population.search import (
     _laid_out,
     search,
 )
-from lustrum.protect.population.stages import Cost, Stage
+from lustrum.protect.population.search.stages import Cost, Stage
 from protect.population.worlds import KEY, cells_of, town
 
 COSTS = (Cost(20, 0, 200, 4), Cost(50, 1), Cost(90, 2), Cost(5))

@@ -19,7 +19,6 @@ from lustrum.protect.population.channel import (
     normal_rates,
     size_class,
 )
-from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.measure import (
     FEWEST,
     FEWEST_BY_CLASS,
@@ -29,6 +28,7 @@ from lustrum.protect.population.measure import (
 )
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.support import Support
 from protect.population.worlds import KEY, cells_of, dense, town
 

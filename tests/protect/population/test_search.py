@@ -10,16 +10,16 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
-from lustrum.protect.population import lanes
-from lustrum.protect.population.forces import set_forces
-from lustrum.protect.population.kernels import all_fields
-from lustrum.protect.population.layout import plan_tables
-from lustrum.protect.population.levels import controlled_levels
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import coarse_error, coarse_share
-from lustrum.protect.population.search import SearchState, _errors, _laid_out, _visited, search
-from lustrum.protect.population.stages import Cost, Stage
+from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search.forces import set_forces
+from lustrum.protect.population.search.kernels import all_fields
+from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.levels import controlled_levels
+from lustrum.protect.population.search.run import SearchState, _errors, _laid_out, _visited, search
+from lustrum.protect.population.search.stages import Cost, Stage
 from protect.population.worlds import KEY, cells_of, dense, town
 
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.protect.population import walk as walks
-from lustrum.protect.population.layout import KINDS, plan_tables
 from lustrum.protect.population.prepare import prepare
-from lustrum.protect.population.search import (
+from lustrum.protect.population.search import walk as walks
+from lustrum.protect.population.search.layout import KINDS, plan_tables
+from lustrum.protect.population.search.run import (
     SearchState,
     _errors,
     _lack,
     _laid_out,
     search,
 )
-from lustrum.protect.population.stages import Cost, Stage
-from lustrum.protect.population.walk import _inside, walk
+from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.walk import _inside, walk
 from protect.population.worlds import KEY, cells_of, town
 
 SIZES = (12, 6, 5, 4)

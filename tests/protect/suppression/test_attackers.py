@@ -18,7 +18,7 @@ from lustrum.protect.suppression import (
 )
 from lustrum.protect.suppression.check import audit_deviations
 from lustrum.protect.suppression.problem import ContributorView
-from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.search.boxes.boxes import Deviations
 from lustrum.sensitivity import Dominance, Threshold
 
 NO_END = np.iinfo(np.int64).max // 8

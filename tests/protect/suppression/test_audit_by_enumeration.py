@@ -10,7 +10,7 @@ import pytest
 
 from lustrum.protect.suppression.check import audit_deviations, audit_pattern, revealing_lines
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.search.boxes.boxes import Deviations
 
 # Two by two cells with totals, as a b | r, c d | s, p q | t.
 SUMS = [(2, [0, 1]), (5, [3, 4]), (8, [6, 7]), (6, [0, 3]), (7, [1, 4]), (8, [2, 5])]

@@ -19,9 +19,9 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.decomposition.bound import bound_by_parts
 from lustrum.protect.suppression.decomposition.subtables import subtables_of
 from lustrum.protect.suppression.decomposition.topdown import protect_top_down
-from lustrum.protect.suppression.search.attacks import attacks_on
-from lustrum.protect.suppression.search.cuts import InfeasibleError
-from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.attack import attacks_on
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.solve import Asked, solve
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_optimum import FLAT2, FLAT3, NESTED, OVERLAP, Sums, optimum, small

@@ -12,12 +12,12 @@ from scipy import linalg, sparse
 from lustrum.protect.suppression import AxisSums, SuppressionProblem
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.search import start
-from lustrum.protect.suppression.search.attacks import ProgramAttacks
-from lustrum.protect.suppression.search.boxes import protect_by_boxes
+from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
+from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
-from lustrum.protect.suppression.search.needs import Needs, Slack
 from lustrum.protect.suppression.search.start import published_pattern
-from lustrum.protect.suppression.search.tasks import Tasks
 from lustrum.solve import deviations
 from lustrum.solve.cutting import Cut
 from lustrum.solve.deviations import DeviationProgram

@@ -13,13 +13,13 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from lustrum.protect.suppression import SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.protect.suppression.search.attacks import ProgramAttacks, attacks_on
+from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks, attacks_on
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
 from lustrum.protect.suppression.search.neighbourhoods import cells_near_each_other, improve_nearby
 from lustrum.protect.suppression.search.start import published_pattern
-from lustrum.protect.suppression.search.tasks import Tasks
 
 Sums = tuple[tuple[int, tuple[int, ...]], ...]
 FLAT2: Sums = ((2, (0, 1)),)

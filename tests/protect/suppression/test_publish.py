@@ -12,9 +12,9 @@ from scipy import linalg, sparse
 
 from lustrum.protect.suppression import SuppressionProblem, singleton_views, suppress
 from lustrum.protect.suppression.check import audit_pattern
+from lustrum.protect.suppression.search.attacks.space import DeviationSpace, deviation_basis
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.greedy import Publisher
-from lustrum.protect.suppression.search.space import DeviationSpace, deviation_basis
-from lustrum.protect.suppression.search.tasks import Tasks
 
 
 def cube(shape: tuple[int, int, int], seed: int, share: float = 0.1) -> SuppressionProblem:

@@ -28,8 +28,8 @@ from lustrum.model.keys import scramble
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.magnitudes.carry_kernel import carry
 from lustrum.protect.magnitudes.kernels import add_amounts
-from lustrum.protect.population.layout import Plan
-from lustrum.protect.population.levels import controlled_levels
+from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
 
 __all__ = ["Carried", "CarriedRecords", "KeptPlaces", "carried_by", "own_places", "piece_values"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.kernels import places
+from lustrum.protect.population.search.kernels import places
 
 __all__ = ["carry"]
 

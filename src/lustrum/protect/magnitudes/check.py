@@ -28,7 +28,7 @@ from lustrum.protect.magnitudes.kernels import (
     rank_noise,
 )
 from lustrum.protect.magnitudes.units import identities
-from lustrum.protect.population.layout import plan_tables
+from lustrum.protect.population.search.layout import plan_tables
 
 __all__ = ["ContributorAudit", "audit_contributors"]
 

@@ -14,7 +14,7 @@ from lustrum.arrays import Floats, Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
-from lustrum.protect.population.levels import controlled_levels
+from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
 
 __all__ = ["held_cells"]

@@ -43,7 +43,7 @@ from lustrum.protect.magnitudes.search import (
 )
 from lustrum.protect.magnitudes.units import identities, units_of
 from lustrum.protect.method import Stage
-from lustrum.protect.population.layout import Plan, plan_tables
+from lustrum.protect.population.search.layout import Plan, plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING

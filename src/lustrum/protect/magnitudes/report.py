@@ -24,7 +24,7 @@ from lustrum.protect.magnitudes.public_errors import (
     relative_errors,
 )
 from lustrum.protect.magnitudes.search import Ranking
-from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.search.layout import Plan
 
 __all__ = ["MagnitudeReport", "MeasureErrors", "PublicFactors", "measured"]
 

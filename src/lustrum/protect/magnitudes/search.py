@@ -19,7 +19,7 @@ from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.magnitudes.families import Family
 from lustrum.protect.magnitudes.kernels import add_amounts, balance, rank_owners
 from lustrum.protect.magnitudes.units import Units
-from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.search.layout import Plan
 from lustrum.protect.population.start import derived
 
 __all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]

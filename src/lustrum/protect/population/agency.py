@@ -13,11 +13,11 @@ import numpy as np
 
 from lustrum.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.forces import add_errors
-from lustrum.protect.population.layout import ControlledTable, Plan
-from lustrum.protect.population.levels import ControlledLevel
 from lustrum.protect.population.prepare import Prepared
-from lustrum.protect.population.search import Searched
+from lustrum.protect.population.search.forces import add_errors
+from lustrum.protect.population.search.layout import ControlledTable, Plan
+from lustrum.protect.population.search.levels import ControlledLevel
+from lustrum.protect.population.search.run import Searched
 from lustrum.protect.population.support import Support, possible_combinations
 
 __all__ = [

@@ -23,8 +23,6 @@ from lustrum.protect.population.channel import (
     normal_rates,
     size_class,
 )
-from lustrum.protect.population.layout import Plan
-from lustrum.protect.population.levels import controlled_levels
 from lustrum.protect.population.public import (
     GROUP_ERROR_STEP,
     PublicReport,
@@ -32,7 +30,9 @@ from lustrum.protect.population.public import (
     coarse_share,
     keyed_shift,
 )
-from lustrum.protect.population.search import Searched
+from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.search.levels import controlled_levels
+from lustrum.protect.population.search.run import Searched
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
 

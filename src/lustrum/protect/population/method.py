@@ -24,13 +24,13 @@ from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
-from lustrum.protect.population.layout import plan_tables
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
-from lustrum.protect.population.search import Searched, search
-from lustrum.protect.population.stages import Cost, Stage
+from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.run import Searched, search
+from lustrum.protect.population.search.stages import Cost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support

@@ -18,7 +18,7 @@ from lustrum.arrays import Array, Ints, Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.protect.population.search import Problem
+from lustrum.protect.population.search.run import Problem
 from lustrum.protect.population.start import (
     Options,
     cell_numbers,

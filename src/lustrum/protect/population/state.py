@@ -17,7 +17,7 @@ from lustrum.arrays import Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.public import SEARCH
-from lustrum.protect.population.search import SearchState
+from lustrum.protect.population.search.run import SearchState
 
 __all__ = ["StateFile"]
 

@@ -13,7 +13,7 @@ from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
 from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
-from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.search.boxes.boxes import Deviations
 from lustrum.protect.suppression.shown import shown_ends
 
 __all__ = [

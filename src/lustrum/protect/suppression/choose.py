@@ -15,11 +15,11 @@ from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pat
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
-from lustrum.protect.suppression.search.attacks import Attacks, attacks_on
-from lustrum.protect.suppression.search.boxes import protect_by_boxes, simple_bound
-from lustrum.protect.suppression.search.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes, simple_bound
 from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
-from lustrum.protect.suppression.search.tasks import Tasks
 from lustrum.protect.suppression.solve import AlgorithmWord, Asked, Outcome, Progress, solve
 from lustrum.solve.threads import one_thread
 

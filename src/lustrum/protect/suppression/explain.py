@@ -7,7 +7,7 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Unprotectable
-from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.deviations import DeviationProgram
 
 __all__ = ["unprotectable_cells"]

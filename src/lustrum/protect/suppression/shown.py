@@ -15,8 +15,8 @@ from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-from lustrum.protect.suppression.search.joint import JointWitnesses
-from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 
 __all__ = ["checked_ends", "shown_ends"]
 

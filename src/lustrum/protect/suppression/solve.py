@@ -15,20 +15,20 @@ from lustrum.protect.suppression.decomposition.subtables import SubTable, subtab
 from lustrum.protect.suppression.decomposition.topdown import protect_top_down
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
-from lustrum.protect.suppression.search.attacks import (
+from lustrum.protect.suppression.search.attacks.attack import (
     Attacks,
     FlowAttacks,
     ProgramAttacks,
     attacks_on,
 )
-from lustrum.protect.suppression.search.boxes import simple_bound
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.protect.suppression.search.boxes.boxes import simple_bound
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
 from lustrum.protect.suppression.search.merge import Merged, merged_problem
 from lustrum.protect.suppression.search.parts import cut_out, parts_of
 from lustrum.protect.suppression.search.quick import quick_pattern
 from lustrum.protect.suppression.search.start import FirstPattern, published_pattern
-from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["AlgorithmWord", "Asked", "Outcome", "Progress", "solve"]
 

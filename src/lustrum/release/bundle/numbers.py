@@ -20,8 +20,8 @@ from lustrum.release.bundle.weighted import WeightedNumbers
 from lustrum.release.figures.noise import FactorNoise, SumNoise
 from lustrum.release.numbers import CannotProtectError, Graded, Views
 from lustrum.structure import UNBOUNDED
-from lustrum.tabulate.chunk import Chunk
-from lustrum.tabulate.cube import Cube
+from lustrum.tabulate.counting.chunk import Chunk
+from lustrum.tabulate.counting.cube import Cube
 from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["BundleNumbers"]

@@ -17,7 +17,7 @@ from lustrum.protect.weighted import Part, ProtectedRespondents
 from lustrum.release.figures.sample import sample_risk
 from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
-from lustrum.tabulate.chunk import Chunk
+from lustrum.tabulate.counting.chunk import Chunk
 from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["WeightedNumbers"]

@@ -13,7 +13,7 @@ from lustrum.release.numbers import CannotProtectError, KeyedOffer, Views
 from lustrum.release.records.keyed_weights import mean_weights, weighted_release
 from lustrum.release.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
-from lustrum.tabulate.cube import View
+from lustrum.tabulate.counting.cube import View
 
 __all__ = ["EngineNumbers", "counted_views"]
 

@@ -15,11 +15,11 @@ import numpy as np
 from lustrum.arrays import Floats
 from lustrum.protect.suppression.decomposition.subtables import SubTable
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks import Attacks, attacks_on
+from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.protect.suppression.search.parts import cut_out
-from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["bound_by_parts"]
 

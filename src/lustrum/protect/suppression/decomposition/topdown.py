@@ -16,11 +16,11 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.protect.suppression.decomposition.subtables import SubTable
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks import attacks_on
-from lustrum.protect.suppression.search.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.attack import attacks_on
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.protect.suppression.search.parts import cut_out
-from lustrum.protect.suppression.search.tasks import Tasks
 
 __all__ = ["Solve", "protect_top_down"]
 

@@ -15,8 +15,12 @@ import numpy as np
 
 from lustrum.arrays import Floats, Mask
 from lustrum.protect.suppression.result import is_least
-from lustrum.protect.suppression.search.attacks import Attacks
-from lustrum.protect.suppression.search.cuts import companion_cuts, outside_cut, protection_cut
+from lustrum.protect.suppression.search.attacks.attack import Attacks
+from lustrum.protect.suppression.search.attacks.cuts import (
+    companion_cuts,
+    outside_cut,
+    protection_cut,
+)
 from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
 from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked

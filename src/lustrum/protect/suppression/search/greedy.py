@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.suppression.search.attacks import program_weight
-from lustrum.protect.suppression.search.joint import JointWitnesses, Pool
-from lustrum.protect.suppression.search.needs import Needs, Slack
-from lustrum.protect.suppression.search.space import DeviationSpace, fixed_order
-from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.attack import program_weight
+from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
+from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
+from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 
 __all__ = ["Published", "Publisher"]
 

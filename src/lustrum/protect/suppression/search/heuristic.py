@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.suppression.search.attacks import Attacks
-from lustrum.protect.suppression.search.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.attack import Attacks
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 
 __all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lustrum.arrays import Mask
-from lustrum.protect.suppression.search.attacks import Attacks, ProgramAttacks
+from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
 

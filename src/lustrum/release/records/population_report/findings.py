@@ -32,7 +32,7 @@ from lustrum.release.records.population_report.sums import (
 )
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine
-from lustrum.tabulate.chunk import Chunk
+from lustrum.tabulate.counting.chunk import Chunk
 
 __all__ = ["Findings", "findings"]
 

@@ -15,18 +15,24 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.model.stop import check_stop, report_progress
-from lustrum.protect.population.exchanges import fill_slots
-from lustrum.protect.population.forces import add_errors, set_forces
-from lustrum.protect.population.kernels import (
+from lustrum.protect.population.search.exchanges import fill_slots
+from lustrum.protect.population.search.forces import add_errors, set_forces
+from lustrum.protect.population.search.kernels import (
     all_fields,
     shuffle,
     sweep_slices,
 )
-from lustrum.protect.population.lanes import Lane, Lanes, Together, share_out, working_together
-from lustrum.protect.population.layout import KINDS, Plan
-from lustrum.protect.population.replay import replay
-from lustrum.protect.population.stages import Stage
-from lustrum.protect.population.walk import walk
+from lustrum.protect.population.search.lanes import (
+    Lane,
+    Lanes,
+    Together,
+    share_out,
+    working_together,
+)
+from lustrum.protect.population.search.layout import KINDS, Plan
+from lustrum.protect.population.search.replay import replay
+from lustrum.protect.population.search.stages import Stage
+from lustrum.protect.population.search.walk import walk
 from lustrum.stream import next_word
 
 __all__ = ["Problem", "SearchCells", "SearchState", "Searched", "search"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.forces import change, place_inner
+from lustrum.protect.population.search.forces import change, place_inner
 from lustrum.stream import mixed, next_word
 
 __all__ = [

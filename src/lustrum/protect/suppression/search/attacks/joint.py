@@ -18,10 +18,10 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks import Reason
-from lustrum.protect.suppression.search.needs import Needs
-from lustrum.protect.suppression.search.space import fixed_order, independent_part
-from lustrum.protect.suppression.search.tasks import OUTSIDER, Tasks
+from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.needs import Needs
+from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
+from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
 from lustrum.solve.deviations import DeviationProgram
 
 __all__ = ["JointWitnesses", "Known"]

@@ -21,8 +21,13 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.model import Dataset, InputError
-from lustrum.protect.population.chosen import Nodes, all_tables, choose_extra_tables, nodes_apart
-from lustrum.protect.population.levels import ControlledLevel, controlled_levels, find_level
+from lustrum.protect.population.search.chosen import (
+    Nodes,
+    all_tables,
+    choose_extra_tables,
+    nodes_apart,
+)
+from lustrum.protect.population.search.levels import ControlledLevel, controlled_levels, find_level
 
 __all__ = ["KINDS", "ControlledTable", "Layout", "Plan", "plan_tables"]
 

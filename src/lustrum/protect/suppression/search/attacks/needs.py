@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.suppression.search.attacks import Reason
-from lustrum.protect.suppression.search.cuts import InfeasibleError, protection_cut
-from lustrum.protect.suppression.search.tasks import SLIDING, Tasks
+from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError, protection_cut
+from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.cutting import Cut, stacked
 
 __all__ = ["Needs", "Slack"]

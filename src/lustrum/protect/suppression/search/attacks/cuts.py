@@ -12,8 +12,8 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks import Reason
-from lustrum.protect.suppression.search.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.cutting import Cut
 
 __all__ = ["InfeasibleError", "companion_cuts", "outside_cut", "protection_cut"]

@@ -16,7 +16,7 @@ from lustrum.audit.bounding.network import Network
 from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.tasks import SLIDING, Tasks
+from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.structure.ragged import pointers
 
@@ -97,7 +97,7 @@ def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
 
 
 class FlowAttacks:
-    """Attacks by flows; see :mod:`lustrum.protect.suppression.search.network_kernels`."""
+    """Attacks by flows; see :mod:`lustrum.protect.suppression.search.attacks.network_kernels`."""
 
     def __init__(self, tasks: Tasks, network: tuple[Ints, Ints, int]) -> None:
         self.tasks = tasks
@@ -110,7 +110,7 @@ class FlowAttacks:
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
-        from lustrum.protect.suppression.search.network_kernels import UNIT, flows_back
+        from lustrum.protect.suppression.search.attacks.network_kernels import UNIT, flows_back
 
         share = np.zeros(picks.size)
         moved: list[Ints] = [np.zeros(0, np.int64)] * picks.size
@@ -145,7 +145,10 @@ class FlowAttacks:
 
     def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
         """The shares at a fractional point, and reasons for tasks that fail."""
-        from lustrum.protect.suppression.search.network_kernels import UNIT, separating_sides
+        from lustrum.protect.suppression.search.attacks.network_kernels import (
+            UNIT,
+            separating_sides,
+        )
 
         share = np.zeros(self.tasks.cell.size)
         found: list[Reason] = []
@@ -193,7 +196,7 @@ class FlowAttacks:
 
     def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
         """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
-        from lustrum.protect.suppression.search.network_kernels import cheapest_return
+        from lustrum.protect.suppression.search.attacks.network_kernels import cheapest_return
 
         up, down = self.tasks.rooms(int(self.tasks.view[task]))
         used = np.zeros(self.tail.size, dtype=np.bool_)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import combinations, product
 
-from lustrum.protect.population.levels import ControlledLevel
+from lustrum.protect.population.search.levels import ControlledLevel
 
 __all__ = ["Nodes", "all_tables", "choose_extra_tables", "nodes_apart"]
 

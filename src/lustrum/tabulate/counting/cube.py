@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from lustrum.model import Category, Contributions, Dataset, Table
 from lustrum.structure import Atoms
-from lustrum.tabulate.plan import Plan
-from lustrum.tabulate.structural import impossible
+from lustrum.tabulate.counting.plan import Plan
+from lustrum.tabulate.counting.structural import impossible
 
 __all__ = ["Cube", "View"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.exchanges import allowed, exchange, move, note
-from lustrum.protect.population.forces import (
+from lustrum.protect.population.search.exchanges import allowed, exchange, move, note
+from lustrum.protect.population.search.forces import (
     add_move,
     change,
     place_inner,

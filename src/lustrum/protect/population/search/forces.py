@@ -15,7 +15,7 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
-from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.search.layout import Plan
 
 __all__ = [
     "Costs",

@@ -294,7 +294,7 @@ class _Search:
         return upper, lower
 
     def _box(self, cell: int, upper: int, lower: int) -> int:
-        from lustrum.protect.suppression.search.box_kernels import best_box
+        from lustrum.protect.suppression.search.boxes.kernels import best_box
 
         coords = np.array(np.unravel_index(cell, self.shape), dtype=np.int64)
         self.steps += 1

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lustrum.model import Category, Dataset, QueryError, TableAxis, TableQuery, Variable
 from lustrum.structure import Atoms
-from lustrum.tabulate.kernel import OUTSIDE
+from lustrum.tabulate.counting.kernel import OUTSIDE
 
 __all__ = ["AxisPlan", "FilterPlan", "Plan"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.exchanges import allowed, move
-from lustrum.protect.population.forces import add_move
-from lustrum.protect.population.kernels import flip_cost, places
-from lustrum.protect.population.moves import (
+from lustrum.protect.population.search.exchanges import allowed, move
+from lustrum.protect.population.search.forces import add_move
+from lustrum.protect.population.search.kernels import flip_cost, places
+from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
     exchange_cost,

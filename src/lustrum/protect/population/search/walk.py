@@ -15,22 +15,22 @@ import numpy as np
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
 from lustrum.model.stop import check_stop
-from lustrum.protect.population.exchanges import (
+from lustrum.protect.population.search.exchanges import (
     allowed,
     fourth_cell,
     move,
     neighbours,
 )
-from lustrum.protect.population.kernels import places, shuffle
-from lustrum.protect.population.layout import KINDS, Plan
-from lustrum.protect.population.moves import (
+from lustrum.protect.population.search.kernels import places, shuffle
+from lustrum.protect.population.search.layout import KINDS, Plan
+from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
     exchange_cost,
     swap_cells,
     swap_cost,
 )
-from lustrum.protect.population.stages import Stage
+from lustrum.protect.population.search.stages import Stage
 from lustrum.stream import next_word
 
 __all__ = ["walk"]

@@ -10,8 +10,8 @@ from math import inf
 import numpy as np
 
 from lustrum.arrays import Array
-from lustrum.protect.population.forces import Costs
-from lustrum.protect.population.layout import Plan
+from lustrum.protect.population.search.forces import Costs
+from lustrum.protect.population.search.layout import Plan
 
 __all__ = ["Cost", "Stage"]
 

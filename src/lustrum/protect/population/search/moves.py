@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.protect.population.exchanges import change_pair, pair_cost
-from lustrum.protect.population.kernels import node_cost, swap
+from lustrum.protect.population.search.exchanges import change_pair, pair_cost
+from lustrum.protect.population.search.kernels import node_cost, swap
 
 __all__ = ["apart", "exchange_cells", "exchange_cost", "swap_cells", "swap_cost"]
 

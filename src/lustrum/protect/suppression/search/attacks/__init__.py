@@ -1,0 +1,1 @@
+"""Attacks on patterns: what each attacker cannot rule out, and the inequalities that follow from it."""

@@ -1,0 +1,1 @@
+"""Boxes of cells that move together: patterns for very large tables."""
