@@ -216,6 +216,8 @@ def test_a_release_states_values_intervals_or_what_its_channel_allows() -> None:
     known = from_release(released(), low=-2)
     assert (known.low.tolist()[:3], known.high.tolist()[:3]) == ([-2, 5, 8], [UNBOUNDED, 5, 8])
     assert from_release(released()).low[0] == 0
+    with pytest.raises(InputError, match="needs a lustrum Release"):
+        from_release(np.array([1, 5, 8]))  # type: ignore[arg-type]
 
 
 def test_tables_are_published_with_bounds_of_their_shape() -> None:

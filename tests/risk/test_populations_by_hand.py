@@ -101,6 +101,19 @@ def test_tables_end_at_the_people_there_are():
     assert single == pytest.approx({0: 1 / 51, 1: 50 / 51})
 
 
+def test_a_table_is_never_wider_than_its_entries_can_name():
+    # A Poisson count with a mean of 10**9 spreads over more counts than 16 bits can name.
+    tables = count_tables(0.0, np.array([1e9]), 2 * 10**9)
+    mode = 10**9 - 1
+    assert int(tables.bits[0]) == 16
+    assert tables.entries.size == 2**16
+    found = table_of(tables, 0)
+    assert (min(found), max(found)) == (mode - 2**15, mode + 2**15 - 1)
+    ratio = found[mode + 20_000] / found[mode]
+    wanted = 20_000 * log(1e9) - lgamma(mode + 20_001) + lgamma(mode + 1)
+    assert log(ratio) == pytest.approx(wanted, abs=1e-4)
+
+
 # How many tables are worth their cost
 
 
@@ -116,6 +129,7 @@ def test_tables_are_made_where_they_save_work():
     assert _worthwhile(np.array([40.0, 40.0]), 2, 64)
     assert not _worthwhile(np.array([40.0, 40.0]), 2, 63)
     assert not _worthwhile(np.array([LARGEST / 2]), 1, 10**6)
+    assert not _worthwhile(np.array([40.0, LARGEST / 2]), 2, 10**6)
     assert _worthwhile(np.array([LARGEST / 2 - 1]), 1, 10**6)
     assert _worthwhile(np.array([256.0, 256.0]), 2, 64)
     assert not _worthwhile(np.array([256.0, 257.0]), 2, 64)
@@ -126,6 +140,58 @@ def plain():
     """Words of 64 bits wrap round without a warning where nothing is compiled."""
     with np.errstate(over="ignore"):
         yield
+
+
+def test_tables_are_at_most_as_wide_as_foreseen(monkeypatch):
+    foreseen, made = [], []
+
+    def noted(width, cells, draws):
+        foreseen.append(width)
+        return True
+
+    def kept(a, b, most):
+        tables = count_tables(a, b, most)
+        counts = [table_of(tables, t) for t in range(b.size)]
+        made.append([max(found) - min(found) for found in counts])
+        return tables
+
+    monkeypatch.setattr(kernels_module, "_worthwhile", noted)
+    monkeypatch.setattr(kernels_module, "count_tables", kept)
+    rng = np.random.default_rng(1)
+    for start, theta, people in (
+        ([3, 1, 0], 0.5, 16),
+        ([1, 1, 0], 30.0, 300),
+        ([50, 1, 0], 2.0, 700),
+        ([2000, 5, 0], 0.1, 20),
+        ([40, 20, 0], 0.0, 400),
+    ):
+        draw_urns(np.array(start), np.array([2]), theta, people, 0, rng)
+    for p, people in (([0.5, 0.5], 10), ([0.9, 0.1], 1000), ([1e-6, 1 - 1e-6], 500)):
+        draw_multinomials(np.array([1, 1]), np.array(p), people, 0, rng)
+    assert len(made) == len(foreseen) == 8
+    for wide, widths in zip(foreseen, made, strict=True):
+        assert (wide >= widths).all()
+        # A generous width is no reason to give tables up that would pay.
+        assert (wide <= 60 + 8 * np.array(widths)).all()
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_same_seed_draws_the_same_populations_in_every_version():
+    sample, unseen = np.array([2, 0, 1, 0]), np.array([1, 3])
+    p = np.array([0.5, 0.2, 0.2, 0.1])
+    rows = draw_multinomials(sample, p, 12, 64, np.random.default_rng(7))
+    assert rows[0].tolist() == [9, 2, 4, 0]
+    assert rows[1].tolist() == [5, 2, 7, 1]
+    assert rows[63].tolist() == [6, 2, 4, 3]
+    # By tables, and person by person where too few are drawn for tables.
+    rows = draw_urns(sample, unseen, 0.8, 12, 64, np.random.default_rng(7))
+    assert rows[0].tolist() == [8, 3, 4, 0]
+    assert rows[40].tolist() == [12, 0, 2, 1]
+    assert rows[63].tolist() == [4, 0, 8, 3]
+    rows = draw_urns(sample, unseen, 0.8, 12, 63, np.random.default_rng(7))
+    assert rows[0].tolist() == [7, 2, 6, 0]
+    assert rows[40].tolist() == [4, 0, 10, 1]
+    assert rows[62].tolist() == [5, 3, 7, 0]
 
 
 @pytest.mark.usefixtures("plain")

@@ -141,6 +141,9 @@ class Margins:
         structure = known.structure
         if structure is None or structure.columns is not None or not structure.shape:
             return None
+        beyond = (known.matrix.astype(np.int64) @ structure.matrix).data.any()
+        if bool(beyond or (known.fact_low > 0).any() or (known.fact_high < 0).any()):
+            return None  # a fact that tables do not imply by themselves
         sums: dict[Axes, Ints] = {}
         seen_cube = False
         for table, layout in enumerate(structure.tables):

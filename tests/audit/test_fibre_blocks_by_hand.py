@@ -1,0 +1,251 @@
+"""Blocks of a fibre and two-way tables beside all tables that fit, one by one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from audit.fibres import fitting
+from lustrum.audit import ContradictionError, Knowledge, from_margins
+from lustrum.audit.fibre import (
+    Margins,
+    count_tables,
+    distribution,
+    enumerate_fibre,
+)
+from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.two_way import TwoWay, _sides
+from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
+
+ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
+
+
+# Blocks
+
+
+def systems():
+    """Small boxes with facts of every kind: one or two ends, signs, weights, twice the same."""
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        names = "abcde"[: int(rng.integers(1, 6))]
+        known = Knowledge.of(names, low=-9)
+        for name in names:
+            low = int(rng.integers(-1, 2))
+            known = known.bound(name, low, low + int(rng.integers(0, 4)))
+        for _ in range(int(rng.integers(0, 4))):
+            weights = {n: int(rng.integers(-2, 3)) for n in names}
+            low = int(rng.integers(-2, 4))
+            high = low + int(rng.choice([0, 0, 1, 3]))
+            known = known.fact(weights, low, high)
+            if rng.random() < 0.3:
+                known = known.fact({n: -w for n, w in weights.items()}, -high, -low)
+        yield known
+
+
+def points(block: Block) -> np.ndarray:
+    """Every point of a block, by its definition."""
+    ranges = [range(a, b + 1) for a, b in zip(block.low, block.high, strict=True)]
+    every = np.array(list(itertools.product(*ranges)), dtype=np.int64)
+    return every[(every @ block.matrix.toarray().T == block.totals).all(axis=1)]
+
+
+def test_blocks_together_hold_what_fits_and_nothing_else():
+    seen = 0
+    for known in systems():
+        tables = fitting(known)
+        try:
+            system = System.of(known)
+        except ContradictionError:
+            assert len(tables) == 0
+            continue
+        parts = [points(b) for b in system.blocks]
+        assert math.prod(map(len, parts)) == len(tables)
+        out = set()
+        for rows in itertools.product(*parts):
+            table = system.settled.copy()
+            for block, row in zip(system.blocks, rows, strict=True):
+                table[block.cells] = row[: block.cells.size]
+                assert block.holds(row)
+                assert block.extended(row[: block.cells.size]).tolist() == row.tolist()
+            out.add(tuple(table.tolist()))
+        assert out == {tuple(t) for t in tables.tolist()}
+        for block in system.blocks:
+            # Equations are told once, with a positive first weight.
+            rows = block.matrix.toarray()
+            assert all(r[np.flatnonzero(r)[0]] > 0 for r in rows)
+            assert len({tuple(r) for r in rows.tolist()}) == len(rows)
+            assert block.counted.tolist() == [True] * block.cells.size + [False] * (
+                len(block) - block.cells.size
+            )
+            inside = points(block)
+            if len(inside):
+                for bad in (inside[0] + 1, inside[0] - 1):
+                    assert block.holds(bad) == (bad == inside).all(axis=1).any()
+        if len(tables):
+            seen += 1
+            assert enumerate_fibre(known).tables.tolist() == sorted(tables.tolist())
+            found = distribution(known, method="exact")
+            for cell in range(len(known)):
+                values, counts = np.unique(tables[:, cell], return_counts=True)
+                assert found.of(cell)[0].tolist() == values.tolist()
+                assert found.of(cell)[1] == pytest.approx(counts / len(tables))
+    assert seen >= 12
+
+
+def test_a_system_by_hand():
+    known = Knowledge.of("abcd").within(0, [5, 5, 9, 4])
+    known = known.fact({"a": 1, "b": 1}, 4, 6).fact({"a": -1, "b": -1}, -6, -5)
+    known = known.fact({"a": 1, "b": 1}, -3, 30).fact({"c": 1}, 7, 7)
+    system = System.of(known)
+    assert repr(system) == "System(4 cells, 2 blocks)"
+    pair, alone = system.blocks
+    assert repr(pair) == "Block(2 cells, 2 equations, 4 columns)"
+    # The sum of both, once from 4 to 6 and once from 5 to 6; 3 or less and 10 or more cannot be.
+    assert pair.matrix.toarray().tolist() == [[1, 1, -1, 0], [1, 1, 0, 1]]
+    assert (pair.low.tolist()[2:], pair.high.tolist()[2:]) == ([4, -6], [6, -5])
+    assert pair.totals.tolist() == [0, 0]
+    assert (alone.cells.tolist(), alone.low.tolist(), alone.high.tolist()) == ([3], [0], [4])
+    assert alone.matrix.shape == (0, 1)
+    assert (system.settled.tolist()[2], len(alone), alone.holds(np.array([5]))) == (7, 1, False)
+    assert repr(System.of(Margins.two_way([3, 2], [1, 4]))) == "System(4 cells, 1 block)"
+    assert System.of(known, [1, 0, 1, 0]).blocks[0].counted.tolist() == [True, False, False, False]
+    assert System.of(known, [1, 0, 1, 0]).blocks[1].counted.tolist() == [False]
+    with pytest.raises(InputError, match="'counted' marks 3"):
+        System.of(known, [1, 0, 1])
+    with pytest.raises(InputError, match="Nothing bounds d"):
+        System.of(Knowledge.of("cd").fact({"c": 1}, 0, 3))
+    # Linear programs bound what sums alone leave open.
+    open_ends = Knowledge.of("xy", low=-UNBOUNDED)
+    open_ends = open_ends.fact({"x": 1, "y": 1}, 2, 5).fact({"x": 1, "y": -1}, -1, 1)
+    found = System.of(open_ends)
+    assert (found.low.tolist(), found.high.tolist()) == ([1, 1], [3, 3])
+    cells = from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]}, ["A"])
+    # Each inner cell once: margins follow from them.
+    assert System.of(cells).blocks[0].counted.tolist() == [True] * 4
+    contradiction = Knowledge.of("xyz").within(0, 9)
+    contradiction = contradiction.fact({"x": 2, "y": 3, "z": 2}, 9, 9)
+    with pytest.raises(ContradictionError, match="two different values"):
+        System.of(contradiction.fact({"x": -2, "y": -3, "z": -2}, -10, -10))
+
+
+# Two-way tables
+
+
+def block_of(margins: Margins, low=None, high=None) -> Block:
+    known = margins.knowledge()
+    if high is not None:
+        known = known.within(0 if low is None else low, high)
+    (block,) = System.of(known).blocks
+    return block
+
+
+BOUNDED = [
+    ([[2, 1, 0], [1, 1, 1]], None, None),
+    ([[2, 1], [1, 1], [0, 3]], None, None),
+    ([[2, 1, 0], [1, 1, 1]], [0, 0, 0, 1, 0, 0], [2, 9, 9, 9, 2, 1]),
+    ([[1, 1, 1], [2, 0, 1], [0, 1, 2]], None, [0, 9, 9, 9, 9, 9, 9, 9, 2]),
+]
+
+
+@pytest.mark.parametrize("hypergeometric", [False, True])
+@pytest.mark.parametrize("case", range(len(BOUNDED)))
+def test_two_way_tables_are_counted_one_by_one(case, hypergeometric):
+    table, low, high = BOUNDED[case]
+    if high is not None:
+        table = np.clip(table, 0 if low is None else np.reshape(low, np.shape(table)), None)
+    block = block_of(Margins.of(table, [(0,), (1,)]), low, high)
+    every = points(block)
+    two_way = TwoWay.of(block)
+    assert (two_way.rows.size, two_way.columns.size) in (np.shape(table), np.shape(table)[::-1])
+    sums = np.zeros((two_way.rows.size, two_way.columns.size))
+    sums[two_way.place[:, 0], two_way.place[:, 1]] = every[0]
+    assert sums.sum(axis=1).tolist() == two_way.rows.tolist()
+    assert sums.sum(axis=0).tolist() == two_way.columns.tolist()
+    weights = np.ones(len(every))
+    if hypergeometric:
+        weights = np.array([1 / math.prod(map(math.factorial, t)) for t in every.tolist()])
+    found = two_way.exact(hypergeometric=hypergeometric)
+    assert found.total == (None if hypergeometric else len(every))
+    for k, chances in enumerate(found.probabilities):
+        wanted = np.bincount(every[:, k] - found.low[k], weights) / weights.sum()
+        assert chances == pytest.approx(wanted)
+        assert chances[0] > 0
+        assert chances[-1] > 0
+    if hypergeometric and two_way.free:
+        formula = two_way.hypergeometric()
+        assert formula.total is None
+        assert formula.low.tolist() == found.low.tolist()
+        for one, other in zip(formula.probabilities, found.probabilities, strict=True):
+            assert one == pytest.approx(other)
+    assert two_way.free == (high is None)
+    if not two_way.free:
+        with pytest.raises(InputError, match="full two-way"):
+            two_way.hypergeometric()
+
+
+def test_two_way_tables_are_recognised():
+    full = block_of(Margins.two_way([3, 3], [3, 3]))
+    assert repr(TwoWay.of(full)) == "TwoWay(2 x 2, 4 cells)"
+    ring = Margins.two_way([2, 2, 2], [2, 2, 2], possible=1 - np.eye(3))
+    holes = TwoWay.of(block_of(ring))
+    assert repr(holes) == "TwoWay(3 x 3, 6 cells)"
+    assert not holes.free
+    # A cell in one sum alone, a cube, a weight of 2, a slack, three sums in a ring, one pair twice.
+    loose = Knowledge.of("abc").within(0, 3)
+    for other in (
+        loose.fact({"a": 1, "b": 1}, 3, 3).fact({"b": 1, "c": 1}, 3, 3),
+        Margins.of(np.ones((2, 2, 2), int), ALL_PAIRS).knowledge(),
+        loose.fact({"a": 1, "b": 1, "c": 1}, 4, 4).fact({"a": 2, "b": 1, "c": 1}, 6, 6),
+        loose.fact({"a": 1, "b": 1, "c": 1}, 4, 5),
+        Knowledge.of("abc").fact({"a": 1, "b": 1}, 4, 4).fact({"b": 1, "c": 1}, 4, 4)
+        .fact({"a": 1, "c": 1}, 4, 4),
+    ):  # fmt: skip
+        assert all(TwoWay.of(b) is None for b in System.of(other).blocks)
+    twice = Block(
+        np.arange(2),
+        sparse.csr_array(np.ones((2, 2), np.int64)),
+        np.array([3, 3]),
+        np.zeros(2, np.int64),
+        np.full(2, 3),
+        np.ones(2, bool),
+    )
+    assert TwoWay.of(twice) is None
+    assert _sides(np.array([[0, 1], [1, 2], [3, 4]]), 5).tolist() == [0, 1, 0, 0, 1]
+    assert _sides(np.array([[0, 1], [1, 2], [0, 2]]), 3) is None
+    # Bounds that are as wide as the margins, and one that is narrower.
+    wide = TwoWay.of(full)
+    for low, high, free in ((0, 3, True), (0, 2, False), (1, 3, False)):
+        own = TwoWay(wide.rows, wide.columns, wide.place, np.full(4, low), np.full(4, high))
+        assert own.free == free
+    forced = TwoWay.of(block_of(Margins.two_way([5, 2], [4, 3])))
+    assert (forced.free, forced.low.min()) == (True, 0)
+    assert forced.low.max() == 2
+
+
+def test_tables_are_counted_within_the_steps_allowed():
+    assert count_tables([3, 3, 3], [3, 3, 3]) == 55
+    assert count_tables([2, 2, 2], [2, 2, 2], 1 - np.eye(3)) == 3
+    assert count_tables([2, 0], [1, 1]) == 1
+    assert count_tables([1, 1, 0, 2], [1, 1, 2, 0], np.kron(np.eye(2), np.ones((2, 2)))) == 2 * 1
+    # A 2 x 2 table: 4 values of the first cell, and each leaves one for every other.
+    two_way = TwoWay.of(block_of(Margins.two_way([3, 3], [3, 3])))
+    assert two_way.exact(steps=16).total == 4
+    assert two_way.exact(steps=15) is None
+    with pytest.raises(InputError, match="too many states"):
+        count_tables([3, 3], [3, 3], steps=15)
+    assert count_tables([3, 3], [3, 3], steps=16) == 4
+    # Bounds that no table meets.
+    closed = TwoWay(
+        np.array([1, 1]),
+        np.array([1, 1]),
+        np.array([[0, 0], [0, 1], [1, 0], [1, 1]]),
+        np.array([1, 0, 0, 0]),
+        np.array([1, 0, 1, 0]),
+    )
+    nothing = closed.exact()
+    assert (nothing.total, nothing.probabilities, nothing.low.tolist()) == (0, (), [0] * 4)
