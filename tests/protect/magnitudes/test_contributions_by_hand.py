@@ -121,7 +121,7 @@ def test_a_share_moves_by_a_part_of_its_way_to_either_end(factors: Factors, room
                 factors.most * size
             ):  # one unit for every share: the upper half takes two
                 amount = 2 if 2 * share > factors.low + factors.high else amount
-                ends = (least, most) if room else (min(ends[0], amount), max(ends[1], amount))
+                ends = (least, most) if room else (amount, amount)
             assert tuple(int(a[k]) for a in got) == (amount, *ends)
 
 

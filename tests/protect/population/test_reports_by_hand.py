@@ -419,6 +419,14 @@ def test_a_typical_error_is_above_0(error: float) -> None:
     assert normal_rates(3, 3, 0.5)[0] == (0, 6, 7, 8, 9, 10, 11, 12)
 
 
+@pytest.mark.parametrize("error", [0.02, 1e-9, 1e-300])
+def test_however_small_the_error_the_nearest_numbers_are_shown(error: float) -> None:
+    rates = normal_rates(3, 3, error)
+    assert rates[0] == (0, *SMALL[1:])  # 0 is shown as it is
+    assert rates[1] == (SMALL[0], 0, *SMALL[2:])  # 1 and 2 are 1 away from a multiple of 3
+    assert rates[2:] == ((2, 1, *SMALL[2:]),) * 3  # a third of larger counts is shown as it is
+
+
 def test_shares_below_one_in_32_are_stated_by_a_schedule() -> None:
     # Powers 0 to 4 are measured; from 5 on the schedule says them, whatever the share.
     shares = [1, 0.5, 0.25, 0.125, 1 / 16, 1 / 32, 1 / 64, 0]

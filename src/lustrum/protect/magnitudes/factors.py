@@ -87,8 +87,8 @@ class Factors:
         free = small & (room > 0)
         return (
             amount,
-            np.where(free, least, np.minimum(down, amount)),
-            np.where(free, most, np.maximum(up, amount)),
+            np.where(free, least, np.where(small, amount, down)),
+            np.where(free, most, np.where(small, amount, up)),
         )
 
 

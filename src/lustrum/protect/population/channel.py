@@ -134,7 +134,10 @@ def normal_rates(base: int, step: int, error: float) -> Rates:
     for true in _examples(base):
         origin, published = _around(true, step, base * ERROR_ENDS[-1] - 1)
         distance = published - true[origin]
-        chance = np.exp(-0.5 * (distance / error) ** 2)
+        # Chances relative to the nearest number: however small the error, they do not all become 0.
+        nearest = np.full(true.size, np.inf)
+        np.minimum.at(nearest, origin, distance.astype(np.float64) ** 2)
+        chance = np.exp(-0.5 * (distance**2 - nearest[origin]) / max(error, 0.01) ** 2)
         chance /= np.bincount(origin, weights=chance, minlength=true.size)[origin]
         shares = np.bincount(
             error_class(distance, base), weights=chance / true.size, minlength=len(ERROR_ENDS)
