@@ -126,7 +126,7 @@ def api_router(questions: Questions) -> APIRouter:
 
 
 def router(questions: Questions, pages: Pages) -> APIRouter:
-    """The page of a job, which comes again by itself until there is a table."""
+    """The page of a job, which reloads by itself until there is a table."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/jobs/{name}")
