@@ -14,7 +14,7 @@ from lustrum.audit.certificate import verify_file
 from lustrum.model import DatasetError, InputError
 from lustrum.release.prepared import folder as prepared_folder
 from lustrum.release.prepared import read_prepared
-from lustrum.release.records.programme import protect, read
+from lustrum.release.records.programme import read, suppress
 from release.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
 from release.programme.conftest import COUNTS, RULES, TURNOVER, Workplace
 
@@ -396,7 +396,7 @@ def test_the_cube_of_the_attack_is_that_of_the_tables() -> None:
 def test_the_audit_stops_a_run_whose_pattern_was_not_applied(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = protect._release
+    plain = suppress._release
 
     def forgetful(part, words, hidden, status, floor):  # type: ignore[no-untyped-def]
         # Publishes the last suppressed cell of every table.
@@ -407,7 +407,7 @@ def test_the_audit_stops_a_run_whose_pattern_was_not_applied(
             status = np.where(kept, status, "F")
         return plain(part, words, kept, status, floor)
 
-    monkeypatch.setattr(protect, "_release", forgetful)
+    monkeypatch.setattr(suppress, "_release", forgetful)
     with pytest.raises(InputError, match="could still work out"):
         workplace.run(TURNOVER)
     assert not (workplace.folder / "public").exists()

@@ -17,7 +17,7 @@ from lustrum.audit.certificate import Certificate, certify
 from lustrum.audit.knowledge.responses import Related, layout_key
 from lustrum.model import InternalError, Release
 from lustrum.release.records.programme.judge import Judged
-from lustrum.release.records.programme.protect import public_knowledge
+from lustrum.release.records.programme.published import public_knowledge
 from lustrum.release.records.programme.system import System
 from lustrum.structure import Structure
 
