@@ -114,7 +114,9 @@ GROUPS = {
         _in("release/bundle", "numbers", "known", "protection", "sums"),
         _release("bundle_numbers"),
     ),
-    "bundle-files": Group(_in("release/bundle", "files", "place"), _release("service_by_hand")),
+    "bundle-files": Group(
+        _in("release/bundle", "files", "place"), _release("bundle_files_by_hand", "service_by_hand")
+    ),
     "bundle-survey": Group(
         _in("release/bundle", "respondents", "weighted"), _release("bundle_survey_by_hand")
     ),

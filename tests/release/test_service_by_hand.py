@@ -139,6 +139,27 @@ def test_a_bundle_of_the_folder_needs_a_policy_and_no_records(tmp_path: Path) ->
         service.answer(BY)
 
 
+def test_bundles_of_another_search_are_named_with_that_search(tmp_path: Path) -> None:
+    """Bundles of the folder and those given by hand; datasets without a bundle are left aside."""
+    own = made_by()
+    older = packed(replace(own, report=replace(own.report, search=own.report.search - 1)))
+    (tmp_path / "data").mkdir()
+    service = folder(tmp_path / "data", town=STRICT, checking=KEYED.replace(b"town", b"checking"))
+    assert service.other_searches() == {}
+    place = tmp_path / "data" / "bundles" / "town"
+    write_bundle(place, packed())
+    assert service.other_searches() == {}
+    write_bundle(place, older)
+    assert service.other_searches() == {"town": own.report.search - 1}
+    # Drafts of a bundle that nobody serves are no reason to say anything.
+    write_bundle(tmp_path / "data" / "bundles" / "unknown", older)
+    assert service.other_searches() == {"town": own.report.search - 1}
+    write_bundle(tmp_path / "given", older)
+    given = TableService(bundles=[tmp_path / "given"], workers=1)
+    assert given.other_searches() == {"town": own.report.search - 1}
+    given.close()
+
+
 def test_a_new_bundle_and_a_new_policy_are_taken_up_at_the_next_question(tmp_path: Path) -> None:
     service = folder(tmp_path, town=STRICT)
     place = tmp_path / "bundles" / "town"
