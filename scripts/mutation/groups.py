@@ -58,7 +58,10 @@ def _risk(*names: str) -> tuple[str, ...]:
 
 
 _POPULATION = ("tests/protect/population/test_reports_by_hand.py",)
-_SUPPRESSION = ("tests/protect/suppression", "tests/protect/test_partial_suppression.py")
+_SUPPRESSION = tuple(
+    f"tests/protect/suppression/test_{name}.py"
+    for name in ("audit_by_enumeration", "attackers", "needs", "shown", "publish")
+)
 
 GROUPS = {
     "cell-key": Group(
@@ -221,6 +224,16 @@ GROUPS = {
     "population": Group(
         _in("protect/population", "support", "candidates", "readers", "channel", "public"),
         _POPULATION,
+    ),
+    "population-start": Group(
+        _in("protect/population", "start", "prepare", "together"),
+        ("tests/protect/population/test_start_by_hand.py",),
+    ),
+    "population-search": Group(
+        _in("protect/population/search", "run", "kernels", "exchanges", "forces", "stages", "lanes")
+        + _in("protect/population/search", "replay", "walk", "moves", "layout", "levels", "chosen"),
+        ("tests/protect/population/test_search_by_hand.py",),
+        loops=True,
     ),
     "table-entropy": Group(_in("risk", "table_entropy"), ("tests/risk/test_table_entropy.py",)),
     "risk": Group(

@@ -333,7 +333,7 @@ def test_a_bundle_is_made_durable_before_it_takes_its_place(
     assert (place / "policy.toml").read_bytes() == OTHER
 
 
-@pytest.mark.parametrize("name", ["town", "a.b", "to*n", "w[x]y", "q?"])
+@pytest.mark.parametrize("name", ["town", "a.b", "to*n", "w[x]y", "q?!"])
 def test_without_an_exchange_the_earlier_bundle_is_moved_aside_and_then_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

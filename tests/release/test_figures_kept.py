@@ -130,7 +130,7 @@ def test_where_the_channel_leads_to_no_number_shown_all_counts_are_alike() -> No
 
 
 def test_every_order_of_a_table_is_put_into_one_order_before_it_is_looked_at() -> None:
-    """Without this, figures of a large table differ from order to order in digits that a small one rounds off."""
+    """Figures of a small table round off what would differ from order to order in a large one."""
     plain = made(structural=True)
     first = _canonical(plain)
     assert [axis.name for axis in first.axes] == ["c", "r"]

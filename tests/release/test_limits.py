@@ -11,8 +11,10 @@ import pytest
 
 from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
+    Axis,
     Category,
     Dataset,
+    Group,
     InputError,
     QueryError,
     Release,
@@ -23,6 +25,7 @@ from lustrum.model import (
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.policy import Audit, Policy
 from lustrum.release import door_audit
+from lustrum.release.coarsen import advice, coarser
 from lustrum.release.door_audit import is_disclosive
 from lustrum.release.figures import expected_figures
 from lustrum.release.numbers import CannotProtectError, Views
@@ -714,3 +717,56 @@ def test_an_answer_shows_what_was_asked_and_rules_judge_counts_alone() -> None:
     assert str(offered.reasons[0].way_forward) == "Ask for one of: n."
     none = answer(query(by=["a"], statistics=["sum:m"]), Rich(measures=()), policy())  # type: ignore[arg-type]
     assert str(none.reasons[0].way_forward) == "Ask for counts."
+
+
+def test_a_coarser_question_is_found_along_named_axes_or_the_longest_first() -> None:
+    """Two variables of six codes with levels of four and two groups, one of eight, and one without levels."""
+
+    def variable(name: str, codes: int) -> dict[str, Any]:
+        words = [f"{name}{k}" for k in range(codes)]
+        levels = [
+            {
+                "name": f"by {size}",
+                "groups": [
+                    {"code": f"{name}{size}{k}", "members": words[k::size]} for k in range(size)
+                ],
+            }
+            for size in (4, 2)
+        ]
+        return {"name": name, "codes": words, "hierarchies": [{"name": "own", "levels": levels}]}
+
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                variable("a", 6),
+                variable("b", 6),
+                variable("c", 8),
+                {"name": "sex", "codes": ["f", "m"]},
+            ],
+        }
+    )
+
+    def found(*by: Axis, variables: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+        asked = TableQuery("d", by)
+        out = []
+        for one in coarser(asked, dataset, variables):
+            changed = [a for a, b in zip(one.query.by, by, strict=True) if a != b]
+            assert [(a.variable, a.level) for a in changed] == [(one.variable.name, one.level.name)]
+            assert len(one.query.by) == len(by)
+            out.append((one.variable.name, one.level.name))
+        return out
+
+    every = (Axis("a"), Axis("sex"), Axis("b"), Axis("c"))
+    assert found(*every) == [("c", "by 4"), ("a", "by 4"), ("b", "by 4")]
+    assert found(*every, variables=("b", "c")) == [("b", "by 4"), ("c", "by 4")]
+    assert found(*every, variables=("c", "a", "b")) == [("c", "by 4"), ("a", "by 4"), ("b", "by 4")]
+    assert found(Axis("a", "by 4"), Axis("b")) == [("b", "by 4"), ("a", "by 2")]
+    # A total is no category that a level could do without.
+    assert found(Axis("a", "by 4", total=True)) == [("a", "by 2")]
+    assert found(Axis("a", "by 2", total=True), Axis("sex", total=True)) == []
+    assert found(Axis("a", total=True), Axis("b", total=True)) == [("a", "by 4"), ("b", "by 4")]
+    assert found(Axis("a", codes=("a0", "a1"))) == []
+    assert found(Axis("a", groups=(Group("some", ("a0", "a1")),))) == []
+    assert advice(TableQuery("d", every), dataset) == "Use the level 'by 4' of c."
+    assert advice(TableQuery("d", (Axis("sex"),)), dataset) == ""
