@@ -208,6 +208,22 @@ def test_there_are_no_candidates_without_anybody_or_anything_to_change() -> None
     assert found == plain_candidates(listed, 40, KEY)
 
 
+def test_the_share_of_empty_cells_is_kept_in_thousandths_and_never_fewer() -> None:
+    exact = ((k / 1000, k) for k in (0, 1, 7, 29, 57, 70, 111, 123, 145, 201, 290, 419, 499, 500))
+    for share, expected in (*exact, (0.0004, 1), (0.1231, 124), (0.4999, 500)):
+        made = prepare(PLAIN, KEY, base=3, small_only=False, empty_share=share)
+        assert made.problem.empty_share == (expected, 1000)
+
+
+def divided(sizes: tuple[int, ...]) -> Dataset:
+    """The town, where the last code of v1 goes with the last one of v2 alone."""
+    source = dict(town(sizes, zeros=False).source)
+    source["structural_zeros"] = [
+        {"reason": "Only the last.", "where": {"v1": ["13"], "v2": ["20", "21"]}}
+    ]
+    return Dataset.from_mapping(source)
+
+
 def second(
     first: np.ndarray, later: np.ndarray, shown: Callable[[Any], Any], seed: int
 ) -> tuple[FinestCells, FinestCells]:
@@ -223,11 +239,12 @@ def second(
     summed[(first > 0) & (summed == 0)] = 5
     summed[first == 0] = 0
     dataset = town(first.shape, zeros=False)
-    at = np.nonzero(np.ones(first.shape))
+    # Cells that were empty and showed 0 need not be remembered.
+    at = np.nonzero((first > 0) | (shown(first) > 0) | (np.arange(first.shape[1]) == 1))
     memory = FinestCells(dataset, np.stack(at), shown(first)[at], summed[at])
     at = np.nonzero(later)
-    zeros = later.ndim == 3
-    cells = FinestCells(town(later.shape, zeros), np.stack(at), later[at], keys[at])
+    own = divided(later.shape) if later.ndim == 3 else town(later.shape, zeros=False)
+    cells = FinestCells(own, np.stack(at), later[at], keys[at])
     return cells, memory
 
 
@@ -244,13 +261,16 @@ PARTS = np.array(
     [
         [[2, 2, 0], [1, 0, 1], [3, 2, 4], [0, 0, 0]],
         [[3, 3, 2], [1, 0, 0], [0, 1, 1], [0, 0, 0]],
-        [[0, 4, 1], [0, 0, 0], [0, 0, 0], [2, 3, 3]],
+        [[0, 4, 1], [0, 0, 0], [0, 0, 0], [0, 0, 8]],
         [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]],
     ]
 )
 PLAIN = cells_of(town((5, 4, 3)), np.random.default_rng(1).poisson(1.4, (5, 4, 3)))
 AGAIN = second(EARLIER, SAME, up_to_three, 3)
 REFINED = second(EARLIER, PARTS, up_to_three, 4)
+NOBODY = (np.zeros((2, 0), dtype=int), np.zeros(0, dtype=int), np.zeros(0, dtype=np.uint64))
+GONE = FinestCells(AGAIN[0].dataset, *NOBODY)
+FORGOTTEN = FinestCells(AGAIN[1].dataset, *NOBODY)
 HELD = np.sort(cell_numbers(PLAIN.dataset, PLAIN.codes)[::4])
 SCENES: dict[str, tuple[FinestCells, dict[str, Any], str]] = {
     "plain": (PLAIN, {"empty_share": 0.2}, "6e9be6d474d5f349"),
@@ -279,11 +299,13 @@ SCENES: dict[str, tuple[FinestCells, dict[str, Any], str]] = {
         {"previous": AGAIN[1], "held": cell_numbers(AGAIN[0].dataset, AGAIN[0].codes)},
         "719c435ceb590cf6",
     ),
-    "refined": (REFINED[0], {"previous": REFINED[1], "empty_share": 0.3}, "04abb0222aea820d"),
+    "all gone": (GONE, {"previous": AGAIN[1]}, "d44e898558215fc7"),
+    "all new": (AGAIN[0], {"previous": FORGOTTEN}, "1c4a5e7312576381"),
+    "refined": (REFINED[0], {"previous": REFINED[1], "empty_share": 0.3}, "d57b0c9144a7383e"),
     "refined held": (
         REFINED[0],
         {"previous": REFINED[1], "held": cell_numbers(REFINED[0].dataset, REFINED[0].codes)},
-        "6f88cfa1b5f59287",
+        "457d6cd784965d4d",
     ),
 }
 
@@ -392,7 +414,7 @@ def test_numbers_of_cells_whose_records_did_not_change_are_kept(name: str) -> No
     for place in np.ndindex(*EARLIER.shape):
         was, now = EARLIER[place], later[place]
         if (place[0] in (0, 2) and was == now and was) or (was == 0 and now == 0):
-            assert after[place] == before[place]
+            assert after[place] == before[place], place
             assert not moves[place]
     occupied = {p for p in np.ndindex(*EARLIER.shape) if later[p]}
     same = {p for p in occupied if p[0] in (0, 2)}
@@ -408,16 +430,43 @@ def test_numbers_of_cells_whose_records_did_not_change_are_kept(name: str) -> No
             assert parents <= same
 
 
+def test_a_second_release_that_cannot_keep_numbers_is_refused() -> None:
+    words: dict[str, Any] = {"base": 3, "small_only": False, "empty_share": 0.1}
+    cells, memory = REFINED
+    plain = FinestCells(cells.dataset, cells.codes, cells.counts)
+    forgotten = FinestCells(memory.dataset, memory.codes, memory.counts)
+    for now, before in ((plain, memory), (cells, forgotten), (plain, forgotten)):
+        with pytest.raises(InputError, match="record keys of both"):
+            prepare(now, KEY, previous=before, **words)
+    with pytest.raises(InputError, match="'v2', which is missing now"):
+        prepare(AGAIN[0], KEY, previous=cells, **words)
+    other = FinestCells(town((5, 4), zeros=False), memory.codes, memory.counts, memory.keys)
+    with pytest.raises(InputError, match="codes of 'v0' differ"):
+        prepare(AGAIN[0], KEY, previous=other, **words)
+    # Counts that stay exact can be kept, and cannot be divided.
+    with pytest.raises(InputError, match="cannot be refined by a new variable"):
+        prepare(cells, KEY, previous=memory, **{**words, "small_only": True})
+    prepare(AGAIN[0], KEY, previous=AGAIN[1], **{**words, "small_only": True})
+    # An empty cell that showed somebody has no part that could exist.
+    source = dict(cells.dataset.source)
+    source["structural_zeros"] = [
+        {"reason": "None.", "where": {"v0": ["00"], "v1": ["13"], "v2": ["20", "21", "22"]}}
+    ]
+    never = FinestCells(Dataset.from_mapping(source), cells.codes, cells.counts, cells.keys)
+    with pytest.raises(InputError, match="no possible part"):
+        prepare(never, KEY, previous=memory, **words)
+
+
 def test_kept_parts_start_up_as_their_sum_asks_for_larger_residues_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dataset = town((3, 4), zeros=False)
     every = FinestCells(
-        dataset, np.array(list(product(range(3), range(4)))).T, [1, 2, 0, 5, 1, 1, 4, 0, 2, 2, 0, 0]
+        dataset, np.array(list(product(range(3), range(4)))).T, [1, 2, 0, 5, 1, 0, 4, 0, 2, 2, 0, 0]
     )
     choice = options(every.counts, 3, False)
     group = np.array([7, 7, 7, 7, 2, 2, 2, 2, -1, -1, -1, -1])
-    halves = [0.9, 0.5, 0.0, 0.3, 0.6, 0.4, 0.5, 0.1]
+    halves = [0.45, 0.5, 0.0, 0.3, 0.6, 0.4, 0.5, 0.1]
 
     def started(target: dict[int, int], frozen: tuple[int, ...] = ()) -> list[int]:
         up = np.ones(12, dtype=bool)
@@ -432,11 +481,11 @@ def test_kept_parts_start_up_as_their_sum_asks_for_larger_residues_first(
         return [int(place) for place in np.flatnonzero(up)]
 
     free = [8, 9, 10, 11]
-    # Ranks: 0.9 / 1, 0.5 / 2, beyond 2, 0.3 / 2 above 3; and 0.6, 0.4, 0.5 / 1 above 3, beyond 2.
+    # Ranks: 0.45, 0.5 / 2, an empty one, 0.3 / 2 above 3; and 0.6, two empty ones beside 0.5 above 3.
     assert started({7: 3, 2: 3}) == free
-    assert started({7: 6, 2: 6}) == [3, 5, *free]
-    assert started({7: 9, 2: 9}) == [1, 3, 5, 6, *free]
-    assert started({7: 12, 2: 12}) == [0, 1, 3, 4, 5, 6, *free]
+    assert started({7: 6, 2: 6}) == [3, 6, *free]
+    assert started({7: 9, 2: 9}) == [1, 3, 4, 6, *free]
+    assert started({7: 12, 2: 12}) == [0, 1, 3, 4, 6, 7, *free]
     assert started({7: 15, 2: 15}) == [0, 1, 2, 3, 4, 5, 6, 7, *free]
     assert started({7: 6, 2: 3}, frozen=(3,)) == [1, 3, *free]
     for wrong in ({7: 18, 2: 3}, {7: 0, 2: 3}, {7: 3, 2: 18}):
@@ -521,7 +570,7 @@ def test_what_two_releases_tell_together_is_what_their_parts_leave(
 
 
 def test_what_is_left_is_counted() -> None:
-    found = Together(np.array([0, 3, 3, 2]), np.array([2, 3, 3, 4]), 5)
-    assert found.pinned == 2
-    assert found.left() == {1: 2, 3: 2}
-    assert found.to_mapping() == {"changed": 5, "pinned": 2, "left": {1: 2, 3: 2}}
+    found = Together(np.array([0, 3, 3, 2, 6]), np.array([2, 3, 3, 4, 6]), 5)
+    assert found.pinned == 3
+    assert found.left() == {1: 3, 3: 2}
+    assert found.to_mapping() == {"changed": 5, "pinned": 3, "left": {1: 3, 3: 2}}

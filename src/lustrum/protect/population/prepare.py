@@ -103,7 +103,8 @@ def prepare(
         fixed_codes=every.codes[:, ~movable],
         fixed_smallest=int((shown[~movable] == base).sum()),
         fixed_empty=int(((shown == base) & empty)[~movable].sum()),
-        empty_share=(round(empty_share * 1000), 1000),
+        # In thousandths, and never fewer than were promised; what rounding errors add is no thousandth.
+        empty_share=(ceil(round(empty_share * 1000, 6)), 1000),
     )
     return Prepared(every, shown, problem, kept.unchanged, kept.changed)
 
@@ -162,7 +163,7 @@ def _with_previous(
     sums = np.zeros(parent.size, dtype=np.uint64)
     np.add.at(sums, inverse, cells.keys)
     place, found = _find(known, parent)
-    same = found & (known_keys[place] == sums)
+    same = found & (_at(known_keys, place, found) == sums)
     # Parents that were and are empty keep what they showed; those that lost all records are free.
     gone = ~_find(parent, known)[1]
     still_empty = gone & (known_keys == 0)
@@ -172,14 +173,14 @@ def _with_previous(
     candidate_parent = parents(extra)
     _, new_found = _find(parent, candidate_parent)
     in_old, old_found = _find(known, candidate_parent)
-    lost = old_found & ~new_found & ~still_empty[in_old]
+    lost = old_found & ~new_found & ~_at(still_empty, in_old, old_found)
     extra = extra[:, new_found | lost]
     outside = ~np.isin(cell_numbers(cells.dataset, extra), cell_numbers(cells.dataset, chosen))
     every = _joined(cells, np.concatenate([extra[:, outside], chosen.astype(extra.dtype)], axis=1))
 
     every_parent = parents(every.codes)
     new_place, is_new = _find(parent, every_parent)
-    fixed = is_new & same[new_place]
+    fixed = _at(same, new_place, is_new)
     number = np.zeros(len(every), dtype=np.int64)
     number[fixed] = known_shown[place[new_place[fixed]]]
     was_empty = np.isin(
@@ -234,6 +235,13 @@ def _find(ordered: Words, wanted: Words) -> tuple[Ints, npt.NDArray[np.bool_]]:
         return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
     place = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
     return place.astype(np.int64), np.asarray(ordered[place] == wanted)
+
+
+def _at(values: Array, place: Ints, found: npt.NDArray[np.bool_]) -> Array:
+    """The values at some places; 0 where nothing was found."""
+    out = np.zeros(place.size, dtype=values.dtype)
+    out[found] = values[place[found]]
+    return out
 
 
 def _parts_of_empty(
