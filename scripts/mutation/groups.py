@@ -130,8 +130,8 @@ GROUPS = {
     "records-files": Group(
         _in("release/records", "true_figures", "survey", "local", "memory", "make_bundle")
         + _in("release/records", "open_datasets", "process"),
-        _release("table_service", "protected_sums", "weighted", "known_totals", "one_number")
-        + _release("records_log", "second_sums"),
+        _release("records_files_by_hand", "make_bundle_by_hand"),
+        patience=20,
     ),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),

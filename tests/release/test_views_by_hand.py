@@ -14,6 +14,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.unchanged import IdentityChannel
 from lustrum.release.numbers import CannotProtectError
 from lustrum.release.records import EngineNumbers, ProtectedInput, protected_input
+from lustrum.release.records import views as views_module
 from lustrum.release.records.protected_input import prepared
 from lustrum.release.records.views import counted_views
 from lustrum.structure import UNBOUNDED
@@ -85,6 +86,32 @@ def test_what_record_keys_do_not_protect_is_refused(engine: EmbeddedEngine) -> N
     assert numbers.quotients(asked(), asked(), None) is None
     assert numbers.sum_noise("income") is None
     assert EngineNumbers(engine, with_sums).sum_noise("income") is not None
+
+
+def test_weighted_counts_are_protected_counts_times_mean_weights_and_weighted_sums_are_refused(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, policy = ProtectedInput(engine), made(sums=SUMS)
+    given: list[Any] = []
+
+    def weighted(query: TableQuery, counted: Release, own: Any, mean: Any) -> Release:
+        given.append((query, own, mean))
+        return replace(counted, published=7 * counted.published)
+
+    monkeypatch.setattr(views_module, "weighted_release", weighted)
+    monkeypatch.setattr(views_module, "mean_weights", lambda *words: ("made", words))
+    plain = counted_views(asked(), source, policy).shown
+    found = counted_views(replace(asked(), weight="w"), source, policy)
+    assert found.everybody is found.shown
+    assert found.selected is None
+    assert np.array_equal(found.shown.published, 7 * plain.published)
+    assert given.pop() == (asked(), source, ("made", (source, policy)))
+    kept: Any = "kept"
+    counted_views(replace(asked(), weight="w"), source, policy, kept)
+    assert given.pop() == (asked(), source, "kept")
+    with pytest.raises(CannotProtectError, match="Record keys protect counts"):
+        counted_views(replace(asked(measure="income"), weight="w"), source, policy)
+    assert given == []
 
 
 def test_sums_take_as_many_largest_contributions_as_their_method_needs(
