@@ -165,15 +165,20 @@ GROUPS = {
     ),
     "shuttle": Group(
         _in("audit/shuttle", "search", "effort", "lines", "lattice", "kernels"),
-        _audit("shuttle_by_hand"),
+        _audit("shuttle_by_hand", "shuttle_search_by_hand"),
         loops=True,
     ),
     "fibre": Group(
-        _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic", "walk")
+        _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic")
         + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
-        _audit("fibre_exact", "fibre_sampler"),
+        _audit("fibre_margins_by_hand", "fibre_blocks_by_hand", "fibre_walks_by_hand")
+        + _audit("fibre_exact", "fibre_sampler"),
     ),
-    "fibre-loops": Group(_in("audit/fibre", "kernels"), _audit("fibre_exact"), loops=True),
+    "fibre-loops": Group(
+        _in("audit/fibre", "kernels", "walk", "compiled"),
+        _audit("fibre_blocks_by_hand", "fibre_walks_by_hand"),
+        loops=True,
+    ),
     "lattice-walk": Group(
         _in("audit/bounding", "lattice_walk", "lattice_walk_kernels"),
         _audit("lattice_walk_by_hand"),

@@ -1,0 +1,1 @@
+"""Moves, chains and enumerations of a fibre beside their definitions."""
