@@ -172,11 +172,11 @@ GROUPS = {
         _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic")
         + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
         _audit("fibre_margins_by_hand", "fibre_blocks_by_hand", "fibre_walks_by_hand")
-        + _audit("fibre_exact", "fibre_sampler"),
+        + _audit("fibre_chances_by_hand"),
     ),
     "fibre-loops": Group(
         _in("audit/fibre", "kernels", "walk", "compiled"),
-        _audit("fibre_blocks_by_hand", "fibre_walks_by_hand"),
+        _audit("fibre_blocks_by_hand", "fibre_chances_by_hand"),
         loops=True,
     ),
     "lattice-walk": Group(

@@ -67,12 +67,12 @@ _FACTORIALS = _scaled_factorials(FALLING)
 
 @compiled
 def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragma: no cover
-    """The ratio of the probabilities of a square after and before a step, for counts of any size."""
+    """The ratio of the probabilities of a square after and before a step, or 1 if that is less."""
     gain = log_factorial(p, logs) - log_factorial(p + t, logs)
     gain += log_factorial(q, logs) - log_factorial(q + t, logs)
     gain += log_factorial(u, logs) - log_factorial(u - t, logs)
     gain += log_factorial(v, logs) - log_factorial(v - t, logs)
-    return math.exp(gain)
+    return math.exp(min(gain, 0.0))
 
 
 @inlined

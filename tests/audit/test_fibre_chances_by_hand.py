@@ -1,0 +1,355 @@
+"""Enumerations, chances of values, and the loops of chains beside their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from audit.fibres import fitting
+from audit.plain_walks import Stream, plain_lines, plain_squares, plain_tables
+from lustrum.audit import ContradictionError, Knowledge
+from lustrum.audit.fibre import Margins, distribution, enumerate_fibre, kernels, unimodal
+from lustrum.audit.fibre import enumerate as enumerate_module
+from lustrum.audit.fibre.enumerate import _Ordered, _rests, log_factorials, tally
+from lustrum.audit.fibre.moves import Lines, Squares
+from lustrum.audit.fibre.system import System
+from lustrum.audit.fibre.unimodal import Unimodal
+from lustrum.model import InputError
+
+ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
+CUBE = Margins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
+# Two blocks and a cell of its own: 5 tables of a and b, 4 of c and d, 3 values of e.
+APART = (
+    Knowledge.of("abcdef")
+    .within([0, 0, 0, 0, 2, 7], [4, 4, 3, 3, 4, 7])
+    .fact({"a": 1, "b": 1}, 4, 4)
+    .fact({"c": 2, "d": 1}, 3, 4)
+)
+
+
+# Enumeration
+
+
+def test_all_tables_are_listed_up_to_a_limit():
+    wanted = sorted(fitting(APART).tolist())
+    assert len(wanted) == 5 * 4 * 3
+    found = enumerate_fibre(APART)
+    assert found.complete
+    assert found.tables.tolist() == wanted
+    assert repr(found) == "Fibre(60 tables of 6 cells)"
+    assert len(found) == 60
+    exactly = enumerate_fibre(APART, most=60)
+    assert (exactly.complete, exactly.tables.tolist()) == (True, wanted)
+    for most in (59, 7, 4, 3, 1):
+        part = enumerate_fibre(APART, most=most)
+        assert not part.complete
+        assert len(part) == most
+        rows = part.tables.tolist()
+        assert rows == sorted(rows)
+        assert all(r in wanted for r in rows)
+        assert len({tuple(r) for r in rows}) == most
+    assert repr(enumerate_fibre(APART, most=7)) == "Fibre(7 tables of 6 cells, and there are more)"
+    for wrong in ({"most": 0}, {"nodes": 0}):
+        with pytest.raises(InputError, match="at least one"):
+            enumerate_fibre(APART, **wrong)
+    settled = enumerate_fibre(Margins.two_way([3, 0], [1, 2]), most=1, nodes=1)
+    assert (settled.complete, settled.tables.tolist()) == (True, [[1, 2, 0, 0]])
+
+
+def needed(run) -> int:
+    """The least number of nodes that is enough."""
+    return next(n for n in range(1, 10_000) if run(n).complete)
+
+
+def test_a_search_ends_after_so_many_values():
+    (block,) = System.of(CUBE).blocks
+    every = np.array(list(plain_tables(block)))
+    nodes = needed(lambda n: tally(block, nodes=n))
+    assert len(every) < nodes <= len(every) * len(block)
+    whole = tally(block, nodes=nodes)
+    assert whole.count == len(every)
+    for column, sums in enumerate(whole.sums):
+        counts = np.bincount(every[:, column] - block.low[column], minlength=sums.size)
+        assert sums.tolist() == counts.tolist()
+    assert not tally(block, nodes=nodes - 1).complete
+    assert not tally(block, nodes=nodes - 1, hypergeometric=True).complete
+    weighed = tally(block, nodes=nodes, hypergeometric=True)
+    assert (weighed.complete, weighed.count) == (True, len(every))
+    weights = np.array([1 / math.prod(map(math.factorial, t)) for t in every.tolist()])
+    for column, sums in enumerate(weighed.sums):
+        values = np.bincount(every[:, column] - block.low[column], weights, minlength=sums.size)
+        assert sums == pytest.approx(values / weights.max())
+    # Only columns that are counted weigh, and a fact with two ends adds one that is not.
+    (loose,) = System.of(
+        Knowledge.of("abc").within(0, 4).fact({"a": 1, "b": 2, "c": 1}, 3, 5), [1, 0, 1]
+    ).blocks
+    every = np.array(list(plain_tables(loose)))
+    own = [1 / math.factorial(t[0]) / math.factorial(t[2]) for t in every.tolist()]
+    for column, sums in enumerate(tally(loose, hypergeometric=True).sums):
+        values = np.bincount(every[:, column] - loose.low[column], own, minlength=sums.size)
+        assert sums == pytest.approx(values / max(own))
+    (never,) = System.of(
+        Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
+    ).blocks
+    for hypergeometric in (False, True):
+        nothing = tally(never, hypergeometric=hypergeometric)
+        assert (nothing.count, nothing.complete) == (0, True)
+
+
+def test_columns_are_tried_from_the_shortest_equation():
+    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3])):
+        for block in System.of(given).blocks:
+            matrix = block.matrix.toarray() != 0
+            width = (block.high - block.low).tolist()
+            left = list(range(len(block)))
+            for best in _Ordered.of(block).order.tolist():
+                costs = []
+                for k in left:
+                    rows = [int(r[left].sum()) for r in matrix if r[k]]
+                    costs.append((min(rows, default=1), width[k], k))
+                assert best == min(costs)[2]
+                left.remove(best)
+            assert left == []
+    (block,) = System.of(
+        Knowledge.of("abc").within(-1, [2, 3, 4]).fact({"a": 1, "b": -2, "c": 3}, 5, 5)
+    ).blocks
+    least, most = _rests(block.matrix.tocsc(), block.low, block.high)
+    for k in range(3):
+        later = [
+            (block.matrix.toarray()[0, j], block.low[j], block.high[j]) for j in range(k + 1, 3)
+        ]
+        assert least[k] == sum(min(c * lo, c * hi) for c, lo, hi in later)
+        assert most[k] == sum(max(c * lo, c * hi) for c, lo, hi in later)
+
+
+def test_factorials_are_listed_as_far_as_they_are_needed(monkeypatch):
+    (block,) = System.of(Knowledge.of("x").bound("x", 0, 6)).blocks
+    logs = log_factorials(block)
+    assert logs.size == 8
+    assert np.exp(logs) == pytest.approx([math.factorial(n) for n in range(8)])
+    (tiny,) = System.of(Knowledge.of("x", low=-3).bound("x", -2, -1)).blocks
+    assert log_factorials(tiny).size == 3
+    monkeypatch.setattr(enumerate_module, "_TABLE", 5)
+    assert log_factorials(block).size == 5
+    # Beyond the list they are computed, with the same weights.
+    sums = tally(block, hypergeometric=True).sums[0]
+    assert sums == pytest.approx([1 / math.factorial(n) for n in range(7)])
+
+
+# Chances
+
+
+def test_what_is_computed_is_exact_and_the_rest_is_sampled():
+    found = distribution(APART)
+    assert found.exact.all()
+    assert (found.tables, found.draws, found.chains, found.stopped) == (60, 0, 0, False)
+    assert np.isinf(found.effective).all()
+    assert found.rhat.tolist() == [1.0] * 6
+    assert (found.worst_rhat, found.agreed, len(found)) == (1.0, True, 6)
+    assert repr(found) == "CellDistributions(6 cells, uniform, exact)"
+    assert found.of("f")[0].tolist() == [7]
+    tables = fitting(APART)
+    for target in ("uniform", "hypergeometric"):
+        exact = distribution(APART, target)
+        assert exact.tables == 60
+        weights = np.ones(60)
+        if target == "hypergeometric":
+            weights = np.array([1 / math.prod(map(math.factorial, t)) for t in tables.tolist()])
+        for cell in range(6):
+            values, chances = exact.of(cell)
+            wanted = [weights[tables[:, cell] == v].sum() / weights.sum() for v in values]
+            assert chances == pytest.approx(wanted)
+    sampled = distribution(APART, method="sample", rng=1, draws=200, chains=3)
+    assert sampled.exact.tolist() == [False] * 5 + [True]
+    assert (sampled.tables, sampled.draws, sampled.chains) == (None, 200, 3)
+    assert np.isfinite(sampled.effective[:5]).all()
+    assert np.isinf(sampled.effective[5])
+    assert "5 sampled, R-hat up to" in repr(sampled)
+    assert sampled.worst_rhat == pytest.approx(np.nanmax(sampled.rhat))
+    for cell in range(5):
+        values, chances = sampled.of(cell)
+        assert chances.sum() == pytest.approx(1)
+        exact_values, exact_chances = found.of(cell)
+        assert values.tolist() == exact_values.tolist()
+        # 600 draws that move freely: within 6 deviations of a fair share.
+        assert chances == pytest.approx(exact_chances, abs=6 * 0.5 / math.sqrt(600))
+
+
+def test_an_exact_answer_needs_enough_nodes():
+    nodes = needed(lambda n: tally(System.of(CUBE).blocks[0], nodes=n))
+    assert distribution(CUBE, nodes=nodes, method="exact").exact.all()
+    with pytest.raises(InputError, match="too many tables"):
+        distribution(CUBE, nodes=nodes - 1, method="exact")
+    part = distribution(CUBE, nodes=nodes - 1, rng=1, draws=20, chains=2)
+    assert not part.exact.any()
+    assert (part.tables, part.draws, part.chains) == (None, 20, 2)
+    assert distribution(CUBE, nodes=nodes).exact.all()
+    # A two-way table takes steps, each as dear as ten values: 16 for two by two with four tables.
+    square = Margins.two_way([3, 3], [3, 3])
+    tried = []
+    for allowed in (160, 159):
+        found = distribution(square, nodes=allowed, method="exact")
+        tried.append(found.tables)
+    assert tried == [4, 4]
+    with pytest.raises(InputError, match="'nodes'"):
+        distribution(square, nodes=0)
+    assert distribution(square, nodes=1, draws=4, rng=1).exact.tolist() == [False] * 4
+    # The formula needs no steps.
+    by_formula = distribution(square, "hypergeometric", nodes=1)
+    assert (by_formula.exact.all(), by_formula.tables) == (True, None)
+    assert by_formula.of(0)[1] == pytest.approx(np.array([1, 9, 9, 1]) / 20)
+    # Where some cells are not counted, tables are weighed one by one.
+    own = distribution(square, "hypergeometric", counted=[True, False, False, False])
+    assert own.of(0)[1] == pytest.approx(np.array([6, 6, 3, 1]) / 16)
+    assert own.tables == 4
+    never = Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
+    with pytest.raises(ContradictionError, match="no table"):
+        distribution(never)
+    closed = (
+        Margins.two_way([1, 1, 1], [1, 1, 1]).knowledge().within(0, [1, 0, 0, 1, 0, 0, 0, 1, 1])
+    )
+    with pytest.raises(ContradictionError):
+        distribution(closed)
+
+
+def test_chains_that_disagree_or_were_stopped_are_not_agreed():
+    sampled = distribution(CUBE, method="sample", rng=1, draws=40, chains=2)
+    for rhat, stopped, agreed in (
+        ([1.0, 1.05], False, True),
+        ([1.0, 1.06], False, False),
+        ([np.nan, 1.0], False, True),
+        ([1.0, 1.0], True, False),
+    ):
+        own = sampled.__class__(
+            sampled.known,
+            sampled.belief,
+            sampled.exact,
+            sampled.effective,
+            np.array(rhat),
+            "uniform",
+            None,
+            40,
+            2,
+            stopped,
+        )
+        assert own.agreed == agreed
+        assert own.worst_rhat == np.nanmax([*rhat, 1.0])
+        assert not own.rhat.flags.writeable
+    calls = iter([False] * 8 + [True] * 99)
+    cut = distribution(CUBE, method="sample", rng=1, draws=40, burn=4, stop=lambda: next(calls))
+    assert cut.stopped
+    assert 4 <= cut.draws < 40
+    for rounds, enough in ((5, True), (4, False)):
+        calls = iter([False] * rounds + [True] * 99)
+        how = {"method": "sample", "rng": 1, "draws": 19, "burn": 1, "stop": calls.__next__}
+        if enough:
+            assert distribution(CUBE, **how).draws == 4
+        else:
+            with pytest.raises(InputError, match="four draws"):
+                distribution(CUBE, **how)
+
+
+def test_one_peak_between_the_bounds():
+    known = Knowledge.of("ab", decimals=1).within([2, 0], [8, 6]).fact({"a": 1, "b": 1}, 8, 8)
+    for mode in (None, [3, 5], [0, 20], [4.5, 3.5]):
+        belief = unimodal(known, mode)
+        for cell, (low, high) in enumerate([(2, 8), (0, 6)]):
+            peak = (low + high) / 2 if mode is None else min(max(mode[cell], low), high)
+            values, chances = belief.distribution(cell)
+            assert values.tolist() == list(range(low, high + 1))
+            heights = [
+                min((v - low + 1) / (peak - low + 1), (high + 1 - v) / (high + 1 - peak))
+                for v in range(low, high + 1)
+            ]
+            assert chances == pytest.approx(np.array(heights) / sum(heights))
+    assert belief.decimals == 1
+    values = np.arange(-1, 7)
+    heights = Unimodal().weights(values, np.zeros(8, int), np.full(8, 5))
+    assert heights.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
+    # Whole solutions are closer than real ones: 2x + 2y = 5 z has z even.
+    odd = Knowledge.of("xyz").within(0, [3, 3, 1]).fact({"x": 2, "y": 2, "z": -1}, 4, 5)
+    assert unimodal(odd).distribution(2)[0].tolist() == [0, 1]
+    assert unimodal(odd, integer=True).distribution(2)[0].tolist() == [0, 1]
+    tied = Knowledge.of("xyz").within(0, [3, 3, 1]).fact({"x": 2, "y": 2, "z": -1}, 3, 3)
+    assert unimodal(tied, integer=True).distribution(2)[0].tolist() == [1]
+    for wrong, says in (
+        (lambda: unimodal(known.relaxed()), "real"),
+        (lambda: unimodal(Knowledge.of("ab")), "no upper bound"),
+        (lambda: unimodal(Knowledge.of("ab", low=-5).fact({"a": 1}, high=3)), "bound"),
+        (lambda: unimodal(Knowledge.of("a").within(0, 10**7)), "too many"),
+        (lambda: unimodal(known, [1]), "'mode'"),
+        (lambda: unimodal(known, [1, np.nan]), "'mode'"),
+    ):
+        with pytest.raises(InputError, match=says):
+            wrong()
+
+
+# The loops of chains, move by move
+
+WORDS = np.array([5, 77], dtype=np.uint64)
+TABLE = np.array([[[3, 1], [0, 2], [5, 1]], [[1, 4], [2, 0], [1, 1]]])
+
+
+@pytest.mark.parametrize("hypergeometric", [False, True])
+@pytest.mark.parametrize("scale", [1, 8, 60, 400])
+@pytest.mark.parametrize("kept", [[(0, 1), (1, 2)], [(0, 1), (2,)], [(0,), (1,), (2,)]])
+def test_squares_move_as_plain_python_moves_them(kept, scale, hypergeometric):
+    x = (TABLE * scale).ravel().astype(np.int64)
+    margins = Margins.of(TABLE * scale, kept)
+    squares = Squares.of(margins, [0, 5, 7])
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 300)))])
+    moves = 40
+    wanted = plain_squares(squares, x, Stream(WORDS), hypergeometric, moves)
+    with np.errstate(over="ignore"):
+        out, state = np.empty((4, 3), np.int64), WORDS.copy()
+        how = {"hypergeometric": hypergeometric, "logs": logs, "thin": moves // 4, "out": out}
+        changed = squares.run(x, state, **how)
+    assert x.tolist() == wanted.tolist()
+    assert out[-1].tolist() == wanted[[0, 5, 7]].tolist()
+    assert 0 < changed <= moves
+    before = plain_squares(squares, (TABLE * scale).ravel(), Stream(WORDS), hypergeometric, 10)
+    assert out[0].tolist() == before[[0, 5, 7]].tolist()
+
+
+@pytest.mark.parametrize("hypergeometric", [False, True])
+@pytest.mark.parametrize("scale", [1, 8, 60])
+@pytest.mark.parametrize("mixed", [0.0, 0.5, 1.0])
+def test_lines_move_as_plain_python_moves_them(mixed, scale, hypergeometric):
+    margins = Margins.of(TABLE * scale, ALL_PAIRS)
+    loose = margins.knowledge().fact({"cell 0,0,0": 2, "cell 1,1,0": 1}, 2 * scale, 20 * scale)
+    loose = loose.within(0, 7 * scale)
+    counted = np.arange(12) != 4
+    (block,) = System.of(loose, counted).blocks
+    x = block.extended((TABLE * scale).ravel()[block.cells])
+    lines = Lines.of(block, mixed=mixed)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 100)))])
+    start, stream = x.copy(), Stream(WORDS)
+    with np.errstate(over="ignore"):
+        out, state = np.empty((40, block.cells.size), np.int64), WORDS.copy()
+        how = {"hypergeometric": hypergeometric, "logs": logs, "thin": 1, "out": out}
+        changed = lines.run(x, state, **how)
+    walk = [start]
+    for row in out.tolist():
+        walk.append(plain_lines(lines, walk[-1], stream, hypergeometric, 1))
+        assert row == walk[-1][: block.cells.size].tolist()
+        assert block.holds(walk[-1])
+    assert x.tolist() == walk[-1].tolist()
+    assert changed == sum((a != b).any() for a, b in itertools.pairwise(walk)) > 0
+    assert int(state[0]) == stream.position
+
+
+def test_very_large_counts_move_too():
+    big = kernels.LARGE
+    margins = Margins.two_way([big, big], [big + 3, big - 3])
+    squares = Squares.of(margins, np.arange(4))
+    x = np.array([big, 0, 3, big - 3])
+    logs = np.zeros(2)
+    with np.errstate(over="ignore"):
+        out, state = np.empty((1, 4), np.int64), WORDS.copy()
+        wanted = plain_squares(squares, x, Stream(WORDS), True, 30)
+        squares.run(x, state, hypergeometric=True, logs=logs, thin=30, out=out)
+    assert x.tolist() == wanted.tolist()
+    assert x[0] < big
