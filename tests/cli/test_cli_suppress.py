@@ -7,8 +7,10 @@ import json
 import re
 import signal
 import zipfile
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openpyxl
@@ -16,7 +18,7 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from lustrum.audit import PublishedTable, best_bounds, from_release
+from lustrum.audit import Bounds, PublishedTable, best_bounds, from_release
 from lustrum.audit.report import known_and_places
 from lustrum.cli.app import app
 from lustrum.formats.table_files import read_table, recognise, releases_of
@@ -130,6 +132,24 @@ def test_ranges_and_proofs_are_written(table: Path) -> None:
     assert [row.rpartition(",")[2] for row in rows].count("yes") == 1
     assert json.loads(proof.read_text())
     assert CliRunner().invoke(app, ["verify", str(proof)]).exit_code == 0
+
+
+def test_a_range_that_may_be_narrower_is_not_called_enough(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = import_module("lustrum.cli.suppression.files")
+    sharp = files.bounds
+
+    def outer(*words: Any, **options: Any) -> Bounds:
+        found: Bounds = sharp(*words, **options)
+        return replace(found, sharp=np.zeros(len(found), dtype=np.bool_))
+
+    monkeypatch.setattr(files, "bounds", outer)
+    ranges = table.parent / "r.csv"
+    assert suppress(table, "--rule", "p=10", "--ranges", ranges)[0] == 0
+    rows = list(csv.DictReader(ranges.read_text().splitlines()))
+    assert {row["sharp"] for row in rows} == {"no"}
+    assert sorted(row["enough"] for row in rows) == ["", "", "", "not proven"]
 
 
 def test_cells_can_be_frozen_or_kept_out_and_the_last_pattern_is_kept(table: Path) -> None:
@@ -524,3 +544,63 @@ def test_waivers_need_names(table: Path) -> None:
     (table.parent / "w.txt").write_text("giant\n")
     with pytest.raises(InputError, match="no column of holdings"):
         suppress(table, "--rule", "p=10", "--waivers", table.parent / "w.txt")
+
+
+# Activity, area, size class, firm, turnover: firm C has a small part of one sensitive cell and all of another.
+FIRMS = [
+    *[("a", "n", "small", "A", 90), ("a", "n", "small", "C", 10), ("b", "n", "large", "C", 50)],
+    *[
+        (activity, area, size, f"{activity}{area}{size}{k}", 20 + 3 * k)
+        for activity, area in ("cn", "as", "bs", "cs")
+        for size in ("small", "large")
+        for k in range(4)
+    ],
+]
+
+
+def file_of_firms(by: int, names: bool) -> str:
+    """The table of areas by activities (0) or sizes (2), with totals, contributors and the two largest."""
+    dimension = {0: "activity", 2: "size"}[by]
+    rows = [f"{dimension},area,value,n,x1,x2" + (",h1,h2" if names else "")]
+    for code in (*dict.fromkeys(f[by] for f in FIRMS), "Total"):
+        for area in ("n", "s", "Total"):
+            own: dict[str, int] = {}
+            for firm in FIRMS:
+                if code in (firm[by], "Total") and area in (firm[1], "Total"):
+                    own[firm[3]] = own.get(firm[3], 0) + firm[4]
+            first = [*sorted(own.items(), key=lambda e: -e[1])[:2], ("", "")][:2]
+            words = [code, area, sum(own.values()), len(own), *(x for _, x in first)]
+            rows.append(",".join(map(str, [*words, *(h for h, _ in first if names)])))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("attacker", ["outsider", "singletons", "holdings"])
+def test_linked_files_are_protected_from_those_who_contribute_to_them(
+    tmp_path: Path, attacker: str
+) -> None:
+    files = [tmp_path / "activity.csv", tmp_path / "size.csv"]
+    out = tmp_path / "public"
+    out.mkdir()
+    for path, by in zip(files, (0, 2), strict=True):
+        path.write_text(file_of_firms(by, names=True))
+    code, said = suppress(*files, "--rule", "p=10", "--attacker", attacker, "--out", out)
+    assert code == 0, said
+    read = read_table(out / "activity.csv")
+    hidden = {
+        key for key, value in zip(read.cells, read.values["value"], strict=True) if value is None
+    }
+    assert {("a", "n"), ("b", "n")} <= hidden
+    # Firm C takes what it has alone away: in area n something else must be hidden beside firm A.
+    others = {key for key in hidden if key[1] == "n"} - {("a", "n"), ("b", "n")}
+    assert bool(others) == (attacker != "outsider")
+
+
+def test_linked_files_name_holdings_all_or_none(tmp_path: Path) -> None:
+    files = [tmp_path / "activity.csv", tmp_path / "size.csv"]
+    for path, by, names in zip(files, (0, 2), (True, False), strict=True):
+        path.write_text(file_of_firms(by, names=names))
+    with pytest.raises(InputError, match=r"names holdings and .*size.csv does not"):
+        suppress(*files, "--rule", "p=10", "--attacker", "holdings")
+    assert suppress(*files, "--rule", "p=10")[0] == 0
+    files[0].write_text(file_of_firms(0, names=False))
+    assert suppress(*files, "--rule", "p=10", "--attacker", "holdings")[0] == 0

@@ -13,7 +13,7 @@ from lustrum.protect.suppression import (
     SuppressionProblem,
     audit_pattern,
     coalition,
-    holding_views,
+    contributor_views,
     singleton_views,
 )
 from lustrum.protect.suppression.check import audit_deviations
@@ -38,26 +38,50 @@ def table(contributors: list[int] | None) -> Table:
     )
 
 
+def one_line(primary: list[int]) -> SuppressionProblem:
+    """The four cells of the table, with levels of 60 for the primary ones, and no relation between them."""
+    level = np.minimum(60, np.array([40, 100, 60, 9])[primary])
+    return SuppressionProblem.of(
+        [40, 100, 60, 9], np.zeros((0, 2)).tolist(), primary, [60] * len(primary), level
+    )
+
+
 @pytest.mark.parametrize("contributors", [[1, 5, 4, 3], None])
 def test_a_holding_knows_its_own_part_and_all_of_a_cell_that_it_has_alone(
     contributors: list[int] | None,
 ) -> None:
-    views = holding_views(table(contributors), [False, False, True, False])
-    assert [v.name for v in views] == ["holding 1", "holding 2", "holding 3"]
-    assert [v.cells.tolist() for v in views] == [[0, 1], [1, 2], [2, 3]]
-    assert [v.low.tolist() for v in views] == [[40, 70], [20, 30], [10, 4 + 1]]
+    views = contributor_views([table(contributors)], one_line([2]), alone_only=False)
+    assert [v.name for v in views] == ["holding 1", "holding 2", "holding 3", "holding 4"]
+    assert [v.cells.tolist() for v in views] == [[0, 1], [1, 2], [2, 3], [3]]
+    assert [v.low.tolist() for v in views] == [[40, 70], [20, 30], [10, 5], [4]]
     assert views[0].high[0] == 40
     assert (np.concatenate([views[0].high[1:], views[1].high, views[2].high]) > NO_END).all()
 
 
-def test_a_holding_that_is_neither_alone_nor_in_a_primary_cell_is_no_attacker() -> None:
-    views = holding_views(table([1, 5, 4, 3]), [False] * 4)
-    assert [v.cells.tolist() for v in views] == [[0, 1]]
+def test_a_cell_needs_its_levels_against_those_who_contribute_to_it() -> None:
+    views = contributor_views([table([1, 5, 4, 3])], one_line([0, 2]), alone_only=False)
+    own = [v.own.tolist() for v in views if v.own is not None]
+    # Holding 0 is alone in the first cell. The third can fall by what holding 7, or 8, does not have of it.
+    assert own == [
+        [[0, 0], [0, 0], [0, 0]],
+        [[0, 30], [0, 60], [0, 0]],
+        [[50, 0], [60, 0], [0, 0]],
+        [[0], [0], [0]],
+    ]
 
 
-def test_parts_below_the_floor_are_known_as_the_floor() -> None:
-    views = holding_views(table([1, 5, 4, 3]), [False, False, False, True], floor=6)
-    assert [v.low.tolist() for v in views] == [[40, 70], [10, 6], [6]]
+def test_of_those_who_share_one_cell_the_largest_knows_most() -> None:
+    made = table([1, 5, 4, 3])
+    holding = np.array([[0, -1], [1, 2], [3, 4], [5, 6]])
+    assert made.contributions is not None
+    apart = replace(made, contributions=Contributions(made.contributions.value, holding))
+    views = contributor_views([apart], one_line([2]), alone_only=False)
+    assert [(v.cells.tolist(), v.low.tolist()) for v in views] == [
+        ([0], [40]),
+        ([1], [70]),
+        ([2], [30]),
+        ([3], [5]),
+    ]
 
 
 def test_a_sole_contributor_of_several_cells_knows_exactly_those() -> None:

@@ -15,7 +15,7 @@ from lustrum.protect.suppression import (
     cell_costs,
     certificate_of,
     coalition,
-    holding_views,
+    contributor_views,
     singleton_views,
     suppress,
 )
@@ -157,9 +157,9 @@ def test_the_method_is_safe_for_every_attacker(attacker: str, keep: str) -> None
 def test_views_of_holdings_know_their_own_part() -> None:
     values = np.array([[50, 60], [70, 80]])
     table = magnitudes(values, np.array([[1, 2], [1, 4]]), np.array([[1, 9], [9, 9]]))
-    primary = np.zeros((3, 3), dtype=bool)
-    primary[0, 0] = True
-    views = holding_views(table, primary)
+    problem = Suppression(rule={"rule": "threshold", "minimum": 2}).problem(table)
+    assert np.flatnonzero(problem.primary).tolist() == [0]
+    views = contributor_views([table], problem, alone_only=False)
     (one,) = [v for v in views if 0 in v.cells]
     assert dict(zip(one.cells.tolist(), one.low.tolist(), strict=True)) == {0: 50, 3: 70}
     both = coalition("two", [one, *singleton_views([0] * 9, np.arange(9) == 8)])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from lustrum.protect.suppression import audit_pattern, shown, singleton_views, suppress
+from lustrum.audit import Bounds, bounds
+from lustrum.protect.suppression import audit_pattern, check, shown, singleton_views, suppress
 from lustrum.protect.suppression.shown import checked_ends, shown_ends
 from protect.suppression.test_boxes import FLAT, TREE, table
 
@@ -23,6 +27,7 @@ def test_what_deviations_show_is_within_what_programs_find(
     cells = np.flatnonzero(problem.primary)
     plain = audit_pattern(problem, suppressed).cells
     assert plain.sharp.all()
+    assert not plain.shown.any()
     assert shown_ends(problem, suppressed, cells, None) is None
     share_deviations(monkeypatch)
     ends = shown_ends(problem, suppressed, cells, None)
@@ -33,7 +38,28 @@ def test_what_deviations_show_is_within_what_programs_find(
     assert (ends[0] >= problem.upper[cells] - 1e-6).all()
     audit = audit_pattern(problem, suppressed)
     assert audit.safe
+    # These ends are reached, and an outsider may be left with more: nobody may read them as bounds.
     assert not audit.cells.sharp.any()
+    assert audit.cells.shown.all()
+    assert (plain.low <= audit.cells.low).all()
+    assert (audit.cells.high <= plain.high).all()
+
+
+def test_bounds_that_are_not_sharp_are_neither_shown_nor_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = table((FLAT, FLAT), 1)
+    suppressed = np.asarray(suppress(problem, algorithm="quick").suppressed)
+    assert audit_pattern(problem, suppressed).safe
+
+    def wider(*words: Any, **options: Any) -> Bounds:
+        found = bounds(*words, **options)
+        return replace(found, sharp=np.zeros(len(found), dtype=np.bool_))
+
+    monkeypatch.setattr(check, "bounds", wider)
+    audit = audit_pattern(problem, suppressed)
+    assert not audit.safe
+    assert not (audit.cells.sharp | audit.cells.shown).any()
 
 
 @pytest.mark.parametrize("seed", range(3))

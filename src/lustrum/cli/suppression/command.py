@@ -14,7 +14,13 @@ from rich.text import Text
 from lustrum.arrays import Mask
 from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.suppression.files import SuppressFiles, Written, write_files
-from lustrum.cli.suppression.inputs import cells_of_all, previous_masks, rule_for, taken_as_counts
+from lustrum.cli.suppression.inputs import (
+    cells_of_all,
+    previous_masks,
+    rule_for,
+    same_names,
+    taken_as_counts,
+)
 from lustrum.cli.suppression.report import show_changes, show_report
 from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError, Table
@@ -69,6 +75,7 @@ def suppress_files(
         Suppression(rule=rule_for(rules, read, table), **method)
         for read, table in zip(reads, tables, strict=True)
     ]
+    named = same_names(reads, method["attacker"])
     kept, hidden = (
         cells_of_all(tables, words, option)
         for words, option in ((frozen, "--frozen"), (never, "--never"))
@@ -90,12 +97,12 @@ def suppress_files(
         def tell(what: str, cost: float, bound: float) -> None:
             bar.update(task, description=f"{what}: cost {cost:,.0f}, at least {bound:,.0f}")
 
-        patterns = _patterns(specs, tables, background, kept, hidden, before, tell)
+        patterns = _patterns(specs, tables, background, kept, hidden, before, named, tell)
         show_report(tables, patterns, paths, console, specs[0].cost == "value")
         changes = None
         if before is not None:
             bar.update(task, description="comparing with the last period")
-            problem = _problem(specs, tables, background, kept, hidden)
+            problem = _problem(specs, tables, background, kept, hidden, named)
             changes = _changes(problem, tables, patterns, before)
             show_changes(problem, patterns[0], changes, tables, paths, console)
         if not patterns[0].safe:
@@ -130,6 +137,7 @@ def _patterns(
     frozen: Sequence[Mask | None],
     never: Sequence[Mask | None],
     before: Sequence[Mask | None] | None,
+    named: bool,
     tell: Any,
 ) -> tuple[Pattern, ...]:
     if len(tables) > 1:
@@ -140,6 +148,7 @@ def _patterns(
             frozen=frozen,
             never=never,
             previous=before or (),
+            named=named,
             progress=tell,
         )
     one = specs[0].pattern(
@@ -159,9 +168,10 @@ def _problem(
     background: Background,
     frozen: Sequence[Mask | None],
     never: Sequence[Mask | None],
+    named: bool,
 ) -> SuppressionProblem:
     if len(tables) > 1:
-        return linked_problem(specs, tables, background, frozen=frozen, never=never)
+        return linked_problem(specs, tables, background, frozen=frozen, never=never, named=named)
     return specs[0].held(specs[0].problem(tables[0], background), frozen[0], never[0])
 
 

@@ -164,7 +164,10 @@ def _end(ends: Floats, k: int, *, up: bool, one: Written) -> str:
 
 
 def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
-    """Whether the range of a sensitive cell reaches as far as its levels ask for."""
+    """Whether the range of a sensitive cell reaches as far as its levels ask for.
+
+    A range that is not sharp may be narrower than it looks, so it is never called enough.
+    """
     wanted = one.wanted
     if not wanted.mask[place]:
         return ""
@@ -175,7 +178,9 @@ def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
         least = max(least, 0)
     most = value + int(wanted.upper[place])
     wide = high - low >= int(wanted.sliding[place]) - 2 * _NEAR
-    return "yes" if low <= least + _NEAR and high >= most - _NEAR and wide else "no"
+    if low > least + _NEAR or high < most - _NEAR or not wide:
+        return "no"
+    return "yes" if bool(found.sharp[k]) else "not proven"
 
 
 def _changes(made: Sequence[Written], changes: PatternChanges) -> str:

@@ -20,7 +20,7 @@ from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
 from lustrum.sensitivity import GivenCells, Rule
 
-__all__ = ["cells_of_all", "previous_masks", "rule_for", "taken_as_counts"]
+__all__ = ["cells_of_all", "previous_masks", "rule_for", "same_names", "taken_as_counts"]
 
 
 def taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
@@ -38,6 +38,18 @@ def taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
             "say --counts."
         )
     return f"There is no column of contributors: {name!r} is taken for counts."
+
+
+def same_names(files: Sequence[TableFile], attacker: str) -> bool:
+    """Whether the files name holdings; all of them must, or none, if contributors attack."""
+    with_names = [file for file in files if file.holdings]
+    without = [file for file in files if not file.holdings]
+    if attacker != "outsider" and with_names and without:
+        raise InputError(
+            f"{with_names[0].source} names holdings and {without[0].source} does not, so nobody can tell who "
+            "contributes to both; name them in every file with --holdings, or in none."
+        )
+    return bool(with_names)
 
 
 def rule_for(words: Sequence[str], file: TableFile, table: Table) -> Rule:

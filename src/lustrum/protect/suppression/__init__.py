@@ -5,7 +5,8 @@
 :func:`suppress`                       the same on arrays, for problems that come from no table
 :class:`SuppressionProblem`            cells, relations, levels, attackers and costs
 :class:`Pattern`                       which cells are suppressed, and what is proven about it
-:func:`singleton_views`                attackers that know their own cell
+:func:`contributor_views`              attackers that know what they contribute to one or several tables
+:func:`singleton_views`                attackers that know their own cell, on arrays
 :func:`cell_costs`                     what the suppression of a cell costs
 :func:`linked_patterns`                linked tables, protected together
 :func:`with_intervals`                 partial suppression: intervals instead of blanks
@@ -14,15 +15,11 @@
 =====================================  ==================================================================
 """
 
-from lustrum.protect.suppression.attackers import (
-    RuleOnUnions,
-    coalition,
-    holding_views,
-    singleton_views,
-)
+from lustrum.protect.suppression.attackers import RuleOnUnions, coalition, singleton_views
 from lustrum.protect.suppression.changes import ChangedCell, PatternChanges, explain_changes
 from lustrum.protect.suppression.check import Audit, audit_pattern, certificate_of
 from lustrum.protect.suppression.choose import suppress
+from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.costs import cell_costs
 from lustrum.protect.suppression.linked import linked_patterns, linked_problem
 from lustrum.protect.suppression.method import Suppression
@@ -55,8 +52,8 @@ __all__ = [
     "cell_costs",
     "certificate_of",
     "coalition",
+    "contributor_views",
     "explain_changes",
-    "holding_views",
     "level_counts",
     "linked_patterns",
     "linked_problem",

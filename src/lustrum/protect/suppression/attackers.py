@@ -1,8 +1,7 @@
 """Attackers that are contributors themselves, from the contributions to each cell.
 
 A sole contributor knows its cell, and one that is alone in several cells (a multi-singleton) knows all of
-them. A holding that shares a cell with others knows at least its own part. A coalition knows what its members
-know together.
+them. A coalition knows what its members know together.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
+from lustrum.arrays import Ints
 from lustrum.model import Contributions, InputError, Table
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.sensitivity import Background, Rule
 from lustrum.sensitivity.background import NOTHING
 
-__all__ = ["RuleOnUnions", "coalition", "holding_views", "singleton_views"]
+__all__ = ["RuleOnUnions", "coalition", "singleton_views"]
 
 
 def singleton_views(
@@ -50,46 +49,25 @@ def singleton_views(
     )
 
 
-def holding_views(
-    table: Table, primary: npt.ArrayLike, *, floor: int = 0
-) -> tuple[ContributorView, ...]:
-    """One attacker for each holding that is alone in a cell or among the largest of a primary cell.
-
-    Totals are left out: a holding knows nothing about a sum that it does not know about its parts.
-    """
-    own = _contributions(table)
-    marks = np.asarray(primary, dtype=np.bool_).ravel()
-    inner = table.inner.ravel()
-    ranks = own.value.shape[-1]
-    value, holding = own.value.reshape(-1, ranks), own.holding.reshape(-1, ranks)
-    alone = _alone(table, holding)
-    cells, rank = np.nonzero((holding >= 0) & inner[:, None])
-    names = holding[cells, rank]
-    relevant = np.unique(names[alone[cells] | marks[cells]])
-    views = []
-    for number, name in enumerate(relevant.tolist()):
-        picks = names == name
-        mine, part = cells[picks], value[cells[picks], rank[picks]]
-        true = table.values.ravel()[mine]
-        low = np.where(alone[mine], true, np.maximum(part, floor))
-        high = np.where(alone[mine], true, np.iinfo(np.int64).max // 4)
-        views.append(ContributorView(f"holding {number + 1}", mine.astype(np.int64), low, high))
-    return tuple(views)
-
-
 def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:
-    """Contributors who pool what they know; if several know a cell, the narrowest bounds count."""
+    """Contributors who pool what they know; if several know a cell, the narrowest bounds count.
+
+    A cell needs the lowest level that it needs against any of them, none if they know it exactly.
+    """
     views = tuple(members)
     if not views:
         raise InputError("A coalition needs at least one member.")
     cells = np.unique(np.concatenate([v.cells for v in views]))
     low = np.full(cells.size, np.iinfo(np.int64).min // 4)
     high = np.full(cells.size, np.iinfo(np.int64).max // 4)
+    own = np.full((3, cells.size), np.iinfo(np.int64).max // 4)
     for view in views:
         place = np.searchsorted(cells, view.cells)
         np.maximum.at(low, place, view.low)
         np.minimum.at(high, place, view.high)
-    return ContributorView(name, cells, low, high)
+        own[:, place] = np.minimum(own[:, place], 0 if view.own is None else view.own)
+    own[:, low == high] = 0
+    return ContributorView(name, cells, low, high, own=own if own.any() else None)
 
 
 class RuleOnUnions:
@@ -147,9 +125,3 @@ def _contributions(table: Table) -> Contributions:
             "Attackers that are holdings need the largest contributions of every cell."
         )
     return table.contributions
-
-
-def _alone(table: Table, holding: Ints) -> Mask:
-    if table.contributors is not None:
-        return np.asarray(table.contributors.ravel() == 1)
-    return np.asarray((holding >= 0).sum(axis=1) == 1)

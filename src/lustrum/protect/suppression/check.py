@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,18 +55,16 @@ def audit_pattern(
     own = None
     hidden = problem.fixed & ~suppressed
     for number, view in enumerate((None, *problem.views)):
-        cells = targets
+        cells, asked = targets, problem
         if view is not None:
-            wanted = (
-                problem.primary.copy() if view.targets is None else view.targets & problem.primary
-            )
-            if view.targets is None:
-                wanted[view.cells] = False
+            wanted, lower, upper, sliding = problem.levels_against(view)
             cells = np.flatnonzero(wanted)
             if not bool(suppressed[view.cells].any()):
                 continue  # knows no more than an outsider
-        low, high, sharp, shown = _ranges(problem, suppressed, cells, view, workers)
-        kept = shown | (_kept(problem, cells, low, high) & sharp)
+            if view.own is not None:
+                asked = replace(problem, lower=lower, upper=upper, sliding=sliding)
+        low, high, sharp, shown = _ranges(asked, suppressed, cells, view, workers)
+        kept = shown | (_kept(asked, cells, low, high) & sharp)
         short.extend((int(cell), number - 1) for cell in cells[~kept])
         if view is None:
             own = AuditedCells(
@@ -74,6 +72,7 @@ def audit_pattern(
                 low=np.ceil(low - _NEAR).astype(np.int64),
                 high=np.floor(high + _NEAR).astype(np.int64),
                 sharp=sharp,
+                shown=shown,
                 attackers=len(problem.views),
             )
     assert own is not None
@@ -100,7 +99,7 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
         values = problem.values[view.cells]
         np.maximum.at(tight_low, view.cells, view.low - values)
         np.minimum.at(tight_high, view.cells, view.high - values)
-        if view.targets is not None:
+        if view.targets is not None and view.own is None:
             # A contributor from whom its own cell must be protected has closer bounds for that cell.
             own = view.cells[view.targets[view.cells]]
             good &= ~np.isin(shown.target, own)
@@ -127,18 +126,49 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
         & (down >= problem.lower[targets])
         & (up + down >= problem.sliding[targets])
     )
+    kept &= _kept_against_own(problem, shown, ends)[targets]
     value = problem.values[targets]
     audited = AuditedCells(
         cells=targets,
         low=value - np.maximum(down, 0),
         high=value + np.maximum(up, 0),
         sharp=np.zeros(targets.size, dtype=np.bool_),
+        shown=suppressed[targets],
         attackers=len(problem.views),
     )
     short = tuple((int(c), -1) for c in targets[~kept])
     lines = revealing_lines(problem, suppressed)
     hidden = bool((problem.fixed & ~suppressed).any())
     return Audit(not short and not lines and not hidden, audited, short, lines)
+
+
+def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints) -> Mask:
+    """The cells whose levels hold against those who contribute to them, by how far deviations reach.
+
+    A contributor rules tables out in which its own cell is too low, but none with a smaller part of the same
+    deviation. Of counts such a part is sure to be whole only if all moves are of one size.
+    """
+    kept = np.ones(problem.values.size, dtype=np.bool_)
+    uneven = np.zeros(problem.values.size, dtype=np.bool_)
+    owner = np.repeat(np.arange(shown.target.size), np.diff(shown.first))
+    for amounts in (shown.amounts, shown.lower) if problem.whole else ():
+        most = np.zeros(shown.target.size, dtype=np.int64)
+        np.maximum.at(most, owner, np.abs(amounts))
+        odd = (amounts != 0) & (np.abs(amounts) != most[owner])
+        uneven[shown.target[owner[odd]]] = True
+    for view in problem.views:
+        if view.own is None:
+            continue
+        values = problem.values[view.cells]
+        down = np.minimum(-ends[1][view.cells], values - view.low)
+        up = np.minimum(ends[0][view.cells], view.high - values)
+        lower, upper, sliding = view.own
+        good = (down >= lower) & (up >= upper) & (down + up >= sliding)
+        asked = (view.own > 0).any(axis=0)
+        if view.targets is not None:
+            asked &= view.targets[view.cells]
+        kept[view.cells] &= ~asked | (good & ~uneven[view.cells])
+    return kept
 
 
 def certificate_of(problem: SuppressionProblem, suppressed: Mask) -> Certificate:
@@ -204,8 +234,10 @@ def _ranges(
     try:
         found: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
     except ContradictionError:
-        # The knowledge contradicts itself, so the problem was built wrongly.
-        return low, high, np.zeros(cells.size, dtype=np.bool_), shown
+        # The knowledge contradicts itself, so the problem was built wrongly, and nothing is proven.
+        low[open_cells] = problem.low[cells[open_cells]]
+        high[open_cells] = problem.high[cells[open_cells]]
+        return low, high, sharp & ~open_cells, shown
     low[open_cells], high[open_cells] = found.low, found.high
     sharp[open_cells] = found.sharp
     return low, high, sharp, shown

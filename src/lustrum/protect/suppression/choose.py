@@ -13,7 +13,7 @@ from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
-from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
@@ -72,21 +72,46 @@ def suppress(
         boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
         if boxed is not None:
             return boxed
-    tasks = Tasks.of(priced)
-    attacks = attacks_on(tasks)
-    hopeless: tuple[Unprotectable, ...] = ()
     asked = Asked(algorithm, work, tell)
+    late = {number for number, view in enumerate(priced.views) if _is_late(view)}
+    steps = 0
+    while True:
+        active = tuple(view for number, view in enumerate(priced.views) if number not in late)
+        found, attacks, hopeless = _searched(replace(priced, views=active), asked)
+        steps += found.steps
+        tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
+        audit = audit_pattern(priced, found.suppressed, workers=workers)
+        lost = {cell.cell for cell in hopeless}
+        more = late & {view for cell, view in audit.short if cell not in lost}
+        if not more:
+            break
+        late -= more
+    found = replace(found, steps=steps)
+    found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
+    return _pattern(problem, priced, before, found, audit, hopeless)
+
+
+def _is_late(view: ContributorView) -> bool:
+    """Whether a search may begin without an attacker: one that shares all its cells, and none that is primary.
+
+    There are many of them and few find anything out; the audit looks at all, and the search is made again with
+    those that do.
+    """
+    return view.own is not None and not view.own.any() and bool((view.low < view.high).all())
+
+
+def _searched(
+    problem: SuppressionProblem, asked: Asked
+) -> tuple[Outcome, Attacks, tuple[Unprotectable, ...]]:
+    tasks = Tasks.of(problem)
+    attacks = attacks_on(tasks)
     # Bases are small and dense: several threads only wait for each other, and round in another order.
     with one_thread():
         try:
-            found = solve(priced, attacks, asked)
+            return solve(problem, attacks, asked), attacks, ()
         except InfeasibleError:
-            hopeless = unprotectable_cells(priced, tasks, np.arange(len(tasks)))
-            found = _rest_solved(priced, hopeless, asked)
-    tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
-    audit = audit_pattern(priced, found.suppressed, workers=workers)
-    found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
-    return _pattern(problem, priced, before, found, audit, hopeless)
+            hopeless = unprotectable_cells(problem, tasks, np.arange(len(tasks)))
+            return _rest_solved(problem, hopeless, asked), attacks, hopeless
 
 
 def _by_boxes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from lustrum.arrays import Mask
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression.choose import Progress, suppress
+from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.method import Suppression, problem_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
@@ -29,18 +30,24 @@ def linked_problem(
     *,
     frozen: Sequence[Mask | None] = (),
     never: Sequence[Mask | None] = (),
+    named: bool = True,
+    coalitions: Iterable[Iterable[int]] = (),
 ) -> SuppressionProblem:
     """One problem for tables of the same response, each with its own rule; cells follow table by table.
 
     Relations between the tables follow from what their categories hold, so that a total in one of them
     and its parts in another are held together. A cell that one table may suppress and that stands in
-    another too is two cells, which move together.
+    another too is two cells, which move together. A contributor attacks all tables with what it contributes to
+    any of them: a number of a holding means the same holding in every table, unless they are not ``named``.
+    Each of the ``coalitions`` is a set of holdings that pool what they know.
     """
-    if any(spec.attacker != "outsider" or spec.unions for spec in specs):
+    if any(spec.unions for spec in specs):
         raise InputError(
-            "Linked tables are protected from an outsider; make a programme with 'lustrum release' for "
-            "other attackers."
+            "Sums of suppressed cells ('unions') are judged in one table, not in linked ones."
         )
+    attackers = {spec.attacker for spec in specs}
+    if len(attackers) > 1:
+        raise InputError("Linked tables are read together, so they need the same 'attacker'.")
     if len({(table.kind, table.decimals) for table in tables}) > 1:
         raise InputError(
             "Linked tables must hold the same kind of values with the same number of decimals."
@@ -63,7 +70,7 @@ def linked_problem(
     def together(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
 
-    return SuppressionProblem(
+    made = SuppressionProblem(
         values=values,
         relations=relations.matrix.tocsr().astype(np.int64),
         primary=together("primary"),
@@ -78,6 +85,15 @@ def linked_problem(
         whole=parts[0].whole,
         names=[structure.describe(cell) for cell in range(values.size)],
     )
+    groups = tuple(coalitions)
+    if "outsider" in attackers:
+        if groups:
+            raise InputError("A coalition needs the attacker 'singletons' or 'holdings'.")
+        return made
+    views = contributor_views(
+        tables, made, alone_only="singletons" in attackers, named=named, coalitions=groups
+    )
+    return replace(made, views=views)
 
 
 def linked_patterns(
@@ -88,14 +104,24 @@ def linked_patterns(
     frozen: Sequence[Mask | None] = (),
     never: Sequence[Mask | None] = (),
     previous: Sequence[Mask | None] = (),
+    named: bool = True,
+    coalitions: Iterable[Iterable[int]] = (),
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Pattern, ...]:
     """The pattern of every table; cost, bound and audit are those of all tables together.
 
-    The first method says how the pattern is searched for.
+    The first method says how the pattern is searched for; see :func:`linked_problem` for the attackers.
     """
-    problem = linked_problem(specs, tables, background, frozen=frozen, never=never)
+    problem = linked_problem(
+        specs,
+        tables,
+        background,
+        frozen=frozen,
+        never=never,
+        named=named,
+        coalitions=coalitions,
+    )
     before = None
     if any(mask is not None for mask in previous):
         before = np.concatenate(

@@ -16,8 +16,9 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Stage, checked_input, released
-from lustrum.protect.suppression.attackers import RuleOnUnions, holding_views, singleton_views
+from lustrum.protect.suppression.attackers import RuleOnUnions
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
+from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.costs import CostWord, cell_costs
 from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
@@ -173,17 +174,19 @@ class Suppression:
     def problem(self, table: Table, background: Background = NOTHING) -> SuppressionProblem:
         """The problem that a table poses."""
         assert not isinstance(self.rule, Mapping)
-        found = self.judge(table, background)
-        return problem_of(
+        made = problem_of(
             table,
-            found,
+            self.judge(table, background),
             cost=self.cost,
             power=self.power,
-            views=self._views(table, found),
             unions=RuleOnUnions(table, self.rule, background) if self.unions else None,
             keep=self.keep,
             zeros=self.zeros,
         )
+        if self.attacker == "outsider":
+            return made
+        alone_only = self.attacker == "singletons"
+        return replace(made, views=contributor_views([table], made, alone_only=alone_only))
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -201,22 +204,6 @@ class Suppression:
             "partial": self.partial,
         }
         return words if self.work is None else words | {"work": self.work}
-
-    def _views(self, table: Table, found: Sensitivity) -> tuple[ContributorView, ...]:
-        if self.attacker == "outsider":
-            return ()
-        if self.attacker == "holdings":
-            return holding_views(table, found.mask)
-        if table.contributors is None:
-            raise InputError(
-                "The attacker 'singletons' needs the number of contributors of every cell."
-            )
-        alone = (table.contributors == 1).ravel() & table.inner.ravel()
-        holders = None
-        if table.contributions is not None:
-            first = table.contributions.holding[..., 0].ravel()
-            holders = np.where(alone, first, -1)
-        return singleton_views(table.values, alone, holders)
 
 
 def problem_of(

@@ -37,8 +37,10 @@ class ContributorView:
 
     A sole contributor knows its cell exactly, so both ends are the value. A holding that contributes to a
     cell knows that the cell holds at least its own contribution. ``targets`` are the cells that must stay
-    protected from this attacker; by default all primary cells except those it contributes to itself, whose
-    levels already assume that a contributor attacks.
+    protected from this attacker; by default all primary cells. ``own`` are the levels, in rows for lower,
+    upper and sliding, that the ``cells`` themselves need against it: what others contribute to a cell must
+    stay protected from one who contributes to it too. Without ``own``, targets among its ``cells`` need their
+    full levels if they are named, and none if they are not.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ContributorView:
     low: Ints
     high: Ints
     targets: Mask | None = None
+    own: Ints | None = None
 
     def __repr__(self) -> str:
         return f"ContributorView({self.name!r}, {self.cells.size} cells)"
@@ -208,6 +211,21 @@ class SuppressionProblem:
         """How much higher each suppressed value can be, as far as an outsider knows."""
         return self.high - self.values
 
+    def levels_against(self, view: ContributorView | None) -> tuple[Mask, Ints, Ints, Ints]:
+        """The cells that must stay protected from an attacker, and all lower, upper and sliding levels."""
+        levels = self.lower, self.upper, self.sliding
+        if view is None:
+            return self.primary, *levels
+        targets = self.primary.copy() if view.targets is None else view.targets & self.primary
+        if view.own is None:
+            if view.targets is None:
+                targets[view.cells] = False
+            return targets, *levels
+        lower, upper, sliding = (level.copy() for level in levels)
+        lower[view.cells], upper[view.cells], sliding[view.cells] = view.own
+        targets[view.cells] &= (view.own > 0).any(axis=0)
+        return targets, lower, upper, sliding
+
     def name(self, cell: int) -> str:
         """The name of a cell, for messages."""
         return f"cell {cell}" if self.names is None else str(self.names[cell])
@@ -264,6 +282,11 @@ def _check(problem: SuppressionProblem) -> None:
         known = a[view.cells]
         if bool(((known < view.low) | (known > view.high)).any()):
             raise InputError(f"What {view.name} knows does not hold the values of its cells.")
+        if view.own is not None and view.own.shape != (3, view.cells.size):
+            raise InputError(
+                f"The levels against {view.name} must have 3 rows and a column for each of its "
+                f"{view.cells.size} cells."
+            )
 
 
 def _matrix(relations: RelationsLike, cells: int) -> Sparse:

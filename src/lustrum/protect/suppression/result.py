@@ -13,19 +13,28 @@ __all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable", "is_least"]
 class AuditedCells:
     """What an outsider can work out about the primary cells, by an audit that does not depend on the algorithm.
 
-    The values that cannot be ruled out for cell ``cells[i]`` reach from ``low[i]`` to ``high[i]``. If
-    ``sharp[i]`` is not set they reach at least that far: the audit knows tables with these values that agree
-    with everything published. ``attackers`` counts the attackers beside the outsider that were tried.
+    What ``low[i]`` and ``high[i]`` say about cell ``cells[i]`` depends on how they were found:
+
+    ===========  ============================================================================================
+    ``sharp``    exactly the values from ``low`` to ``high`` cannot be ruled out
+    ``shown``    at least these: tables that agree with everything published reach both ends. The range that
+                 an outsider is left with may be wider, so these ends are no bounds
+    neither      at most these: the bounds hold, but the range may be narrower, so nothing is protected by them
+    ===========  ============================================================================================
+
+    ``attackers`` counts the attackers beside the outsider that were tried.
     """
 
     cells: Ints
     low: Ints
     high: Ints
     sharp: Mask
+    shown: Mask
     attackers: int = 0
 
     def __repr__(self) -> str:
-        return f"AuditedCells({self.cells.size} cells, {int(self.sharp.sum())} sharp)"
+        sharp, shown = int(self.sharp.sum()), int(self.shown.sum())
+        return f"AuditedCells({self.cells.size} cells, {sharp} sharp, {shown} shown)"
 
 
 @dataclass(frozen=True)

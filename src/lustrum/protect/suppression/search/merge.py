@@ -194,26 +194,38 @@ def _relations(problem: SuppressionProblem, number: Ints, sign: Ints, count: int
 def _view(
     problem: SuppressionProblem, view: ContributorView, number: Ints, sign: Ints, count: int
 ) -> ContributorView | None:
-    """What a contributor knows about small cells; None where a class is its own in part only."""
+    """What a contributor knows about small cells, and the levels that they need against it.
+
+    None where a class needs lower levels than against others though nothing of it is known, or where it cannot
+    be protected.
+    """
     mine = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
-    asked = mine.copy() if view.targets is None else view.targets & mine
-    if view.targets is None:
-        asked[view.cells] = False
-    levels = np.stack([problem.upper, problem.lower, problem.sliding])
-    turned = np.where(sign > 0, levels, levels[[1, 0, 2]])
-    every = np.stack([_most(row[mine], number[mine], count) for row in turned])
-    part = np.stack([_most(row[asked], number[asked], count) for row in turned])
+    asked, lower, upper, sliding = problem.levels_against(view)
+    asked = asked & mine
+
+    def turned(levels: Ints) -> Ints:
+        return np.where(sign > 0, levels, levels[[1, 0, 2]])
+
+    usual = turned(np.stack([problem.upper, problem.lower, problem.sliding]))
+    against = turned(np.stack([upper, lower, sliding]))
+    every = np.stack([_most(row[mine], number[mine], count) for row in usual])
+    part = np.stack([_most(row[asked], number[asked], count) for row in against])
     targets = _any(asked[mine], number[mine], count)
-    if bool((every != part)[:, targets].any()):
-        return None
     moves = number[view.cells] >= 0
+    other = targets.copy()
+    other[number[view.cells[moves]]] = False
+    if bool((every != part)[:, other].any()):
+        return None
     cells = view.cells[moves]
     rise, fall = view.high[moves] - problem.values[cells], problem.values[cells] - view.low[moves]
     own, ahead = number[cells], sign[cells] > 0
     known = np.unique(own)
     high = _least(np.where(ahead, rise, fall), own, count)[known]
     low = -_least(np.where(ahead, fall, rise), own, count)[known]
-    return ContributorView(view.name, known, low, high, targets)
+    levels = part[[1, 0, 2]][:, known]
+    if bool(((levels[0] > -low) | (levels[1] > high)).any()):
+        return None
+    return ContributorView(view.name, known, low, high, targets, levels)
 
 
 def _any(marks: Mask, own: Ints, count: int) -> Mask:

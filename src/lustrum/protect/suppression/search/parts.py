@@ -61,11 +61,9 @@ def cut_out(problem: SuppressionProblem, own: Ints, rows: Ints) -> SuppressionPr
     for view in problem.views:
         mine = place[view.cells] >= 0
         targets = None if view.targets is None else view.targets[own]
-        views.append(
-            ContributorView(
-                view.name, place[view.cells[mine]], view.low[mine], view.high[mine], targets
-            )
-        )
+        levels = None if view.own is None else view.own[:, mine]
+        ends = view.low[mine], view.high[mine]
+        views.append(ContributorView(view.name, place[view.cells[mine]], *ends, targets, levels))
     return SuppressionProblem(
         values=problem.values[own],
         relations=sparse.csr_array(problem.relations[rows][:, own]),

@@ -115,7 +115,7 @@ def _problem(
 ) -> SuppressionProblem:
     views: tuple[ContributorView, ...] = ()
     if spec.attacker != "outsider":
-        views = joint_views(system, judged.sensitive, alone_only=spec.attacker == "singletons")
+        views = joint_views(system, judged, alone_only=spec.attacker == "singletons")
     if spec.unions and not system.single:
         raise InputError(
             f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."

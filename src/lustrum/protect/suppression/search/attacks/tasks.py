@@ -39,19 +39,11 @@ class Tasks:
         """All tasks of a problem, the largest levels first for each attacker."""
         rows: list[npt.NDArray[np.int64]] = []
         for number, view in enumerate((None, *problem.views)):
-            targets = problem.primary
-            if view is not None:
-                targets = problem.primary.copy() if view.targets is None else view.targets
-                if view.targets is None:
-                    targets[view.cells] = False
-            for sign, level in (
-                (1, problem.upper),
-                (-1, problem.lower),
-                (SLIDING, problem.sliding),
-            ):
+            targets, lower, upper, sliding = problem.levels_against(view)
+            for sign, level in ((1, upper), (-1, lower), (SLIDING, sliding)):
                 asked = level
                 if sign == SLIDING:
-                    asked = np.where(level > problem.upper + problem.lower, level, 0)
+                    asked = np.where(level > upper + lower, level, 0)
                 cells = np.flatnonzero(targets & (asked > 0))
                 made = np.empty((cells.size, 4), dtype=np.int64)
                 made[:, 0], made[:, 1], made[:, 2] = cells, sign, asked[cells]

@@ -143,12 +143,15 @@ class _Search:
         self.entry_first = _from_lengths([len(move) for move in flat])
         self.entry_place = np.array([c for move in flat for c, _ in move], dtype=np.int64)
         self.entry_sign = np.array([s for move in flat for _, s in move], dtype=np.int64)
-        shut = problem.frozen.copy()
+        up, down = problem.room_up.copy(), problem.room_down.copy()
         for view in problem.views:
-            # What some contributor knows must not be needed to protect others from it.
-            shut[view.cells] = True
-        self.up = np.where(shut, -1, problem.room_up).astype(np.float64)
-        self.down = np.where(shut, -1, problem.room_down).astype(np.float64)
+            # A cell protects others no further than every contributor finds possible.
+            values = problem.values[view.cells]
+            up[view.cells] = np.minimum(up[view.cells], view.high - values)
+            down[view.cells] = np.minimum(down[view.cells], values - view.low)
+        shut = problem.frozen | ((up <= 0) & (down <= 0))
+        self.up = np.where(shut, -1, up).astype(np.float64)
+        self.down = np.where(shut, -1, down).astype(np.float64)
         self.count = np.where(problem.fixed, 1, 0).astype(np.int64)
         # A hair on every cell prefers small boxes among equals.
         self.cost = problem.cost + 1e-6 * (1.0 + float(problem.cost.max(initial=0.0)))

@@ -1,0 +1,266 @@
+"""What contributors know about the cells of one table, or of several that are read together.
+
+A holding knows its own contributions to all tables. A cell that it has alone it knows exactly; of any other it
+knows that the cell holds at least its own contribution. So what it contributes in one table counts when it
+attacks a cell of another. What others contribute to a cell must stay protected from a holding that contributes
+to it too: the cell needs its levels against it, as far down as the holding's own contribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import InputError, Table
+from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
+
+__all__ = ["Ranked", "contributor_views", "ranked_contributions", "views_of"]
+
+_OPEN = np.iinfo(np.int64).max // 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranked:
+    """Contributions in any order: the cell, who contributes to it, how much, and whether nobody else does."""
+
+    cell: Ints
+    holding: Ints
+    amount: Ints
+    alone: Mask
+
+
+def contributor_views(
+    tables: Sequence[Table],
+    problem: SuppressionProblem,
+    *,
+    alone_only: bool,
+    named: bool = True,
+    coalitions: Iterable[Iterable[int]] = (),
+) -> tuple[ContributorView, ...]:
+    """The attackers among the contributors to tables, whose cells follow each other in the problem.
+
+    With ``alone_only`` they are those that are alone in some cell, and know nothing else. ``named`` says that a
+    number of a holding means the same holding in every cell; otherwise sole contributors are known to be the
+    same where one of them is alone in a total of the others. A coalition is a set of holdings that pool
+    what they know, and attacks like a single one.
+    """
+    starts = np.cumsum([0, *(table.values.size for table in tables)])[:-1].tolist()
+    found = ranked_contributions(
+        tables, starts, problem.relations, alone_only=alone_only, named=named
+    )
+    levels = np.stack([problem.lower, problem.upper, problem.sliding])
+    about = problem.values, problem.relations, problem.primary, levels
+    views = views_of(found, *about)
+    for number, members in enumerate(coalitions):
+        pooled = _pooled(found, np.fromiter(members, dtype=np.int64), _counts(tables))
+        made = views_of(pooled, *about)
+        views += tuple(replace(view, name=f"coalition {number + 1}") for view in made)
+    return views
+
+
+def _counts(tables: Sequence[Table]) -> Ints:
+    """The number of contributors to every cell; of tables that do not say it, more than anybody can be."""
+    return np.concatenate(
+        [
+            np.full(table.values.size, _OPEN)
+            if table.contributors is None
+            else table.contributors.ravel()
+            for table in tables
+        ]
+    )
+
+
+def ranked_contributions(
+    tables: Sequence[Table],
+    starts: Sequence[int],
+    relations: Any,
+    *,
+    alone_only: bool,
+    named: bool = True,
+    scales: Sequence[int] | None = None,
+) -> Ranked:
+    """The largest contributions to all cells; those without a name get numbers of their own."""
+    cells, holdings, amounts, alone = [], [], [], []
+    for table, start, scale in zip(tables, starts, scales or [1] * len(tables), strict=True):
+        value, holding, only = _own(table, alone_only)
+        place, rank = np.nonzero(
+            (holding >= 0) | (only[:, None] & (np.arange(holding.shape[1]) == 0))
+        )
+        cells.append(place + start)
+        holdings.append(holding[place, rank] if named else np.full(place.size, -1))
+        amounts.append(value[place, rank] * scale)
+        alone.append(only[place])
+    cell, single = np.concatenate(cells), np.concatenate(alone)
+    who = _numbered(np.concatenate(holdings), cell, single, relations)
+    # A sole contributor is taken to know nothing about cells that it shares with others.
+    picks = np.flatnonzero(single) if alone_only else np.arange(cell.size)
+    return Ranked(cell[picks], who[picks], np.concatenate(amounts)[picks], single[picks])
+
+
+def _own(table: Table, alone_only: bool) -> tuple[Ints, Ints, Mask]:
+    """The largest contributions of each cell, their holdings (-1 for none), and where one is alone."""
+    if table.contributions is not None:
+        ranks = table.contributions.value.shape[-1]
+        value = table.contributions.value.reshape(-1, ranks)
+        holding = table.contributions.holding.reshape(-1, ranks)
+        if table.contributors is None:
+            return value, holding, np.asarray((holding >= 0).sum(axis=1) == 1)
+        return value, holding, np.asarray(table.contributors.ravel() == 1)
+    if not alone_only:
+        raise InputError(
+            "Attackers that are holdings need the largest contributions of every cell; use 'singletons' "
+            "where there are none."
+        )
+    if table.contributors is None:
+        raise InputError(
+            "The attacker 'singletons' needs the number of contributors of every cell."
+        )
+    alone = np.asarray(table.contributors.ravel() == 1)
+    value = table.values.reshape(-1, 1)
+    return value, np.full(value.shape, -1, dtype=np.int64), alone
+
+
+def _numbered(who: Ints, cell: Ints, alone: Mask, relations: Any) -> Ints:
+    """Numbers for holdings that have none; the sole one in a total is the sole one in its parts."""
+    without = who < 0
+    if not without.any():
+        return who
+    out = who.copy()
+    # Names are numbers from 0; those below stand for contributors without a name.
+    out[without] = -1 - np.arange(int(without.sum()))
+    entry = {int(cell[k]): k for k in np.flatnonzero(alone & without).tolist()}
+    parent = np.arange(who.size)
+
+    def root(k: int) -> int:
+        while parent[k] != k:
+            parent[k] = parent[parent[k]]
+            k = int(parent[k])
+        return k
+
+    for total, parts in _sums(relations):
+        if total in entry:
+            for part in parts:
+                if part in entry:
+                    one, other = root(entry[total]), root(entry[part])
+                    parent[max(one, other)] = min(one, other)
+    tops = np.array([root(k) for k in range(who.size)], dtype=np.int64)
+    return np.asarray(np.where(without, out[tops], out))
+
+
+def _sums(relations: Any) -> list[tuple[int, list[int]]]:
+    """The relations that say that one cell is the sum of others."""
+    found = []
+    ends = relations.indptr.tolist()
+    for a, b in pairwise(ends):
+        cells, weights = relations.indices[a:b], relations.data[a:b]
+        if b - a == 2 and int(weights.sum()) == 0:
+            # One cell in two tables: each is the sum of the other.
+            found.append((int(cells[0]), [int(cells[1])]))
+            found.append((int(cells[1]), [int(cells[0])]))
+            continue
+        for sign in (1, -1):
+            down = np.flatnonzero(sign * weights == -1)
+            if down.size == 1 and int((sign * weights == 1).sum()) == b - a - 1:
+                at = int(down[0])
+                found.append((int(cells[at]), np.delete(cells, at).tolist()))
+                break
+    return found
+
+
+def _pooled(found: Ranked, members: Ints, numbers: Ints) -> Ranked:
+    """What members of a coalition contribute together, cell by cell."""
+    picks = np.isin(found.holding, members)
+    cell, place, times = np.unique(found.cell[picks], return_inverse=True, return_counts=True)
+    amount = np.zeros(cell.size, dtype=np.int64)
+    np.add.at(amount, place, found.amount[picks])
+    alone = np.zeros(cell.size, dtype=np.bool_)
+    np.logical_or.at(alone, place, found.alone[picks])
+    alone |= times >= numbers[cell]
+    return Ranked(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
+
+
+def views_of(
+    found: Ranked, values: Ints, relations: Any, primary: Mask, levels: Ints
+) -> tuple[ContributorView, ...]:
+    """One attacker for each holding that knows anything.
+
+    Of those that know one cell only, and share it, the largest knows most; what the others know follows.
+    """
+    positive = bool((values >= 0).all())
+    sums = _Implied(relations) if positive else None
+    order = np.lexsort((found.cell, found.holding))
+    cuts = np.flatnonzero(np.diff(found.holding[order])) + 1
+    most: dict[int, int] = {}
+    every: list[tuple[dict[int, int], set[int]]] = []
+    for at in np.split(order, cuts):
+        low: dict[int, int] = {}
+        exact: set[int] = set()
+        for k in at.tolist():
+            cell, amount = int(found.cell[k]), int(found.amount[k])
+            if found.alone[k]:
+                exact.add(cell)
+                low[cell] = int(values[cell])
+            elif positive and amount > 0:
+                # Where values can be negative, one's own contribution bounds nothing.
+                low[cell] = max(low.get(cell, 0), amount)
+        if not low:
+            continue
+        every.append((low, exact))
+        if len(low) == 1 and not exact:
+            ((cell, amount),) = low.items()
+            most[cell] = max(most.get(cell, 0), amount)
+    views: list[ContributorView] = []
+    for low, exact in every:
+        if len(low) == 1 and not exact:
+            ((cell, amount),) = low.items()
+            if amount < most[cell]:
+                continue
+            most[cell] = _OPEN
+        if sums is not None:
+            for cell, least in sums.of(low).items():
+                # A total that holds at least the own parts cannot be lower for this attacker.
+                if primary[cell] and values[cell] - least < levels[0][cell]:
+                    low[cell] = max(low.get(cell, 0), least)
+        views.append(_view(f"holding {len(views) + 1}", low, exact, values, levels))
+    return tuple(views)
+
+
+def _view(
+    name: str, low: dict[int, int], exact: set[int], values: Ints, levels: Ints
+) -> ContributorView:
+    cells = np.array(sorted(low), dtype=np.int64)
+    least = np.array([low[cell] for cell in cells.tolist()], dtype=np.int64)
+    known = np.array([cell in exact for cell in cells.tolist()], dtype=np.bool_)
+    most = np.where(known, values[cells], _OPEN)
+    own = np.where(known, 0, levels[:, cells])
+    own[0] = np.minimum(own[0], values[cells] - least)
+    return ContributorView(name, cells, least, most, own=own)
+
+
+class _Implied:
+    """Lower ends of totals that follow from those of their parts, where no value is negative."""
+
+    def __init__(self, relations: Any) -> None:
+        self._of_part: dict[int, list[int]] = {}
+        self._sums = _sums(relations)
+        for number, (_, parts) in enumerate(self._sums):
+            for part in parts:
+                self._of_part.setdefault(part, []).append(number)
+
+    def of(self, low: dict[int, int]) -> dict[int, int]:
+        """All lower ends that follow from some, those given among them."""
+        known = dict(low)
+        waiting = list(known)
+        while waiting:
+            for number in self._of_part.get(waiting.pop(), ()):
+                total, parts = self._sums[number]
+                least = sum(known.get(part, 0) for part in parts)
+                if least > known.get(total, 0):
+                    known[total] = least
+                    waiting.append(total)
+        return known

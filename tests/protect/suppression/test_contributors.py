@@ -1,0 +1,413 @@
+"""Contributors attack linked tables with all that they contribute to any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from lustrum.model import Category, Contributions, InputError, Table, TableAxis
+from lustrum.protect.suppression import (
+    ContributorView,
+    Suppression,
+    SuppressionProblem,
+    audit_pattern,
+    coalition,
+    contributor_views,
+    linked_patterns,
+    linked_problem,
+    suppress,
+)
+from lustrum.sensitivity import GivenCells, PPercent, Threshold
+
+# Every firm has an area, an activity and a size class; one table is by activity, the other by size.
+SHAPE = (2, 2, 2)
+CUBE = [tuple(place) for place in product(*map(range, SHAPE))]
+NOTHING = GivenCells(np.zeros((3, 3), np.bool_), np.zeros((3, 3), np.int64))
+RULE = Suppression(rule=Threshold(2), attacker="holdings")
+
+
+@dataclass(frozen=True)
+class Firm:
+    holding: int
+    place: tuple[int, int, int]
+    amount: int
+
+
+def axis(name: str, size: int) -> TableAxis:
+    codes = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
+    return TableAxis(name, name, (*codes, Category("_T", "Total", tuple(range(size)))))
+
+
+def sums(firms: list[Firm], over: int) -> np.ndarray:
+    """The table without one variable, with totals, as the plain sum over firms."""
+    out = np.zeros((3, 3), dtype=np.int64)
+    for firm in firms:
+        first, second = (firm.place[k] for k in range(3) if k != over)
+        for i, j in product((first, 2), (second, 2)):
+            out[i, j] += firm.amount
+    return out
+
+
+def made(firms: list[Firm], over: int, ranks: int) -> Table:
+    values = sums(firms, over)
+    holdings = sorted({firm.holding for firm in firms})
+    parts = np.stack([sums([f for f in firms if f.holding == h], over) for h in holdings], axis=-1)
+    order = np.argsort(-parts, axis=-1, kind="stable")[..., :ranks]
+    value = np.take_along_axis(parts, order, axis=-1)
+    names = ["area", "activity", "size"]
+    return Table(
+        tuple(axis(names[k], 2) for k in range(3) if k != over),
+        values,
+        kind="magnitude",
+        contributors=(parts > 0).sum(axis=-1),
+        contributions=Contributions(value, np.where(value > 0, np.array(holdings)[order], -1)),
+    )
+
+
+def pair(firms: list[Firm], ranks: int = 9) -> list[Table]:
+    return [made(firms, 2, ranks), made(firms, 1, ranks)]
+
+
+def random_firms(rng: np.random.Generator) -> list[Firm]:
+    count = int(rng.integers(6, 12))
+    places = [CUBE[int(k)] for k in rng.integers(0, 8, count)]
+    return [Firm(int(rng.integers(0, 6)), p, int(rng.integers(1, 40))) for p in places]
+
+
+@dataclass(frozen=True)
+class Knows:
+    """What an attacker knows beside published values: ends of cells, by arithmetic on the records."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+def end(
+    problem: SuppressionProblem, shown: np.ndarray, knows: Knows, cell: int, sign: int
+) -> float:
+    """The least (1) or the largest (-1) value of a cell, over what stands behind both tables."""
+    low, high = np.maximum(problem.low, knows.low), np.minimum(problem.high, knows.high)
+    low, high = (np.where(shown, problem.values, one) for one in (low, high))
+    fixed = low == high
+    done = linprog(
+        sign * BOTH[cell],
+        A_ub=np.vstack([BOTH[~fixed], -BOTH[~fixed]]),
+        b_ub=np.concatenate([high[~fixed], -low[~fixed]]),
+        A_eq=BOTH[fixed],
+        b_eq=low[fixed],
+    )
+    assert done.status == 0
+    return float(sign * done.fun)
+
+
+def both_tables() -> np.ndarray:
+    """The cells of both tables as sums of areas by activities by sizes."""
+    rows = np.zeros((18, 8))
+    for k, place in enumerate(CUBE):
+        for table, over in enumerate((2, 1)):
+            rows[9 * table : 9 * table + 9, k] = sums([Firm(0, place, 1)], over).ravel()
+    return rows
+
+
+BOTH = both_tables()
+
+
+def knowledge(
+    firms: list[Firm], holding: int, attacker: Literal["singletons", "holdings"]
+) -> Knows:
+    own = np.concatenate(
+        [sums([f for f in firms if f.holding == holding], over).ravel() for over in (2, 1)]
+    )
+    every = np.concatenate([sums(firms, over).ravel() for over in (2, 1)])
+    alone = (own == every) & (own > 0)
+    low = np.where(alone, own, 0 if attacker == "singletons" else own)
+    return Knows(low, np.where(alone, own, 10**6))
+
+
+def left_short(
+    problem: SuppressionProblem,
+    suppressed: np.ndarray,
+    firms: list[Firm],
+    attacker: Literal["singletons", "holdings"],
+) -> set[int]:
+    """The primary cells that an outsider or some contributor finds out more about than they may."""
+    outsider = Knows(np.zeros(18), np.full(18, 10**6))
+    known = [outsider]
+    known += [knowledge(firms, h, attacker) for h in sorted({f.holding for f in firms})]
+    short = set()
+    nothing = np.zeros(18, dtype=np.bool_)
+    for knows in known:
+        for cell in np.flatnonzero(problem.primary).tolist():
+            if knows.low[cell] == knows.high[cell]:
+                continue
+            least = end(problem, nothing, knows, cell, 1)
+            low, high = (end(problem, ~suppressed, knows, cell, sign) for sign in (1, -1))
+            value = int(problem.values[cell])
+            down = min(int(problem.lower[cell]), value - least)
+            if low > value - down + 1e-5 or high < value + problem.upper[cell] - 1e-5:
+                short.add(cell)
+    return short
+
+
+def given_cells(rng: np.random.Generator, tables: list[Table]) -> list[Suppression]:
+    specs = []
+    for table in tables:
+        cells = (rng.random(table.shape) < 0.3) & (table.values > 0)
+        level = np.where(cells, rng.integers(1, 6, table.shape), 0)
+        specs.append(Suppression(rule=GivenCells(cells, level)))
+    return specs
+
+
+@pytest.mark.parametrize("attacker", ["singletons", "holdings"])
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000))
+def test_the_audit_of_linked_tables_agrees_with_what_each_contributor_can_infer(
+    seed: int, attacker: Literal["singletons", "holdings"]
+) -> None:
+    rng = np.random.default_rng(seed)
+    firms = random_firms(rng)
+    tables = pair(firms)
+    specs = [replace(s, attacker=attacker, zeros=True) for s in given_cells(rng, tables)]
+    problem = linked_problem(specs, tables)
+    for share in (0.4, 0.8):
+        suppressed = problem.primary | (rng.random(18) < share)
+        audit = audit_pattern(problem, suppressed, workers=1)
+        assert {cell for cell, _ in audit.short} == left_short(problem, suppressed, firms, attacker)
+
+
+@pytest.mark.parametrize("attacker", ["singletons", "holdings"])
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000))
+def test_patterns_of_linked_tables_hold_against_every_contributor(
+    seed: int, attacker: Literal["singletons", "holdings"]
+) -> None:
+    rng = np.random.default_rng(seed)
+    firms = random_firms(rng)
+    tables = pair(firms)
+    specs = [replace(s, attacker=attacker, work=200) for s in given_cells(rng, tables)]
+    found = linked_patterns(specs, tables, workers=1)
+    problem = linked_problem(specs, tables)
+    suppressed = np.concatenate([one.suppressed for one in found])
+    short = left_short(problem, suppressed, firms, attacker)
+    assert found[0].safe == (not short)
+    assert short <= {cell.cell for cell in found[0].unprotectable}
+
+
+def second_table(own: int) -> tuple[list[Suppression], list[Table]]:
+    """Cell 0 of the first table has 54 and must be able to rise by 60; holding 1 has ``own`` of cell 1."""
+    firms = [
+        Firm(0, (0, 0, 0), 50),
+        Firm(2, (0, 0, 0), 4),
+        Firm(1, (0, 1, 1), own),
+        Firm(3, (0, 1, 1), 20),
+        Firm(4, (0, 1, 1), 20),
+        Firm(8, (0, 1, 1), 54 - own),
+        Firm(5, (1, 0, 0), 80),
+        Firm(9, (1, 0, 0), 80),
+        Firm(6, (1, 1, 1), 170),
+        Firm(7, (1, 1, 1), 171),
+    ]
+    tables = pair(firms)
+    # The first table does not say who contributes, only that nobody is alone.
+    contributions = tables[0].contributions
+    assert contributions is not None
+    nobody = Contributions(contributions.value * 0, contributions.holding * 0 - 1)
+    tables[0] = replace(tables[0], contributions=nobody)
+    cells = np.zeros((3, 3), dtype=np.bool_)
+    cells[0, 0] = True
+    wanted = GivenCells(cells, np.where(cells, 60, 0), np.where(cells, 1, 0))
+    return [Suppression(rule=rule, attacker="holdings") for rule in (wanted, NOTHING)], tables
+
+
+@pytest.mark.parametrize(("own", "safe"), [(34, True), (35, False)])
+def test_own_contributions_to_the_second_table_count_in_the_attack_on_the_first(
+    own: int, safe: bool
+) -> None:
+    """Cells 0 and 1 of the first table have the sum 148, and cell 1 is that of the second table.
+
+    One who has 35 there knows that cell 0 is at most 113, not 54 + 60.
+    """
+    specs, tables = second_table(own)
+    problem = linked_problem(specs, tables)
+    square = np.zeros(18, dtype=np.bool_)
+    # Both inner tables are suppressed, all totals are published; the sizes of an area are its activities.
+    square[[0, 1, 3, 4, 9, 10, 12, 13]] = True
+    row = np.zeros((1, 18), dtype=np.int64)
+    row[0, 1], row[0, 10] = 1, -1
+    tied = replace(
+        problem, relations=type(problem.relations)(np.vstack([problem.relations.toarray(), row]))
+    )
+    audit = audit_pattern(tied, square, workers=1)
+    assert audit.safe == safe
+    assert all(tied.views[view].cells.min() >= 9 for _, view in audit.short)
+    # The search begins without this attacker, and takes it in once the audit finds it.
+    found = suppress(tied, workers=1)
+    assert found.safe
+    assert left_over(tied, found.suppressed) >= 60
+
+
+def left_over(problem: SuppressionProblem, suppressed: np.ndarray) -> int:
+    """How far cell 0 can rise for the attacker who knows most about the second table."""
+    attackers = [v for v in problem.views if 10 in v.cells.tolist()]
+    found = []
+    for view in attackers:
+        alone = replace(problem, views=(), low=problem.low.copy())
+        low = alone.low.copy()
+        low[view.cells] = np.maximum(low[view.cells], view.low)
+        outside = audit_pattern(replace(alone, low=low), suppressed, workers=1)
+        found.append(int(outside.cells.high[0] - problem.values[0]))
+    return min(found, default=60)
+
+
+def test_a_contributor_to_a_cell_who_is_alone_beside_it_does_not_find_the_others_out() -> None:
+    """Holding 1 has all of one suppressed cell and part of the other: subtraction would reveal holding 0."""
+    values = np.array([100, 50, 60, 300, 510])
+    axes = (axis("a", 4),)
+    table = Table(
+        axes,
+        values,
+        kind="magnitude",
+        contributors=np.array([2, 1, 9, 9, 21]),
+        contributions=Contributions(
+            np.array([[90, 10], [50, 0], [20, 20], [30, 30], [90, 60]]),
+            np.array([[0, 1], [1, -1], [2, 3], [4, 5], [0, 1]]),
+        ),
+    )
+    for attacker in ("singletons", "holdings"):
+        spec = Suppression(rule=PPercent(p=10), attacker=attacker)  # type: ignore[arg-type]
+        problem = spec.problem(table)
+        alone = np.array([True, True, False, False, False])
+        assert not audit_pattern(problem, alone).safe, attacker
+        pattern = spec.pattern(table)
+        assert pattern.safe
+        assert pattern.secondary.tolist() == [False, False, True, False, False]
+    assert Suppression(rule=PPercent(p=10)).pattern(table).secondary.sum() == 0
+
+
+def sole(values: list[list[int]], count: list[list[int]], name: str) -> Table:
+    """Two rows and two columns with totals, and numbers of contributors only."""
+    inner, numbers = np.array(values), np.array(count)
+    full, every = (
+        np.block([[a, a.sum(1, keepdims=True)], [a.sum(0), a.sum()]]) for a in (inner, numbers)
+    )
+    return Table((axis("area", 2), axis(name, 2)), full, kind="magnitude", contributors=every)
+
+
+def test_sole_contributors_without_names_are_one_where_one_has_the_total_of_the_other() -> None:
+    first = sole([[40, 0], [20, 31]], [[1, 0], [5, 6]], "activity")
+    second = sole([[0, 40], [25, 26]], [[0, 1], [5, 6]], "size")
+    specs = [replace(RULE, attacker="singletons")] * 2
+    problem = linked_problem(specs, [first, second], named=False)
+    # Area 0 has one contributor: cells 0 and 2 of the first table, 1 and 2 of the second are its own.
+    assert [v.cells.tolist() for v in problem.views] == [[0, 2, 10, 11]]
+    apart = linked_problem(specs, [sole([[40, 7], [20, 31]], [[1, 9], [5, 6]], "activity")] * 2)
+    assert [v.cells.tolist() for v in apart.views] == [[0, 9]], "one cell in two tables"
+
+
+def test_names_that_mean_nothing_outside_their_cell_are_not_joined() -> None:
+    firms = [
+        Firm(0, (0, 0, 0), 50),
+        Firm(1, (0, 1, 1), 9),
+        Firm(1, (1, 1, 1), 8),
+        Firm(2, (1, 0, 0), 7),
+    ]
+    tables = pair(firms)
+    specs = [replace(RULE, attacker="singletons")] * 2
+    by_name = linked_problem(specs, tables)
+    own = {tuple(v.cells.tolist()) for v in by_name.views}
+    # Holding 1 is alone in two areas, in both tables, and so in the totals of an activity and of a size.
+    assert (1, 4, 7, 10, 13, 16) in own
+    without = {tuple(v.cells.tolist()) for v in linked_problem(specs, tables, named=False).views}
+    # The sole contributor of a total is that of its parts. No area has only one, so nothing ties the tables.
+    assert without == {(0,), (3,), (1, 4, 7), (9,), (12,), (10, 13, 16)}
+
+
+def test_a_coalition_of_all_contributors_knows_the_cell() -> None:
+    firms = [
+        Firm(0, (0, 0, 0), 50),
+        Firm(1, (0, 0, 0), 40),
+        Firm(2, (0, 1, 1), 30),
+        Firm(3, (0, 1, 1), 35),
+        Firm(4, (1, 0, 0), 60),
+        Firm(5, (1, 1, 1), 70),
+    ]
+    tables = pair(firms)
+    specs = [replace(RULE, rule=PPercent(p=10))] * 2
+    problem = linked_problem(specs, tables, coalitions=[(0, 1)])
+    both = problem.views[-1]
+    assert both.name == "coalition 1"
+    known = dict(zip(both.cells.tolist(), zip(both.low, both.high, strict=True), strict=True))
+    assert known[0] == (90, 90)
+    assert known[9] == (90, 90)
+    assert known[2][0] == 90
+    with pytest.raises(InputError, match="coalition needs"):
+        linked_problem([replace(specs[0], attacker="outsider")] * 2, tables, coalitions=[(0, 1)])
+
+
+def test_members_of_a_coalition_need_the_lower_of_their_levels() -> None:
+    one = ContributorView(
+        "one",
+        np.array([1, 2]),
+        np.array([3, 0]),
+        np.array([9, 50]),
+        own=np.array([[2, 4], [5, 6], [0, 9]]),
+    )
+    two = ContributorView(
+        "two",
+        np.array([2, 4]),
+        np.array([5, 1]),
+        np.array([60, 8]),
+        own=np.array([[3, 1], [7, 1], [0, 0]]),
+    )
+    both = coalition("both", [one, two])
+    assert both.own is not None
+    assert both.own.tolist() == [[2, 3, 1], [5, 6, 1], [0, 0, 0]]
+    exact = ContributorView(
+        "exact", np.array([1]), np.array([9]), np.array([9]), own=np.array([[4], [4], [4]])
+    )
+    pooled = coalition("pooled", [one, exact])
+    assert pooled.own is not None
+    assert pooled.own[:, 0].tolist() == [0, 0, 0]
+    plain = replace(one, own=None)
+    assert coalition("plain", [plain]).own is None
+
+
+def test_contributions_bound_nothing_where_values_can_be_negative() -> None:
+    table = Table(
+        (axis("a", 2),),
+        np.array([10, -4, 6]),
+        kind="magnitude",
+        contributors=np.array([2, 1, 3]),
+        contributions=Contributions(
+            np.array([[30, -20], [-4, 0], [30, -20]]), np.array([[0, 1], [2, -1], [0, 1]])
+        ),
+    )
+    primary = np.array([True, True, False])
+    problem = SuppressionProblem.of(
+        table.values.ravel(), [(2, [0, 1])], np.flatnonzero(primary), [1, 1], low=-100, high=100
+    )
+    views = contributor_views([table], problem, alone_only=False)
+    assert [v.cells.tolist() for v in views] == [[1]]
+
+
+def test_linked_tables_name_one_attacker_and_no_unions() -> None:
+    tables = pair([Firm(0, (0, 0, 0), 5), Firm(1, (1, 1, 1), 6)])
+    with pytest.raises(InputError, match="same 'attacker'"):
+        linked_problem([RULE, replace(RULE, attacker="outsider")], tables)
+    with pytest.raises(InputError, match="one table"):
+        linked_problem([replace(RULE, unions=True)] * 2, tables)
+    plain = [replace(table, contributions=None) for table in tables]
+    with pytest.raises(InputError, match="largest contributions"):
+        linked_problem([RULE] * 2, plain)
+    with pytest.raises(InputError, match="number of contributors"):
+        linked_problem(
+            [replace(RULE, attacker="singletons", rule=NOTHING)] * 2,
+            [replace(table, contributors=None) for table in plain],
+        )
