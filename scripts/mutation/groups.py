@@ -284,6 +284,15 @@ GROUPS = {
         ("tests/protect/magnitudes/test_contributions_by_hand.py",),
         loops=True,
     ),
+    "magnitudes-search": Group(
+        _in("protect/magnitudes", "search", "kernels", "carry_kernel", "carriers", "families")
+        + _in("protect/magnitudes", "held", "remembered", "public_errors"),
+        (
+            "tests/protect/magnitudes/test_search_by_hand.py",
+            "tests/protect/magnitudes/test_remembered.py",
+        ),
+        loops=True,
+    ),
     "weight-classes": Group(
         _in("protect/weighted", "classes"), ("tests/protect/weighted/test_classes_by_hand.py",)
     ),

@@ -209,6 +209,7 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
     again = replaced_memory(folder, house.out)
     assert again is not None
     assert again.digest == made.digest
+    assert house.make(folder=folder).digest == made.digest
     # Without a folder nothing is remembered; without a progress nobody is told.
     house.memories.clear()
     house.make(progress=None)

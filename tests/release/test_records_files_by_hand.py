@@ -102,7 +102,7 @@ def test_true_figures_compare_the_shown_cells_with_the_same_cells_of_the_truth(
 
 
 def survey(replicates: dict[str, Any] | None = None, **more: Any) -> Dataset:
-    weight = {"name": "w", "decimals": 1, **more}
+    weight = {"name": "w", "decimals": 2, **more}
     if replicates is not None:
         weight["replicates"] = replicates
     return Dataset.from_mapping(
@@ -119,10 +119,10 @@ def chunk(low: int, high: int, **more: Any) -> Any:
     part = slice(low, high)
     halves = np.array([0, 0, 2, 2, 2, 2, 0, 0])
     numbers = {
-        "w": np.array([10, 20, 30, 40, 50, 60, 70, 80]),
+        "w": np.array([100, 200, 300, 400, 500, 600, 700, 800]),
         "pay": np.arange(8) * 100,
-        "r1": np.array([10, 20, 30, 40, 50, 60, 70, 80]) * halves,
-        "r2": np.array([10, 20, 30, 40, 50, 60, 70, 80]) * (2 - halves),
+        "r1": np.array([100, 200, 300, 400, 500, 600, 700, 800]) * halves,
+        "r2": np.array([100, 200, 300, 400, 500, 600, 700, 800]) * (2 - halves),
     }
     words = {
         "rows": high - low,
@@ -194,11 +194,11 @@ def test_replicates_give_the_design_where_it_is_not_named(named: bool, method: s
         assert found.replicates is not None
         assert found.replicates.scale == 0.5
         assert found.replicates.columns.tolist() == [
-            [a / 10, b / 10]
+            [a / 100, b / 100]
             for a, b in zip(chunk(0, 8).numbers["r1"], chunk(0, 8).numbers["r2"], strict=True)
         ]
     nobody = chunk(0, 8)
-    nobody.numbers["w"] = np.array([10, 20, 0, 40, 50, 60, 70, 80])
+    nobody.numbers["w"] = np.array([100, 200, 0, 400, 500, 600, 700, 800])
     with pytest.raises(InputError, match="weight 0"):
         survey_records(engine_of(dataset, nobody), "w")
 
@@ -360,6 +360,13 @@ def test_a_dataset_is_checked_once_and_again_when_it_is_replaced_or_changed(
     assert third is not second
     assert "cells were cut" in caplog.text
     assert own.engine("town") is third
+
+    def found_by_two() -> None:
+        own._engines.clear()
+        raise DatasetError("another thread was here")
+
+    third.require_unchanged = found_by_two
+    assert own.engine("town") is not third
 
 
 @pytest.mark.usefixtures("opening")
@@ -617,6 +624,7 @@ def test_a_request_is_answered_or_fails_as_one_of_a_few_kinds(
             assert handler.reply(ASK) == (kind, None)
         assert secret not in caplog.text
         assert said in caplog.text
+        assert "%s" not in caplog.text
         assert bool(caplog.text) == bool(said)
 
 

@@ -10,26 +10,42 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import inf
+from itertools import combinations, pairwise, product
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lustrum.model import Dataset
+from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
+from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search.chosen import (
+    all_tables,
+    choose_extra_tables,
+    nodes_apart,
+)
+from lustrum.protect.population.search.layout import KINDS as TABLE_KINDS
 from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.population.search.levels import (
+    ControlledLevel,
+    controlled_levels,
+    find_level,
+)
 from lustrum.protect.population.search.run import (
     Problem,
     Searched,
     SearchState,
+    _laid_out,
+    _visited,
     search,
 )
 from lustrum.protect.population.search.stages import Cost, Stage
 from lustrum.protect.population.start import cell_numbers
+from protect.population.test_start_by_hand import AGAIN
 from protect.population.worlds import KEY, cells_of, town
 
 KINDS = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2), Cost(4))
@@ -68,7 +84,8 @@ class World:
     lanes: int = 1
     seed: int = 7
 
-    def searched(self, **words: Any) -> tuple[Searched, list[SearchState]]:
+    def words(self) -> tuple[Problem, list[Stage], int]:
+        """What the search is given."""
         every = plan_tables(self.dataset, **self.plan)
         finest = plan_tables(
             self.dataset, self.plan["max_variables"], self.plan.get("own", ()), finest_only=True
@@ -80,13 +97,16 @@ class World:
             )
             for w in self.stages
         ]
+        return self.problem, stages, self.seed
+
+    def searched(self, **words: Any) -> tuple[Searched, list[SearchState]]:
         states: list[SearchState] = []
 
         def keep(state: SearchState) -> None:
             states.append(replace(state, up=state.up.copy(), fields=state.fields.copy()))
 
         words = {"workers": 1, **words}
-        return search(self.problem, stages, self.seed, keep=keep, **words), states
+        return search(*self.words(), keep=keep, **words), states
 
 
 def world(cells: FinestCells, plan: dict[str, Any], *stages: dict[str, Any], **more: Any) -> World:
@@ -161,6 +181,25 @@ WORLDS = {
         sweeps(1, 0.002, 0.002, costs=WALL),
         digest="1555610bd551a29e",
     ),
+    "same costs": world(
+        counted((4, 3, 3), 1.5, 9),
+        {"max_variables": 2, "extra_tables": 2},
+        sweeps(1, 0.1, 0.1),
+        sweeps(2, 0.05, 0.02),
+        sweeps(1, 0.01, 0.01, costs=WALL, beyond=2, walk=30),
+        sweeps(1, 0.01, 0.01, costs=WALL),
+        sweeps(1, 0.005, 0.005, costs=WALL),
+        digest="3eb05dfa434bc72e",
+    ),
+    "again": world(
+        AGAIN[0],
+        {"max_variables": 2},
+        sweeps(3, 0.5, 0.2),
+        previous=AGAIN[1],
+        empty_share=0.45,
+        lanes=2,
+        digest="a2babebf074b65a5",
+    ),
     "rule": world(
         counted((5, 4, 3), 0.8, 7),
         {"max_variables": 2},
@@ -172,17 +211,22 @@ WORLDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _words_that_overflow() -> Iterator[None]:
+    """Without the compiler, words that overflow say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+        yield
+
+
 @pytest.fixture
-def own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     one = WORLDS[request.param]
     monkeypatch.setattr(lanes, "_LANES", one.lanes)
     monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
     monkeypatch.setattr(lanes, "_ROUNDS", 3)
     monkeypatch.setattr(lanes, "_PART", 16)
-    with warnings.catch_warnings():
-        # Without the compiler, words that overflow say so.
-        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
-        yield one
+    return one
 
 
 def true_errors(own: World, plan: Plan, up: np.ndarray) -> np.ndarray:
@@ -240,6 +284,269 @@ def test_the_bytes_of_a_search_belong_to_its_version(own: World) -> None:
         digest.update(f"{state.sweeps} {state.word}".encode())
         digest.update(state.up.tobytes() + state.fields.tobytes())
     assert (SEARCH, digest.hexdigest()[:16]) == (5, own.digest)
+
+
+@pytest.mark.parametrize("own", ["walk", "lanes"], indirect=True)
+def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: World) -> None:
+    told: list[float] = []
+    with reporting_progress(
+        lambda step, share: told.append(share) if step == "protecting" else None
+    ):
+        found, _ = own.searched()
+    plan = plan_tables(own.dataset, **own.plan)
+    finest = plan_tables(
+        own.dataset, own.plan["max_variables"], own.plan.get("own", ()), finest_only=True
+    )
+    work = [
+        w["sweeps"] * len((finest if w.get("finest") else plan).tables) * w.get("most", 1.0)
+        for w in own.stages
+    ]
+    ends = [
+        (sum(work[:place]) + own_work * (sweep + 1) / w["sweeps"]) / sum(work)
+        for place, (w, own_work) in enumerate(zip(own.stages, work, strict=True))
+        for sweep in range(w["sweeps"])
+    ]
+    assert told == sorted(told)
+    for end in ends:
+        assert min(abs(share - end) for share in told) < 1e-9
+    assert told[-1] == pytest.approx(1.0)
+    assert 0 < told[0] <= ends[0] + 1e-9
+    asked = []
+    with stopping(lambda: bool(asked.append(1))):
+        again, _ = own.searched()
+    rounds = 3 if own.lanes > 1 else 1
+    assert len(asked) >= rounds * sum(w["sweeps"] for w in own.stages if "beyond" not in w)
+    left = iter([False] * 3)
+    with stopping(lambda: next(left, True)), pytest.raises(Stopped):
+        own.searched()
+    assert np.array_equal(again.up, found.up)
+    assert np.array_equal(search(*own.words(), workers=1).up, found.up), "nothing is kept"
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_extra_tables_are_the_smallest_of_more_variables_at_levels_far_apart(most: int) -> None:
+    """All tables are listed; each further variable counts like four times the cells."""
+    levels = [ControlledLevel("v", None, np.arange(n)) for n in (12, 7, 6, 3, 5, 4, 2, 8, 2, 3)]
+    nodes = list(zip([0, 0, 0, 0, 1, 1, 1, 2, 2, 3], levels, strict=True))
+    # 7 is more than half of 12, 6 is half of it; 4 is more than half of 5; 2 of 5 is less.
+    assert nodes_apart(nodes) == [0, 2, 3, 4, 6, 7, 8, 9]
+    of = {v: [k for k, (owner, _) in enumerate(nodes) if owner == v] for v in range(4)}
+    every = [
+        table
+        for count in range(5)
+        for variables in combinations(range(4), count)
+        for table in product(*(of[v] for v in variables))
+    ]
+    assert sorted(all_tables(nodes, most)) == sorted(t for t in every if len(t) <= most)
+    apart = {0, 2, 3, 4, 6, 7, 8, 9}
+
+    def size(table: tuple[int, ...]) -> int:
+        cells = prod(nodes[k][1].size for k in table)
+        return cells * 4 ** max(0, len(table) - most - 1)
+
+    for cells in (1, 35, 36, 120, 10_000):
+        able = [t for t in every if len(t) > most and apart.issuperset(t) and size(t) <= cells]
+        able.sort(key=lambda t: (size(t), t))
+        for tables in (0, 1, 5, 1000):
+            assert choose_extra_tables(nodes, most, tables, cells) == able[:tables]
+
+
+def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None:
+    """A region is a function of its area; a hierarchy repeats it, and one group of all is the total."""
+    areas = ["a0", "a1", "a2", "a3", "a4"]
+    regions = {"r0": ["a3", "a4"], "r1": ["a0", "a1", "a2"]}
+    zeros = [
+        {
+            "reason": "Elsewhere.",
+            "where": {"region": [r], "area": [a for a in areas if a not in own]},
+        }
+        for r, own in regions.items()
+    ]
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                {"name": "region", "codes": ["r0", "r1"]},
+                {
+                    "name": "area",
+                    "codes": areas,
+                    "hierarchies": [
+                        {
+                            "name": "place",
+                            "levels": [
+                                {
+                                    "name": "pair",
+                                    "groups": [{"code": "p", "members": ["a0", "a1"]}],
+                                },
+                                {
+                                    "name": "region",
+                                    "groups": [
+                                        {"code": r, "members": own} for r, own in regions.items()
+                                    ],
+                                },
+                                {"name": "all", "groups": [{"code": "x", "members": areas}]},
+                            ],
+                        }
+                    ],
+                },
+                {"name": "same", "codes": ["s0", "s1"]},
+                {"name": "twin", "codes": ["t0", "t1"]},
+                {"name": "one", "codes": ["o"]},
+            ],
+            "structural_zeros": [
+                *zeros,
+                {"reason": "Twins.", "where": {"same": ["s0"], "twin": ["t0"]}},
+                {"reason": "Twins.", "where": {"same": ["s1"], "twin": ["t1"]}},
+            ],
+        }
+    )
+    found = controlled_levels(dataset)
+    assert list(found) == ["area", "same"]
+    finest, pair, region = found["area"]
+    assert (finest.name, finest.finest, finest.size, finest.label) == (None, True, 5, "area")
+    assert (pair.name, pair.size, pair.label) == ("pair", 4, "area:pair")
+    assert pair.group_of.tolist() == [0, 0, 1, 2, 3]
+    assert region.group_of.tolist() == [0, 0, 0, 1, 1]
+    assert set(region.same_as) == {("region", None), ("area", "region")}
+    assert not region.finest
+    (twins,) = found["same"]
+    assert set(twins.same_as) == {("same", None), ("twin", None)}
+    for word, level in (
+        ("area", finest), ("area:pair", pair), ("area:region", region), ("region", region),
+        ("twin", twins),
+    ):  # fmt: skip
+        assert find_level(found, dataset, word) is level
+    with pytest.raises(InputError, match="puts all records into one group"):
+        find_level(found, dataset, "one")
+    with pytest.raises(InputError, match="puts all records into one group"):
+        find_level(found, dataset, "area:all")
+    twice = (("area", "region"),)
+    with pytest.raises(InputError, match="names one variable twice"):
+        plan_tables(dataset, 2, twice)
+    single = Dataset.from_mapping(
+        {"dataset": {"name": "d"}, "variables": [{"name": "one", "codes": ["o"]}]}
+    )
+    with pytest.raises(InputError, match="No variable of the dataset has two codes"):
+        plan_tables(single)
+
+
+@pytest.mark.parametrize("sizes", [(5, 4), (4, 3, 2), (4, 2, 2, 3, 2)])
+@pytest.mark.parametrize("finest", [False, True])
+def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], finest: bool) -> None:
+    dataset = town(sizes)
+    own = (("v0:half", "v1"), ("v0", "v1"))
+    plan = plan_tables(dataset, 2, own, finest_only=finest, extra_tables=3, extra_cells=30)
+    labels = [frozenset(level.label for level in table.levels) for table in plan.tables]
+    assert len(set(labels)) == len(labels)
+    for table, label in zip(plan.tables, labels, strict=True):
+        asked = label in ({"v0:half", "v1"}, {"v0", "v1"})
+        assert table.own == (asked and (not finest or "v0:half" not in label))
+        assert table.extra == (len(label) > 2)
+        assert table.shape == tuple(level.size for level in table.levels)
+        assert table.finest == ("v0:half" not in label)
+        kind = (
+            "own"
+            if table.own
+            else "extra"
+            if table.extra
+            else "finest"
+            if table.finest
+            else "coarser"
+        )
+        assert (plan.layout.cell_kind[table.places()] == TABLE_KINDS.index(kind)).all()
+        assert (plan.table_of_cell[table.places()] == plan.tables.index(table)).all()
+        assert table.label == (" x ".join(level.label for level in table.levels) or "all records")
+    variables = len(sizes)
+    small = [label for label in labels if len(label) <= 2]
+    # v0 has two levels; at finest levels alone it has both only where it is the major variable.
+    levels = {"v0": 1 if finest and plan.major != "v0" else 2}
+    counts = [levels.get(f"v{k}", 1) for k in range(variables)]
+    expected = 1 + sum(counts) + sum(a * b for a, b in combinations(counts, 2))
+    assert len(small) == expected
+    assert sum(t.extra for t in plan.tables) == {2: 0, 3: 1, 5: 3}[variables]
+    assert plan.variables[-1] == plan.major
+    assert plan.outer == (2 if variables >= 5 else 1)
+    assert plan.rows() == [int(name[1:]) for name in plan.variables]
+
+
+def test_costs_rise_as_their_formula_says() -> None:
+    cost = Cost.scaled(20, 1, 200, 7, 6)
+    assert cost == Cost(80, 1, 800, 14)
+    assert 3 * cost == Cost(240, 3, 2400, 14)
+    error = np.array([-16, -14, -1, 0, 2, 15])
+    expected = [80 * e**2 + e**4 + 800 * max(abs(e) - 14, 0) ** 2 for e in error.tolist()]
+    assert cost.of(error).tolist() == expected
+    plan = plan_tables(town((4, 3)), 2)
+    stage = Stage(plan, 3, 0.4, 0.1, (cost, Cost(5), Cost(7), Cost(9)))
+    rises = stage.rises(3)
+    errors = np.arange(-4096, 4097)
+    assert np.array_equal(rises[0], cost.of(errors + 3) - cost.of(errors))
+    made = stage.costs_of(3)
+    down = cost.of(errors - 3) - cost.of(errors)
+    most = (2**31 - 1) // plan.layout.run_first.size
+    assert np.array_equal(made.force[0, :, 0], np.clip(rises[0] - down, -most, most))
+    assert np.array_equal(made.force[0, :, 1], np.clip(rises[0] + down, -most, most))
+    unit = sum(9 * (80 + 9) if not t.finest else 45 for t in plan.tables)
+    heats = [stage.temperature(k, rises) for k in range(3)]
+    assert heats == [round(unit * 0.4), round(unit * 0.2), round(unit * 0.1)]
+    assert replace(stage, sweeps=1).temperature(0, rises) == round(unit * 0.4)
+    quantiles = made.quantiles
+    assert quantiles.size == 4096
+    middles = (2 * np.arange(4096) + 1) / 8192
+    assert np.abs(quantiles + np.log(middles)).max() < 2**-20
+    # The tables with a node, and with two of them, by their weight among all.
+    weight = {t: (9 * 89 if not t.finest else 45) for t in plan.tables}
+    layout = plan.layout
+    for k in range(layout.entry_first.size - 1):
+        entries = range(layout.entry_first[k], layout.entry_first[k + 1])
+        expected = sum((9 * 89, 45)[int(layout.entry_kind[e])] for e in entries) / unit
+        assert made.shares[k] == pytest.approx(expected)
+    assert made.shares.sum() == pytest.approx(
+        sum(len(t.levels) * w for t, w in weight.items()) / unit
+    )
+    assert made.pair_shares.sum() == pytest.approx(
+        sum(w for t, w in weight.items() if len(t.levels) == 2) / unit
+    )
+
+
+def test_a_sweep_visits_all_cells_or_an_even_share_of_those_in_large_errors() -> None:
+    cells = counted((4, 4, 3), 1.2, 6)
+    plan = plan_tables(cells.dataset, 2, extra_tables=2)
+    stage = Stage(plan, 1, 0.1, 0.1, KINDS)
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.1).problem
+    laid, _ = _laid_out(problem, plan)
+    state = np.array([5], dtype=np.uint64)
+    errors = np.zeros(plan.cells, dtype=np.int32)
+    assert _visited(stage, laid.codes, errors, state).tolist() == [1] * len(laid.codes)
+    assert state[0] == 5
+    large = replace(stage, beyond=4, most=0.1)
+    assert not _visited(large, laid.codes, errors, state).any()
+    row = {name: place for place, name in enumerate(plan.variables)}
+    extra = next(t for t in plan.tables if t.extra)
+    errors[extra.places().ravel()] = 99
+    assert not _visited(large, laid.codes, errors, state).any(), "extra tables are left aside"
+    own = next(t for t in plan.tables if len(t.levels) == 1 and t.levels[0].finest)
+    errors[own.places()[1]] = -5
+    errors[own.places()[0]] = 4
+    (level,) = own.levels
+    inside = laid.codes[:, row[level.variable]] == 1
+    few = replace(large, most=1.0)
+    assert _visited(few, laid.codes, errors, state).tolist() == inside.astype(int).tolist()
+    assert state[0] == 5
+    some = _visited(large, laid.codes, errors, state)
+    assert state[0] != 5
+    most = max(1, int(0.1 * len(laid.codes)))
+    apart = -(-int(inside.sum()) // most)
+    assert set(some.tolist()) <= {0, 1}
+    assert not some[~inside].any()
+    chosen = np.flatnonzero(np.flatnonzero(inside)[:, None] == np.flatnonzero(some))
+    assert 0 < some.sum() <= most
+    places = [np.flatnonzero(inside).tolist().index(c) for c in np.flatnonzero(some)]
+    assert {b - a for a, b in pairwise(places)} <= {apart}
+    assert places[0] < apart
+    assert chosen.size
+    single = replace(large, most=1e-9)
+    assert _visited(single, laid.codes, errors, state).sum() == 1
 
 
 @pytest.mark.parametrize("own", ["small", "lanes", "walk", "tied"], indirect=True)

@@ -1,0 +1,683 @@
+"""Small registers: who is largest, balanced noise, carriers, held cells and second releases, one by one.
+
+What a search finds among many allowed outcomes is held by the digest of all that it returns: the same records
+and key give the same bytes in every version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.model import Dataset, InputError, Measure
+from lustrum.model.finest import FinestCells
+from lustrum.model.keys import scramble
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes import held as held_module
+from lustrum.protect.magnitudes.carriers import (
+    KeptPlaces,
+    carried_by,
+    own_places,
+    piece_values,
+)
+from lustrum.protect.magnitudes.families import check_relations, families_of
+from lustrum.protect.magnitudes.held import held_cells
+from lustrum.protect.magnitudes.kernels import add_amounts, rank_noise
+from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
+from lustrum.protect.magnitudes.public_errors import (
+    by_variables,
+    errors_by_size,
+    growth_by_variables,
+    relative_errors,
+)
+from lustrum.protect.magnitudes.remembered import RememberedSums, keep_noise
+from lustrum.protect.magnitudes.search import (
+    Ranking,
+    noise_of,
+    rank_cells,
+    relative_scale,
+    search,
+)
+from lustrum.protect.magnitudes.units import units_of
+from lustrum.protect.population.public import coarse_error
+from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.population.search.levels import controlled_levels
+from lustrum.protect.population.start import cell_numbers, derived
+from lustrum.sensitivity import Background
+from lustrum.sensitivity.background import NOTHING
+
+KEY = b"a key of the agency of 32 bytes."
+SPEC = ProtectedMagnitudes(p=10, sweeps=3, max_variables=2)
+HALVES = [{"name": "half", "groups": [{"code": "h", "members": ["a0", "a1"]}]}]
+
+
+@pytest.fixture(autouse=True)
+def _words_that_overflow() -> Iterator[None]:
+    """Without the compiler, words that overflow say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+        yield
+
+
+def described(*measures: dict[str, Any]) -> Dataset:
+    return Dataset.from_mapping(
+        {
+            "dataset": {"name": "firms", "record_id": "id", "identifiers": ["owner"]},
+            "variables": [
+                {
+                    "name": "activity",
+                    "codes": ["a0", "a1", "a2", "a3"],
+                    "hierarchies": [{"name": "broad", "levels": HALVES}],
+                },
+                {"name": "region", "codes": ["r0", "r1", "r2"]},
+                {"name": "form", "codes": ["f0", "f1"]},
+            ],
+            "measures": list(measures),
+        }
+    )
+
+
+PLAIN = described(
+    {"name": "turnover", "holding": "owner", "parts": ["home", "abroad"]},
+    {"name": "home", "holding": "owner"},
+    {"name": "abroad", "holding": "owner"},
+    {"name": "wages", "earlier": "wages_before"},
+    {"name": "wages_before"},
+)
+
+
+def register(seed: int, count: int = 40, owners: int = 14, keyed: bool = False) -> Records:
+    rng = np.random.default_rng(seed)
+    home = np.rint(rng.lognormal(5, 2, count)).astype(np.int64)
+    abroad = np.where(rng.random(count) < 0.5, 0, rng.integers(-90, 400, count))
+    home[rng.random(count) < 0.1] = 0
+    before = rng.integers(0, 300, count)
+    wages = np.where(rng.random(count) < 0.2, before, rng.integers(0, 300, count))
+    return Records(
+        PLAIN,
+        codes={
+            "activity": rng.integers(0, 4, count).astype(np.uint8),
+            "region": rng.integers(0, 3, count).astype(np.uint8),
+            "form": rng.integers(0, 2, count).astype(np.uint8),
+        },
+        numbers={
+            "turnover": home + abroad,
+            "home": home,
+            "abroad": abroad,
+            "wages": wages,
+            "wages_before": before,
+        },
+        ids={"id": np.arange(count) * 7 + 3, "owner": rng.integers(0, owners, count)},
+        keys=rng.integers(1, 2**62, count).astype(np.uint64) if keyed else None,
+    )
+
+
+def codes_of(records: Records) -> np.ndarray:
+    return np.stack([records.codes[v.name] for v in records.dataset.variables])
+
+
+def shown_counts(records: Records, seed: int) -> FinestCells:
+    """Counts of a protected population: some cells with units show 0, and some without show 3."""
+    rng = np.random.default_rng(seed)
+    every = np.stack(np.nonzero(np.ones((4, 3, 2))))
+    held = np.isin(cell_numbers(PLAIN, every), cell_numbers(PLAIN, codes_of(records)))
+    shows = np.where(held, rng.random(24) < 0.6, rng.random(24) < 0.4)
+    return FinestCells(PLAIN, every[:, shows], np.full(int(shows.sum()), 3))
+
+
+def inside(plan: Plan, codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Every controlled cell with the records that lie in it."""
+    row = {v.name: place for place, v in enumerate(plan.dataset.variables)}
+    for table in plan.tables:
+        for place in np.ndindex(*table.shape):
+            mask = np.ones(codes.shape[1], dtype=bool)
+            for level, group in zip(table.levels, place, strict=True):
+                mask &= level.group_of[codes[row[level.variable]]] == group
+            yield int(table.places()[place]), np.flatnonzero(mask)
+
+
+def made_units(records: Records, name: str = "home") -> Any:
+    family = next(f for f in families_of(records.dataset.measures) if name in f.shown)
+    plan = plan_tables(records.dataset, 2, (("activity", "region", "form"),))
+    units, order, secret = units_of(
+        records,
+        plan.variables,
+        family,
+        SPEC.factors,
+        KEY,
+        room=int(0.8 * 2**20),
+        background=NOTHING,
+    )
+    return plan, family, units, order, secret
+
+
+# --- rankings -------------------------------------------------------------------------------------
+
+
+def test_totals_and_the_two_largest_owners_of_every_cell_are_those_of_its_records() -> None:
+    records = register(1)
+    plan, _, units, order, _ = made_units(records)
+    values = records.numbers["turnover"][order]
+    found = rank_cells(plan, units, values)
+    codes = codes_of(records)[:, order]
+    for cell, rows in inside(plan, codes):
+        owned: dict[int, int] = {}
+        for k in rows:
+            owned[int(units.owner[k])] = owned.get(int(units.owner[k]), 0) + int(values[k])
+        sizes = [*sorted((abs(v) for v in owned.values()), reverse=True), 0, 0]
+        assert (found.total[cell], found.first[cell], found.second[cell]) == (
+            sum(sizes), sizes[0], sizes[1]
+        )  # fmt: skip
+        assert found.rest[cell] == sum(sizes) - sizes[0] - sizes[1]
+    added = np.zeros((plan.cells, 2))
+    amounts = np.stack([values, -3 * values], axis=1).astype(float)
+    add_amounts(plan.layout, units.codes, amounts, added)
+    for cell, rows in inside(plan, codes):
+        assert added[cell].tolist() == [values[rows].sum(), -3 * values[rows].sum()]
+
+
+def test_noise_is_ranked_with_the_contribution_that_it_belongs_to() -> None:
+    records = register(2)
+    plan, _, units, order, _ = made_units(records)
+    values = records.numbers["turnover"][order]
+    rng = np.random.default_rng(5)
+    noise, cut = rng.integers(-9, 10, values.size), rng.integers(0, 2, values.size)
+    found = np.zeros((plan.cells, 13), dtype=np.int64)
+    found[:, 12] = -1
+    rank_noise(plan.layout, units.codes, units.owner, values, noise, cut, found)
+    for cell, rows in inside(plan, codes_of(records)[:, order]):
+        owned: dict[int, list[int]] = {}
+        for k in rows:
+            mine = owned.setdefault(int(units.owner[k]), [0, 0, 0, 0])
+            for place, part in enumerate((values[k], noise[k], 1, cut[k])):
+                mine[place] += int(part)
+        largest = [
+            (abs(v), n if v >= 0 else -n, count, pieces) for v, n, count, pieces in owned.values()
+        ]
+        # Of two that are alike the one that comes first in the order of owners counts as larger.
+        ranked = [*sorted(largest, key=lambda one: -one[0]), *[(0, 0, 0, 0)] * 2]
+        total, first, second, one, two, every, count, pieces = found[cell, :8].tolist()
+        assert total == sum(size for size, *_ in largest)
+        assert every == sum(n for _, n, *_ in largest)
+        assert (first, second) == (ranked[0][0], ranked[1][0])
+        if ranked[0][0]:
+            assert (one, count, pieces) == ranked[0][1:]
+        if ranked[1][0]:
+            assert two == ranked[1][1]
+
+
+@pytest.mark.parametrize("scale", [1, 2**54])
+def test_a_cell_is_sensitive_where_the_rest_is_below_p_percent_of_the_largest(scale: int) -> None:
+    total = np.array([0, 100, 110, 111, 221, 50, 0]) * scale
+    first = np.array([0, 100, 100, 100, 200, 50, 0]) * scale
+    second = np.array([0, 0, 0, 0, 1, 0, 0]) * scale
+    found = Ranking(total, first, second).sensitive((1, 10))
+    # What is left: 0, 0, 10 of 100, 11 of 100, 20 of 200, 0; only below a tenth is sensitive.
+    assert found.tolist() == [False, True, False, False, False, True, False]
+    empty = np.zeros(0, dtype=np.int64)
+    assert Ranking(empty, empty, empty).sensitive((1, 10)).tolist() == []
+    assert repr(Ranking(total, first, second)) == "Ranking(hidden)"
+
+
+def test_relative_errors_are_kept_close_where_that_is_asked_for() -> None:
+    totals = np.array([[4, 0], [10, 5]])
+    close = np.array([[True, True], [False, True]])
+    assert relative_scale(totals, close).tolist() == [[0.25, 0.0], [0.0, 0.2]]
+
+
+# --- balanced noise -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["home", "wages"])
+def test_balanced_noise_stays_within_its_bounds_and_adds_up(name: str) -> None:
+    records = register(3)
+    plan, family, units, order, secret = made_units(records, name)
+    before = units.amount.copy()
+    values = np.stack([records.numbers[m][order] for m in family.shown], axis=1)
+    ranking = [rank_cells(plan, units, np.ascontiguousarray(v)) for v in values.T]
+    totals = np.stack([r.total for r in ranking], axis=1)
+    scale = relative_scale(totals, totals > 0)
+    locked = np.arange(units.sign.size) % 5 == 0
+    signs = units.sign.copy()
+    errors = search(plan, units, family, scale, secret, KEY, 3, locked)
+    assert ((units.low <= units.amount) & (units.amount <= units.high)).all()
+    assert set(units.sign.tolist()) <= {-1, 1}
+    assert np.array_equal(units.sign[locked], signs[locked])
+    mine = locked[units.owner]
+    assert np.array_equal(units.amount[mine], before[mine])
+    assert (units.sign != signs).any()
+    assert (units.amount != before).any()
+    noise = family.added(noise_of(units))
+    for cell, rows in inside(plan, codes_of(records)[:, order]):
+        assert errors[cell] == pytest.approx(noise[rows].sum(axis=0), abs=1e-6)
+
+    def cost(these: np.ndarray) -> float:
+        return float((np.abs(these) * scale).sum())
+
+    start = np.zeros_like(errors)
+    plain = signs[units.owner][:, None] * units.side * before
+    add_amounts(plan.layout, units.codes, family.added(plain).astype(float), start)
+    assert cost(errors) < cost(start)
+
+
+# --- families -------------------------------------------------------------------------------------
+
+
+def test_measures_that_add_up_or_follow_each_other_are_one_family() -> None:
+    first, second = families_of(PLAIN.measures)
+    assert (first.name, first.moved, first.shown) == (
+        "abroad", ("home", "abroad"), ("turnover", "home", "abroad")
+    )  # fmt: skip
+    assert first.adds.tolist() == [[True, True], [True, False], [False, True]]
+    assert first.holding == "owner"
+    assert first.added(np.array([[5, 7]])).tolist() == [[12, 5, 7]]
+    assert (second.name, second.moved, second.shown, second.holding) == (
+        "wages", ("wages", "wages_before"), ("wages", "wages_before"), None
+    )  # fmt: skip
+    assert second.adds.tolist() == [[True, False], [False, True]]
+    chain = (
+        Measure("a", "a", earlier="b"), Measure("b", "b", earlier="c"), Measure("c", "c"),
+        Measure("d", "d"),
+    )  # fmt: skip
+    assert [f.shown for f in families_of(chain)] == [("a", "b", "c"), ("d",)]
+    assert families_of(()) == ()
+
+
+def test_relations_that_are_wrong_or_not_stated_are_refused() -> None:
+    records = register(4)
+    families = families_of(PLAIN.measures)
+    check_relations(records, families)
+
+    def changed(**columns: Any) -> Records:
+        return replace(records, numbers={**records.numbers, **columns})
+
+    one = records.numbers["turnover"].copy()
+    one[-1] += 1
+    with pytest.raises(InputError, match="'turnover' is not the sum of its parts"):
+        check_relations(changed(turnover=one), families)
+    home = records.numbers["home"]
+    with pytest.raises(InputError, match=r"equals .*'wages' in every record"):
+        check_relations(changed(wages=home), families)
+    both = home + records.numbers["wages"]
+    with pytest.raises(InputError, match="'wages_before' equals 'home' and 'wages' in"):
+        check_relations(changed(wages_before=both), families)
+    # Nothing at all equals nothing, and a sum of which one part is nothing is that part.
+    nothing = np.zeros_like(home)
+    check_relations(changed(wages=nothing), families)
+    check_relations(changed(**dict.fromkeys(records.numbers, nothing)), families)
+    almost = home.copy()
+    almost[-1] += 1
+    check_relations(changed(wages=almost), families)
+
+
+def test_a_relation_that_holds_in_a_sample_alone_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = register(4)
+    almost = records.numbers["home"].copy()
+    almost[-1] += 1
+    monkeypatch.setattr("lustrum.protect.magnitudes.families._SAMPLED", 5)
+    close = replace(records, numbers={**records.numbers, "wages": almost})
+    check_relations(close, families_of(PLAIN.measures))
+    same = replace(records, numbers={**records.numbers, "wages": records.numbers["home"]})
+    with pytest.raises(InputError, match=r"equals .*'wages'"):
+        check_relations(same, families_of(PLAIN.measures))
+
+
+# --- held cells -----------------------------------------------------------------------------------
+
+
+def plain_held(
+    records: Records, measures: tuple[str, ...], cells: FinestCells, base: int, key: bytes
+) -> list[int]:
+    """Cells in the order of their worth, each taken while all of its categories have a budget left."""
+    codes = [tuple(c) for c in cells.codes.T.tolist()]
+    worth = [Fraction(0)] * len(codes)
+    for name in measures:
+        own = [Fraction(0)] * len(codes)
+        for k, column in enumerate(codes_of(records).T.tolist()):
+            own[codes.index(tuple(column))] += abs(int(records.numbers[name][k]))
+        total = sum(own)
+        if total:
+            worth = [max(w, o / total) for w, o in zip(worth, own, strict=True)]
+    numbers = cell_numbers(records.dataset, cells.codes)
+    words = scramble(derived(key, "held"), numbers if cells.keys is None else cells.keys)
+    row = {v.name: place for place, v in enumerate(records.dataset.variables)}
+    levels = [level for many in controlled_levels(records.dataset).values() for level in many]
+    left: dict[tuple[int, int], float] = {}
+    for c, count in zip(codes, cells.counts.tolist(), strict=True):
+        for number, level in enumerate(levels):
+            at = (number, int(level.group_of[c[row[level.variable]]]))
+            left[at] = left.get(at, 0.0) + 0.4 * (count % base / base)
+    chosen = []
+    order = sorted(range(len(codes)), key=lambda k: (-worth[k], int(words[k])))
+    for k in order:
+        count = int(cells.counts[k])
+        if not 0 < count < base or int(words[k]) % 10 == 0 or worth[k] <= Fraction(1, len(records)):
+            continue
+        mine = [(n, int(lv.group_of[codes[k][row[lv.variable]]])) for n, lv in enumerate(levels)]
+        if all(left[at] >= 1.0 - 1e-12 for at in mine):
+            for at in mine:
+                left[at] -= 1.0
+            chosen.append(int(numbers[k]))
+    return chosen
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_cells_with_the_largest_values_are_held_as_far_as_categories_allow(keyed: bool) -> None:
+    chosen = 0
+    for seed in range(6):
+        records = register(seed, 60 if seed % 2 else 200, keyed=keyed)
+        _, counts = np.unique(cell_numbers(PLAIN, codes_of(records)), return_counts=True)
+        every, first = np.unique(codes_of(records), axis=1, return_index=True)
+        keys = scramble(KEY[:16], first.astype(np.uint64)) if keyed else None
+        cells = FinestCells(PLAIN, every, counts, keys)
+        for base in (3, 7, 12):
+            names = ("home", "abroad", "wages")
+            found = held_cells(records, names, cells, base, KEY)
+            assert found.tolist() == plain_held(records, names, cells, base, KEY)
+            chosen += found.size
+    assert chosen > 5
+    nothing = replace(records, numbers={n: 0 * v for n, v in records.numbers.items()})
+    assert held_cells(nothing, ("home",), cells, 12, KEY).size == 0
+    assert held_module._LEFT_TO_CHANCE == 10
+
+
+def test_only_sums_that_are_tied_to_counts_hold_cells() -> None:
+    records = register(1, 200)
+    every, counts = np.unique(codes_of(records), axis=1, return_counts=True)
+    cells = FinestCells(PLAIN, every, counts)
+    found = SPEC.held(records, cells, 12, KEY)
+    names = tuple(m.name for m in PLAIN.measures)
+    assert found is not None
+    expected = held_cells(records, names, cells, 12, derived(KEY, "held cells"))
+    assert found.tolist() == expected.tolist()
+    assert replace(SPEC, existence="public").held(records, cells, 12, KEY) is None
+
+
+# --- carriers -------------------------------------------------------------------------------------
+
+
+def test_pieces_of_a_value_differ_by_one_at_most_and_add_up() -> None:
+    for whole in (-7, -1, 0, 1, 5, 32, 2**62):
+        for pieces in (1, 2, 3, 32):
+            parts = piece_values(
+                np.full(pieces, whole), np.arange(pieces), np.full(pieces, pieces)
+            ).tolist()
+            assert sum(parts) == whole
+            assert max(parts) - min(parts) <= 1
+            assert parts == sorted(parts)
+
+
+def test_a_record_has_its_own_cell_where_that_shows_somebody() -> None:
+    shown = FinestCells(PLAIN, np.array([[0, 0, 3], [0, 2, 1], [1, 0, 1]]), [3, 3, 6])
+    codes = np.array([[0, 3, 0, 3, 0], [0, 1, 2, 2, 0], [1, 1, 0, 1, 0]])
+    assert own_places(PLAIN, codes, shown).tolist() == [0, 2, 1, -1, -1]
+    none = FinestCells(PLAIN, np.zeros((3, 0), dtype=int), np.zeros(0, dtype=int))
+    assert own_places(PLAIN, codes, none).tolist() == [-1] * 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_shown_cell_carries_a_whole_record_and_nothing_is_lost(seed: int) -> None:
+    records = register(seed, 60)
+    shown = shown_counts(records, seed)
+    codes = codes_of(records)
+    plan = plan_tables(PLAIN, 2)
+    values = np.stack([records.numbers["home"], records.numbers["wages"]], axis=1)
+    values[:3] = 0
+    identity = np.arange(60, dtype=np.uint64) * np.uint64(7) + np.uint64(3)
+    found = carried_by(plan, codes, values, identity, shown, KEY, sweeps=2)
+    assert ((found.place >= 0) & (found.place < len(shown))).all()
+    own = own_places(PLAIN, codes, shown)
+    whole = found.pieces == 1
+    valued = (values != 0).any(axis=1)
+    for cell in range(len(shown)):
+        assert (whole & valued[found.record] & (found.place == cell)).any()
+    # Records that are cut have all their pieces, in order; those whose cell shows somebody are not cut.
+    for record in range(60):
+        mine = found.record == record
+        count = int(found.pieces[mine][0])
+        assert found.pieces[mine].tolist() == [count] * count
+        assert found.piece[mine].tolist() == list(range(count))
+        assert count == 1 or own[record] < 0
+    for column in values.T:
+        parts = found.values(column)
+        added = np.zeros(60, dtype=np.int64)
+        np.add.at(added, found.record, parts)
+        assert np.array_equal(added, column)
+    # One that leaves a cell that shows somebody leaves others behind.
+    moved = own[found.record] != found.place
+    for cell in np.unique(own[found.record][moved & (own[found.record] >= 0)]):
+        assert (whole & valued[found.record] & (found.place == cell)).any()
+    assert repr(found) == "Carried(hidden)"
+
+
+def test_sums_that_no_cell_can_carry_are_refused() -> None:
+    records = register(1, 20)
+    plan, codes = plan_tables(PLAIN, 2), codes_of(register(1, 20))
+    values = records.numbers["home"][:, None]
+    identity = np.arange(20, dtype=np.uint64)
+    none = FinestCells(PLAIN, np.zeros((3, 0), dtype=int), np.zeros(0, dtype=int))
+    with pytest.raises(InputError, match="No cell of the protected population shows anybody"):
+        carried_by(plan, codes, values, identity, none, KEY, sweeps=1)
+    every = FinestCells(PLAIN, np.stack(np.nonzero(np.ones((4, 3, 2)))), np.full(24, 3))
+    with pytest.raises(InputError, match="More cells show somebody than there are records"):
+        carried_by(plan, codes, values, identity, every, KEY, sweeps=1)
+    few = carried_by(plan, codes[:, :0], values[:0], identity[:0], none, KEY, sweeps=1)
+    assert few.record.size == 0
+
+
+def test_records_stay_where_an_earlier_release_put_them_while_those_cells_show_somebody() -> None:
+    shown = FinestCells(PLAIN, np.array([[0, 0, 3], [0, 2, 1], [1, 0, 1]]), [3, 3, 6])
+    number = cell_numbers(PLAIN, shown.codes)
+    gone = np.uint64(23)
+    own = np.array([-1, -1, 1, 1, -1, 2])
+    kept = KeptPlaces(
+        np.array([0, 1, 1, 2, 3, 3, 4, 4, 5]),
+        np.array([number[2], number[0], number[1], number[0], number[0], number[2],
+                  number[0], gone, number[2]]),
+    )  # fmt: skip
+    found = kept.places(own, shown)
+    # Record 3 was cut and its own cell shows somebody now; a cell of record 4 is gone; 5 is at home.
+    assert {k: v.tolist() for k, v in found.items()} == {0: [2], 1: [0, 1], 2: [0]}
+    none = FinestCells(PLAIN, np.zeros((3, 0), dtype=int), np.zeros(0, dtype=int))
+    assert kept.places(own, none) == {}
+    assert KeptPlaces.nothing().places(own, shown) == {}
+    assert repr(kept) == "KeptPlaces(hidden)"
+
+
+# --- what a release remembers ---------------------------------------------------------------------
+
+
+def test_remembered_noise_is_kept_for_the_same_value_and_by_its_share_for_a_near_one() -> None:
+    records = register(6, 12, 12)
+    family = families_of(PLAIN.measures)[1]
+    plan = plan_tables(PLAIN, 2)
+    units, order, _ = units_of(
+        records,
+        plan.variables,
+        family,
+        SPEC.factors,
+        KEY,
+        room=int(0.8 * 2**20),
+        background=NOTHING,
+    )
+    true = records.numbers["wages"][order].astype(np.int64)
+    identity = records.ids["id"][order].astype(np.uint64)
+    least, most = SPEC.factors.amounts(np.abs(true))
+    old = true.copy()
+    old[1] = int(true[1] * 1.05)  # nearly the same
+    old[2] = 3 * true[2] + 50  # quite another
+    old[3] = -true[3] - 1  # another sign
+    amount = SPEC.factors.amounts(np.abs(old))[0]
+    up = np.arange(12) % 2 == 0
+    shown = old + np.where(up, 1, -1) * np.sign(old) * amount
+    back = np.argsort(identity)
+    keep = back[np.arange(12) != np.flatnonzero(back == 4)[0]]  # record 4 is new
+    zeros = np.zeros((3, keep.size), dtype=np.int64)
+    before = RememberedSums(
+        {}, 0, identity[keep], {"wages": old[keep]}, {"wages": shown[keep]}, zeros,
+        np.arange(keep.size), zeros,
+    )  # fmt: skip
+    signs, amounts_before = units.sign.copy(), units.amount.copy()
+    locked = keep_noise(units, family, order, records, SPEC.factors, before, SPEC.share)
+    k = family.moved.index("wages")
+    for i in range(12):
+        o = int(units.owner[i])
+        known = i != 4 and old[i] * true[i] > 0 and amount[i] > 0
+        assert locked[o] == known
+        assert units.sign[o] == ((1 if up[i] else -1) if known else signs[o])
+        if known and old[i] == true[i]:
+            assert units.low[i, k] == units.high[i, k] == units.amount[i, k] == amount[i]
+        elif known and i == 1:
+            assert units.low[i, k] == units.high[i, k] == units.amount[i, k]
+            assert least[i] <= units.amount[i, k] <= most[i]
+            share = Fraction(int(amount[i]), int(abs(old[i])))
+            assert abs(int(units.amount[i, k]) - share * abs(int(true[i]))) <= 2
+        else:
+            assert units.amount[i, k] == amounts_before[i, k]
+        assert units.amount[i, 1 - k] == amounts_before[i, 1 - k]
+    before.require_same_method({})
+    with pytest.raises(InputError, match="earlier sums were made with"):
+        replace(before, method={"p": 5.0}).require_same_method({"p": 6.0})
+
+
+# --- whole results --------------------------------------------------------------------------------
+
+
+def result(name: str) -> MagnitudeResult:
+    if name == "alone":
+        return SPEC.protect(register(10), KEY)
+    if name == "public":
+        return replace(SPEC, existence="public").protect(
+            register(11, keyed=True), KEY, background=Background(waived=[3, 5])
+        )
+    if name == "one measure":
+        spec = replace(SPEC, measures=("wages",), directions="secret", search_range=0.3)
+        return spec.protect(register(12), KEY)
+    records = register(13, 44, keyed=True)
+    first = SPEC.protect(records, KEY, shown=shown_counts(records, 13))
+    if name == "tied":
+        return first
+    rng = np.random.default_rng(14)
+    numbers = {n: v.copy() for n, v in records.numbers.items()}
+    numbers["home"][rng.random(44) < 0.2] += 40
+    numbers["wages"][rng.random(44) < 0.2] += 3
+    numbers["turnover"] = numbers["home"] + numbers["abroad"]
+    codes = {n: v.copy() for n, v in records.codes.items()}
+    codes["region"][rng.random(44) < 0.1] = 0
+    later = replace(records, numbers=numbers, codes=codes).take(np.arange(4, 44))
+    return SPEC.protect(later, KEY, shown=shown_counts(records, 15), previous=first.memory)
+
+
+DIGESTS = {
+    "alone": "3c6cd5973a2ae5a3",
+    "public": "3fc0cbfaf1178c1e",
+    "one measure": "07421150b7e426a7",
+    "tied": "e9ccad2b2b53fade",
+    "second": "94be315a8c625eaa",
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_the_same_records_and_key_give_the_same_bytes_in_every_version(name: str) -> None:
+    made = result(name)
+    digest = hashlib.sha256()
+
+    def add(*arrays: Any) -> None:
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).astype(np.int64).tobytes())
+
+    add(made.sums.codes, *made.sums.sums.values(), *made.records.values())
+    add(made.carried.record, made.carried.codes, *made.carried.values.values())
+    memory = made.memory
+    add(memory.record, memory.home, memory.carried, memory.cell)
+    add(*memory.true.values(), *memory.shown.values())
+    words = json.dumps([made.public.to_mapping(), memory.release, dict(memory.method)])
+    digest.update(words.encode())
+    figures = [
+        (m.measure, m.cells, m.sensitive, round(m.mean, 6), round(m.median, 6), round(m.total, 6),
+         sorted((k, round(v, 6)) for k, v in m.by_variables.items()))
+        for m in made.agency.measures
+    ]  # fmt: skip
+    digest.update(json.dumps(figures).encode())
+    assert digest.hexdigest()[:16] == DIGESTS[name]
+
+
+@pytest.mark.parametrize("name", ["tied", "second"])
+def test_a_finest_cell_has_a_sum_exactly_where_it_shows_a_count(name: str) -> None:
+    made = result(name)
+    records = register(13, 44, keyed=True)
+    shown = shown_counts(records, 13 if name == "tied" else 15)
+    assert np.array_equal(made.sums.codes, shown.codes)
+    for measure, values in made.records.items():
+        assert made.sums.sums[measure].sum() == values.sum()
+    assert np.array_equal(
+        made.sums.sums["turnover"], made.sums.sums["home"] + made.sums.sums["abroad"]
+    )
+
+
+# --- public errors --------------------------------------------------------------------------------
+
+
+def test_public_errors_are_coarse_means_that_rise_with_the_number_of_variables() -> None:
+    total = np.array([0, 10, 200, 50])
+    noise = np.array([5.0, 3.0, -10.0, 75.0])
+    assert relative_errors(total, noise).tolist() == [100.0, 30.0, 5.0, 100.0]
+    rng = np.random.default_rng(3)
+    variables = np.repeat([0, 1, 2, 3, 4], [1, 60, 30, 80, 20])
+    errors = rng.random(191) * np.repeat([1, 30, 10, 20, 40], [1, 60, 30, 80, 20])
+    chosen = rng.random(191) < 0.95
+    found = by_variables(errors, chosen, variables, KEY, "pay", 77.0)
+
+    def mean(*kinds: int) -> float:
+        return float(errors[chosen & np.isin(variables, kinds)].mean())
+
+    # Two variables have too few cells and join three; four join those before them.
+    one = coarse_error(mean(1), KEY, "pay 1")
+    assert found == {1: one, 4: max(one, coarse_error(mean(2, 3, 4), KEY, "pay 4"))}
+    assert by_variables(errors, chosen & (variables > 3), variables, KEY, "pay", 77.0) == {4: 77.0}
+    assert by_variables(errors[:1], chosen[:1], variables[:1], KEY, "pay", 77.0) == {1: 77.0}
+    exact = np.repeat([1, 2], [50, 50])
+    both = by_variables(np.repeat([9.0, 3.0], 50), np.ones(100, bool), exact, KEY, "x", 1.0)
+    assert both == {1: coarse_error(9.0, KEY, "x 1"), 2: coarse_error(9.0, KEY, "x 1")} or (
+        both[2] == max(both[1], coarse_error(3.0, KEY, "x 2"))
+    )
+
+
+def test_public_errors_by_size_rise_as_sums_fall() -> None:
+    total = np.repeat([0, 5, 10, 99, 100, 5000], [9, 45, 60, 60, 55, 30])
+    noise = np.repeat([2.0, 1.0, 0.0, 1.0, -20.0, 50.0], [9, 45, 60, 60, 55, 30])
+    found = errors_by_size(total, noise, KEY, "pay")
+    relative = relative_errors(total, noise)
+    published = total + noise
+    # 5050 has too few cells and joins what is from 100 on; 80 counts among those from 10 on.
+    classes = {1: published < 10, 10: (published >= 10) & (published < 100), 100: published >= 100}
+    expected, most = {}, 0.0
+    large = classes[100]
+    assert int((published >= 1000).sum()) == 30
+    for size, cells in ((100, large), (10, classes[10]), (1, classes[1])):
+        power = len(str(size)) - 1
+        most = max(most, coarse_error(float(relative[cells].mean()), KEY, f"pay size {power}"))
+        expected[size] = most
+    assert found == expected
+    assert errors_by_size(total[:20], noise[:20], KEY, "pay") == {}
+    assert errors_by_size(total, -total.astype(float), KEY, "pay") == {}
+
+
+def test_growth_is_judged_where_both_periods_show_something() -> None:
+    later = np.array([100, 0, 50, 10, 30] * 20)
+    earlier = np.array([50, 10, 0, 20, 60] * 20)
+    noise = np.array([10.0, 5.0, 5.0, -10.0, 0.0] * 20)
+    old = np.array([5.0, 0.0, 3.0, 0.0, -30.0] * 20)
+    variables = np.ones(100, dtype=np.int64)
+    found = growth_by_variables((later, noise), (earlier, old), variables, KEY, "pay")
+    points = [100 * abs(110 / 55 - 2.0), 100.0, 100.0, None, 100 * abs(30 / 30 - 0.5)]
+    kept = [p for p in points if p is not None]
+    assert found == {1: coarse_error(sum(kept) / len(kept), KEY, "pay growth 1")}
