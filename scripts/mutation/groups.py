@@ -235,9 +235,13 @@ GROUPS = {
         ("tests/protect/population/test_start_by_hand.py",),
     ),
     "population-search": Group(
-        _in("protect/population/search", "run", "kernels", "exchanges", "forces", "stages", "lanes")
-        + _in("protect/population/search", "replay", "walk", "moves", "layout", "levels", "chosen"),
-        ("tests/protect/population/test_search_by_hand.py",),
+        _in("protect/population/search", "run", "kernels", "exchanges", "replay", "lanes", "walk")
+        + _in("protect/population/search", "moves", "forces", "stages", "levels", "chosen")
+        + _in("protect/population/search", "layout"),
+        (
+            "tests/protect/population/test_moves_by_hand.py",
+            "tests/protect/population/test_search_by_hand.py",
+        ),
         loops=True,
     ),
     "table-entropy": Group(_in("risk", "table_entropy"), ("tests/risk/test_table_entropy.py",)),

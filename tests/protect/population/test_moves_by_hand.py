@@ -1,0 +1,210 @@
+"""Single moves of the search: what they cost, what they change, and which are allowed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.search.exchanges import (
+    allowed,
+    fourth_cell,
+    move,
+    neighbours,
+)
+from lustrum.protect.population.search.forces import add_move, set_forces
+from lustrum.protect.population.search.kernels import flip_cost, places
+from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.population.search.moves import (
+    apart,
+    exchange_cells,
+    exchange_cost,
+    swap_cells,
+    swap_cost,
+)
+from lustrum.protect.population.search.run import _errors, _lack, _laid_out
+from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.stream import mixed
+from protect.population.worlds import KEY, cells_of, town
+
+KINDS = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2), Cost(4))
+
+
+@pytest.fixture(autouse=True)
+def _words_that_overflow() -> Iterator[None]:
+    """Without the compiler, words that overflow say so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+        yield
+
+
+def made(share: float = 0.3) -> tuple[Any, Any, Any, Plan, Stage]:
+    cells = cells_of(town((4, 4, 3)), np.random.default_rng(2).poisson(1.6, (4, 4, 3)))
+    plan = plan_tables(cells.dataset, 2, (("v0:half", "v1", "v2"),), extra_tables=2)
+    problem = prepare(cells, KEY, base=3, small_only=False, empty_share=share).problem
+    laid, order = _laid_out(problem, plan)
+    return problem, laid, order, plan, Stage(plan, 1, 0.1, 0.1, KINDS)
+
+
+def test_the_cost_of_a_move_is_what_all_tables_change_by_and_errors_stay_true() -> None:
+    problem, cells, order, plan, stage = made()
+    costs, step = stage.costs_of(3), np.int32(3)
+    kind_of = plan.layout.cell_kind
+
+    def whole(errors: Any) -> int:
+        return int(sum(KINDS[k].of(errors[kind_of == k].astype(np.int64)).sum() for k in range(4)))
+
+    p = np.zeros(plan.layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(plan.layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(plan.layout.run_offset.size, dtype=np.uint64)
+    tried = {1: 0, 2: 0, 4: 0}
+    rng = np.random.default_rng(3)
+    codes = [tuple(c) for c in cells.codes.tolist()]
+    place = {c: k for k, c in enumerate(codes)}
+    options: list[tuple[int, ...]] = [(i,) for i in range(len(codes))]
+    for i, (u, v) in product(range(len(codes)), ((0, 1), (0, 2), (1, 2))):
+        for j, k in product(range(len(codes)), repeat=2):
+            one = [w for w in range(3) if codes[i][w] != codes[j][w]] == [u]
+            two = [w for w in range(3) if codes[i][w] != codes[k][w]] == [v]
+            corner = list(codes[i])
+            corner[u], corner[v] = codes[j][u], codes[k][v]
+            if one and two and rng.random() < 0.1:
+                options.append((i, j))
+            if one and two and tuple(corner) in place and rng.random() < 0.5:
+                options.append((i, j, k, place[tuple(corner)]))
+    for cell in options:
+        i, *others = cell
+        sign = np.int64(-1 if cells.up[i] else 1)
+        stands = [cells.up[c] for c in cell]
+        wanted = [stands[0], 1 - stands[0], 1 - stands[0], stands[0]][: len(cell)]
+        if stands != wanted:
+            continue
+        tried[len(cell)] += 1
+        before = _errors(problem, cells, order, plan)
+        forces = np.zeros((before.size, 2), dtype=np.int32)
+        set_forces(before, kind_of, costs.force, forces, 0, before.size)
+        found = before.copy()
+        places(plan.layout, cells.codes[i], p, inner, base)
+        if len(cell) == 1:
+            cost = flip_cost(plan.layout, found, inner, base, sign, costs.rise)
+            add_move(plan.layout, found, forces, inner, base, step * sign, costs)
+        elif len(cell) == 2:
+            v = apart(cells, i, others[0])
+            words = (inner, base, i, others[0], v)
+            cost = swap_cost(plan.layout, cells, found, *words, sign, costs.rise)
+            swap_cells(plan.layout, cells, found, forces, *words, step * sign, costs.force)
+        else:
+            u, v = apart(cells, i, others[0]), apart(cells, i, others[1])
+            words = (inner, base, i, others[0], others[1], u, v)
+            cost = exchange_cost(plan.layout, cells, found, *words, sign, costs.rise, np.inf)
+            few = exchange_cost(plan.layout, cells, found, *words, sign, costs.rise, -(10.0**9))
+            assert few == 0
+            exchange_cells(plan.layout, cells, found, forces, *words, step * sign, costs.force)
+        for c in cell:
+            cells.up[c] = 1 - cells.up[c]
+        after = _errors(problem, cells, order, plan)
+        assert np.array_equal(found, after)
+        assert cost == whole(after) - whole(before)
+        true = np.zeros_like(forces)
+        set_forces(after, kind_of, costs.force, true, 0, after.size)
+        assert np.array_equal(forces, true)
+        if rng.random() < 0.5:
+            for c in cell:
+                cells.up[c] = 1 - cells.up[c]
+    assert min(tried.values()) > 20, tried
+
+
+@pytest.mark.parametrize("share", [(0, 1000), (3, 10), (1, 3), (1, 1)])
+def test_a_move_is_allowed_where_enough_cells_stay_empty_or_no_more_are_missing(
+    share: tuple[int, int],
+) -> None:
+    problem, cells, _, _, _ = made()
+    object.__setattr__(problem, "empty_share", share)
+    rng = np.random.default_rng(4)
+    outcomes = set()
+    none = np.int64(-1)
+    for _ in range(300):
+        cells.up[:] = rng.random(cells.up.size) < rng.choice([0.2, 0.5, 0.8])
+        # Sometimes the rule just holds.
+        object.__setattr__(problem, "fixed_empty", int(rng.integers(0, 12)))
+        before = _lack(problem, cells)
+        tally = np.array([before, *share], dtype=np.int64)
+        chosen = rng.choice(cells.up.size, int(rng.choice([1, 2, 4])), replace=False)
+        words = [np.int64(c) for c in chosen] + [none] * (4 - chosen.size)
+        answer = allowed(cells, tally, *words)
+        for c in chosen:
+            move(cells, tally, np.int64(c))
+        after = _lack(problem, cells)
+        assert tally[0] == after
+        assert answer == (after <= 0 or after <= before)
+        outcomes.add((answer, after > 0))
+    assert len(outcomes) > 1 or share[0] == 0
+
+
+def test_the_fourth_cell_of_a_rectangle_is_found_by_its_codes_even_beside_a_false_one() -> None:
+    _, cells, _, _, _ = made()
+    codes = [tuple(c) for c in cells.codes.tolist()]
+    found = set()
+    for u, v in ((0, 1), (0, 2), (1, 2)):
+        for i, j, k in product(range(len(codes)), repeat=3):
+            if [w for w in range(3) if codes[i][w] != codes[j][w]] != [u]:
+                continue
+            if [w for w in range(3) if codes[i][w] != codes[k][w]] != [v]:
+                continue
+            corner = list(codes[i])
+            corner[u], corner[v] = codes[j][u], codes[k][v]
+            expected = codes.index(tuple(corner)) if tuple(corner) in codes else -1
+            m = fourth_cell(cells, i, j, k, u, v)
+            assert m == expected
+            found.add(m)
+    assert -1 in found
+    assert 0 in found
+    # A slot whose half word belongs to another cell, as happens very rarely, is no fourth cell.
+    i, j, k = next(
+        (i, j, k)
+        for i, j, k in product(range(len(codes)), repeat=3)
+        if codes[i][0] != codes[j][0]
+        and codes[i][1:] == codes[j][1:]
+        and codes[i][1] != codes[k][1]
+        and codes[i][::2] == codes[k][::2]
+        and (codes[j][0], codes[k][1], codes[i][2]) not in codes
+    )
+    word = mixed(cells.number[j] - cells.number[i] + cells.number[k])
+    mask = np.uint64(cells.slot.size - 1)
+    at = word & mask
+    while cells.slot[at] != 0:
+        at = (at + np.uint64(1)) & mask
+    cells.slot[at] = (word & np.uint64(0xFFFFFFFF00000000)) | np.uint64(i + 1)
+    assert fourth_cell(cells, i, j, k, 0, 1) == -1
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_neighbours_stand_at_their_other_number_and_share_a_kept_sum(tied: bool) -> None:
+    _, cells, _, _, _ = made()
+    rng = np.random.default_rng(5)
+    codes = cells.codes.tolist()
+    cells.group[:] = rng.integers(0, 2, cells.group.size) if tied else -1
+    for most in (1, 3, 8):
+        near = np.full((3, most), 99, dtype=np.int64)
+        for i in range(len(codes)):
+            neighbours(cells.partner, cells.up, cells.group, tied, i, near)
+            for v in range(3):
+                line = [
+                    c
+                    for c in range(len(codes))
+                    if all(codes[c][w] == codes[i][w] for w in range(3) if w != v)
+                ]
+                line.sort(key=lambda c: codes[c][v])
+                at = line.index(i)
+                ring = [*line[at + 1 :], *line[:at]]
+                able = [
+                    c
+                    for c in ring[: 4 * most]
+                    if cells.up[c] != cells.up[i] and (not tied or cells.group[c] == cells.group[i])
+                ]
+                assert near[v].tolist() == (able + [-1] * most)[:most]
