@@ -4,7 +4,7 @@ Run it from the root of the project: ``python bench/programme.py``. A register o
 here. The same tables are made once as a programme, which protects them together, audits and proves them, and
 once by a run of ``lustrum suppress`` for each table, as somebody would do without a programme. Then the
 sensitive cells are counted that a reader of all tables can work out too closely. Seconds are those of the
-processor. It prints markdown.
+processor. It prints markdown, and how far it is on standard error.
 """
 
 from __future__ import annotations
@@ -94,6 +94,11 @@ def run(words: Sequence[object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def tell(words: str) -> None:
+    """Say on standard error how far the bench is; the rows go to standard output."""
+    print(words, file=sys.stderr, flush=True)
+
+
 def write_table(part: Part, path: Path) -> None:
     """A confidential table with its contributors, as 'lustrum suppress' reads it."""
     table = part.true
@@ -152,16 +157,21 @@ def measure(name: str, algorithm: str, folder: Path) -> None:
     (system,) = systems_of(own, records, ranks_for(own))
     judged = judge(own, system, records.background)
     out = folder / "public"
+    shown = [part for part in system.parts if part.shown]
+    sensitive = int(judged.sensitive.sum())
+    tell(f"{name}: {len(shown)} tables, {system.values.size:,} cells, {sensitive:,} sensitive")
     words = ["release", file, "--out", out, "--trace", folder / "trace.json", "--workers", 1]
     together = run(words)
-    shown = [part for part in system.parts if part.shown]
+    tell(f"{name}: together in {together:.1f} CPU seconds")
     alone, releases = 0.0, []
     for number, part in enumerate(shown):
         true, public = folder / f"{number}.csv", folder / f"{number}-public.csv"
         write_table(part, true)
         more = ["--algorithm", algorithm] if algorithm else []
-        alone += run(["suppress", true, "--rule", "p=10", "--out", public, *more])
+        seconds = run(["suppress", true, "--rule", "p=10", "--out", public, *more])
+        alone += seconds
         releases.append(written(part, public))
+        tell(f"{part.name}: {part.true.values.size:,} cells alone in {seconds:.1f} CPU seconds")
     made = [
         written(part, out / "tables" / part.table.name / f"{part.response}.csv")
         for part in shown

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, sparse
 
-from lustrum.protect.suppression import AxisSums, SuppressionProblem
+from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.search import start
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
@@ -17,6 +17,7 @@ from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
+from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.solve import deviations
 from lustrum.solve.cutting import Cut
@@ -179,6 +180,27 @@ def test_patterns_of_a_table_of_three_variables_take_little_work(seed: int) -> N
         publisher.again(found)
     assert publisher.joint.programs < 600
     assert publisher.joint.pivots < 20_000
+
+
+def test_no_pattern_near_a_point_is_looked_for_beyond_the_limit_of_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Such a pattern takes as much work as the first one: on a large table it took three times the time allowed.
+    problem = table((4, 4, 4), 0.1, 1)
+    asked = []
+    near = start.FirstPattern.near
+
+    def counted(self: start.FirstPattern, x: npt.NDArray[np.float64]) -> Witnessed | None:
+        asked.append(x)
+        return near(self, x)
+
+    monkeypatch.setattr(start.FirstPattern, "near", counted)
+    cut_short = suppress(problem, algorithm="exact", work=1, workers=1)
+    assert cut_short.safe
+    assert cut_short.lower_bound > 0
+    assert not asked
+    suppress(problem, algorithm="exact", work=400, workers=1)
+    assert asked
 
 
 def test_a_program_that_goes_in_circles_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:

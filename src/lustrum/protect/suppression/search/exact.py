@@ -136,7 +136,8 @@ class BranchAndCut:
             if relaxed is None or (self.spent >= work and self.rounds >= _AT_LEAST):
                 return
             x = self._point(relaxed.x)
-            if self.rounds % _OFTEN == _OFTEN - 1:
+            # A pattern near the point takes as much work as the first one, so not beyond the limit.
+            if self.rounds % _OFTEN == _OFTEN - 1 and (self.near is None or self.spent < work):
                 self._complete(x)
             self._fix(relaxed)
             self.rounds += 1
@@ -212,7 +213,7 @@ class BranchAndCut:
         """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
         half = self.spent + (self.work - self.spent) // 2
         in_vain, cost = 0, self.cost
-        while True:
+        while self.near is None or self.spent < self.work:
             self._complete(x)
             in_vain = 0 if self.cost < cost else in_vain + 1
             cost = self.cost
