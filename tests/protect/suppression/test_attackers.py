@@ -200,3 +200,57 @@ def test_an_audit_of_a_pattern_looks_at_each_attacker_and_at_its_targets() -> No
     assert audit_pattern(problem((view(2, 30, 30),)), SQUARE).safe, "it knows a published cell"
     assert audit_pattern(problem((view(0, 10, 10),)), SQUARE).safe
     assert not audit_pattern(problem((view(0, 10, 10, targets=[0]),)), SQUARE).safe
+
+
+def shared(low: int, own: list[int], targets: list[int] | None = None) -> ContributorView:
+    """One who has ``low`` of the first cell, which needs levels (lower, upper, sliding) against it."""
+    known = view(0, low, NO_END, targets)
+    return replace(known, own=np.array(own, dtype=np.int64).reshape(3, 1))
+
+
+@pytest.mark.parametrize(
+    ("own", "safe"),
+    [
+        ([2, 8, 0], True),
+        ([3, 8, 0], False),  # nobody who has 8 of the 10 believes in less than 8
+        ([2, 9, 0], False),  # the deviation rises by 8
+        ([2, 8, 10], True),
+        ([2, 8, 11], False),
+        ([0, 0, 0], True),
+    ],
+)
+def test_deviations_prove_levels_against_those_who_contribute_to_the_cell(
+    own: list[int], safe: bool
+) -> None:
+    shown = deviations(8, 6)
+    assert audit_deviations(problem((shared(8, own),)), SQUARE, shown).safe == safe
+    assert audit_deviations(problem((shared(8, own, [0]),)), SQUARE, shown).safe == safe
+    assert audit_deviations(problem((shared(8, own, [3]),)), SQUARE, shown).safe
+
+
+def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size() -> None:
+    counts = replace(problem((shared(8, [2, 5, 0]),)), whole=True)
+    assert audit_deviations(counts, SQUARE, deviations(8, 6)).safe
+    # Half of a move of 1 is no count. The last cells move against each other, by another amount.
+    every = np.ones(9, dtype=np.bool_)
+    turn = np.array([1, 0, 1, -1, 0, -1])
+    odd = Deviations(
+        target=np.array([0]),
+        first=np.array([0, 6]),
+        cells=np.array([0, 1, 2, 3, 4, 5]),
+        amounts=8 * turn + np.array([0, 1, 1, 0, -1, -1]),
+        lower=-6 * turn - np.array([0, 1, 1, 0, -1, -1]),
+    )
+    assert audit_deviations(replace(counts, views=()), every, odd).safe
+    assert not audit_deviations(counts, every, odd).safe
+    assert audit_deviations(replace(counts, whole=False), every, odd).safe
+
+
+def test_an_audit_asks_the_levels_of_a_contributor_and_no_others() -> None:
+    # The range of the first cell is 0 to 30; one who has 8 of it knows 8 to 30.
+    assert audit_pattern(problem((shared(8, [2, 20, 0]),)), SQUARE).safe
+    assert audit_pattern(problem((shared(8, [3, 20, 0]),)), SQUARE).short == ((0, 0),)
+    assert audit_pattern(problem((shared(8, [2, 21, 0]),)), SQUARE).short == ((0, 0),)
+    assert audit_pattern(problem((shared(8, [2, 20, 22]),)), SQUARE).safe
+    assert audit_pattern(problem((shared(8, [2, 20, 23]),)), SQUARE).short == ((0, 0),)
+    assert audit_pattern(problem((shared(8, [3, 20, 0], [3]),)), SQUARE).safe
