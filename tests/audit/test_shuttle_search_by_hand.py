@@ -11,12 +11,11 @@ import pytest
 from audit.test_closed_by_hand import drawn, fitting
 from lustrum.audit import ContradictionError
 from lustrum.audit.closed import Margins
-from lustrum.audit.shuttle import Detail, Effort, sharp_bounds, shuttle
+from lustrum.audit.shuttle import Detail, Effort, shuttle
 from lustrum.audit.shuttle import effort as effort_module
 from lustrum.audit.shuttle import lattice as lattice_module
-from lustrum.audit.shuttle import search as search_module
 from lustrum.audit.shuttle.effort import Clock
-from lustrum.audit.shuttle.kernels import CUT, FOUND, NO_TABLE, dive, drain, narrow
+from lustrum.audit.shuttle.kernels import CUT, FOUND, NO_TABLE, _settle, dive, drain, narrow
 from lustrum.audit.shuttle.lattice import Lattice
 from lustrum.audit.shuttle.search import _fitted, _Search
 from lustrum.solve import Optimum, Outcome
@@ -140,6 +139,29 @@ def test_a_cell_that_is_wide_enough_already_moves_nothing():
     low, high = np.array([5, 0, 0, 1]), np.array([9, 9, 9, 3])
     assert narrow(*arrays(sums, 4), low, high, queue, queued, 9, 3, 3, 5)
     assert (low[3], high[3]) == (3, 3)
+
+
+def test_settled_cells_are_checked_against_every_sum():
+    def checked(sums, low, high):
+        rows = len(sums)
+        own = low.copy(), high.copy()
+        queue, queued = np.zeros(rows, np.int64), np.zeros(rows, bool)
+        return bool(_settle(*arrays(sums, low.size), *own, queue, queued))
+
+    rng = np.random.default_rng(2)
+    for _ in range(80):
+        sums, low, high = random_sums(rng)
+        fixed = rng.random(low.size) < 0.6
+        high = np.where(fixed, low, high)
+        assert checked(sums, low, high) == (settled(sums, low, high) is not None)
+    # More sums than any small number of visits, of which one does not add up.
+    many = [[3 * k, 3 * k + 1, 3 * k + 2] for k in range(130)]
+    values = np.tile([5, 2, 3], 130)
+    assert checked(many, values, values)
+    for wrong in (0, 64, 129):
+        other = values.copy()
+        other[3 * wrong] = 6
+        assert not checked(many, other, other)
 
 
 # Dives
@@ -285,16 +307,39 @@ def test_a_search_that_is_cut_short_says_so_and_moves_nothing():
     assert not inside._reach(0, 1, guide, 1000)
     assert (inside.low.tolist(), inside.most.tolist()) == ([0] * 6, [-1] * 6)
 
+    inside = wide_search(table, [(0,), (1,)])
+    inside.clock.end = effort_module.time.monotonic() - 1
+    assert not inside._reach(0, 1, guide, 1000)
+    assert inside.clock.nodes == PURE.nodes
 
-def test_a_search_whose_dives_are_too_short_makes_them_longer(monkeypatch):
-    monkeypatch.setattr(search_module, "_CREEP", 0)
-    table = drawn((2, 2, 2), 6, 1)
-    every = fitting(table, PAIRS).reshape(-1, 8)
-    margins = Margins.of_table(table, PAIRS)
-    found = sharp_bounds(margins, (0, 6), effort=Effort(dive=1, solver=None))
+
+def test_a_search_whose_dives_are_too_short_makes_them_longer():
+    table = np.array([[2, 1], [1, 3]])
+    every = fitting(table, [(0,), (1,)]).reshape(-1, 4)
+    inside = wide_search(table, [(0,), (1,)], Effort(dive=1, solver=None))
+    found = inside.run()
     assert found.low.tolist() == every.min(axis=0).tolist()
     assert found.high.tolist() == every.max(axis=0).tolist()
     assert found.sharp.all()
+
+
+def test_a_range_that_is_too_wide_for_a_dive_is_tried_value_by_value():
+    table = np.array([[4, 0], [0, 1]])
+    margins = Margins.of_table(table, [(0,), (1,)])
+    guide = _fitted(margins, np.ones(4, int))
+    # Cell 0 is at least 3: of 0, 1, 2 and 3 alone a dive needs so many nodes at most.
+    alone = []
+    for value in range(4):
+        low, high = np.zeros(4, int), np.full(4, 5)
+        low[0] = high[0] = value
+        alone.append(dived(margins, low, high, visits=0, guide=guide)[1])
+    both = np.zeros(4, int), np.array([2, 5, 5, 5])
+    both[0][0] = 1
+    assert dived(margins, *both, visits=0, guide=guide)[1] > max(alone)
+    inside = wide_search(table, [(0,), (1,)])
+    assert inside._reach(0, 1, guide, max(alone))
+    assert inside.least[0] == inside.low[0] == 3
+    assert not wide_search(table, [(0,), (1,)])._reach(0, 1, guide, max(alone) - 1)
 
 
 def test_open_bounds_are_named_by_cell_and_side():
@@ -351,35 +396,6 @@ def test_every_open_bound_is_asked_for_once(whole):
     assert asked == [(0, 1), (0, -1), (1, 1), (1, -1), (2, -1), (3, -1)]
 
 
-def test_vertices_are_sought_with_a_cell_at_its_bound():
-    table = np.array([[3, 1], [0, 2]])
-    every = fitting(table, [(0,), (1,)]).reshape(-1, 4)
-    solver = Scripted(NOTHING)
-    inside = wide_search(table, [(0,), (1,)], visits=50)
-    inside.clock.end = effort_module.time.monotonic() + 1000
-    inside._try_vertices(solver)
-    # Rows of 4 and 2, columns of 3 and 3: where a cell at its bound leaves no table, the bound moves by 1.
-    assert (inside.low.tolist(), inside.high.tolist()) == ([1, 1, 0, 0], [3, 3, 2, 2])
-    for problem in solver.problems:
-        fixed = np.flatnonzero(problem.low == problem.high)
-        assert fixed.size
-        held = ((problem.low <= every) & (every <= problem.high)).all(axis=1)
-        assert any(
-            held.tolist() == (every[:, c] == problem.low[c]).tolist() for c in fixed.tolist()
-        )
-        assert problem.matrix.shape == (4, 4)
-    assert len(solver.asked) == 12 * len(solver.problems)
-    assert len(solver.problems) >= 4
-    for cost, how in solver.asked:
-        assert np.isfinite(cost).all()
-        assert np.abs(cost).max() <= 8
-        assert len(how) == 1
-        assert 900 < how["seconds"] <= 1000
-    # Random costs differ from question to question and from cell to cell.
-    assert len({tuple(c) for c, _ in solver.asked}) > 40
-    assert all(len(set(c.tolist())) > 1 for c, _ in solver.asked[:5])
-
-
 def narrow_search(table):
     """Bounds as narrow as sums make them, so that only a solver can say more."""
     inside = wide_search(table, [(0,), (1,)], visits=50)
@@ -388,6 +404,35 @@ def narrow_search(table):
         assert inside._narrow(inside.lattice.low, inside.lattice.high, at, low, high)
     assert (inside.low.tolist(), inside.high.tolist()) == ([1, 1, 0, 0], [3, 3, 2, 2])
     return inside
+
+
+def test_vertices_are_sought_with_a_cell_at_its_bound():
+    table = np.array([[3, 1], [0, 2]])
+    every = fitting(table, [(0,), (1,)]).reshape(-1, 4)
+    # Rows of 4 and 2, columns of 3 and 3: where a cell at its bound leaves no table, the bound moves by 1.
+    inside = wide_search(table, [(0,), (1,)], visits=50)
+    inside._try_vertices(Scripted(NOTHING))
+    assert (inside.low.tolist(), inside.high.tolist()) == ([1, 1, 0, 0], [3, 3, 2, 2])
+    solver = Scripted(NOTHING)
+    inside = narrow_search(table)
+    inside.clock.end = effort_module.time.monotonic() + 1000
+    inside._try_vertices(solver)
+    bounds = list(itertools.product(range(4), (np.min, np.max)))
+    assert len(solver.problems) == len(bounds) == 8
+    for problem, (cell, end) in zip(solver.problems, bounds, strict=True):
+        # One cell at its bound leaves one table.
+        (only,) = every[every[:, cell] == end(every[:, cell])].tolist()
+        assert problem.low.tolist() == problem.high.tolist() == only
+        assert problem.matrix.shape == (4, 4)
+    assert len(solver.asked) == 12 * 8
+    for cost, how in solver.asked:
+        assert np.isfinite(cost).all()
+        assert np.abs(cost).max() <= 8
+        assert len(how) == 1
+        assert 900 < how["seconds"] <= 1000
+    # Random costs differ from question to question and from cell to cell.
+    assert len({tuple(c) for c, _ in solver.asked}) > 80
+    assert all(len(set(c.tolist())) > 1 for c, _ in solver.asked[:5])
 
 
 def test_a_vertex_that_is_a_table_counts_and_ends_the_question():
@@ -516,6 +561,16 @@ def test_the_shuttle_goes_on_until_nothing_changes(rounds):
     assert rounds <= 3 or moved == {1, 2}
 
 
+def test_the_shuttle_goes_on_while_one_side_moves():
+    pairs = list(itertools.combinations(range(4), 2))
+    for seed, rounds in ((1, 3), (52, 3), (124, 4)):
+        margins = Margins.of_table(drawn((2, 2, 2, 2), 20, seed), pairs)
+        wanted = plain_shuttle(margins, rounds)
+        assert plain_shuttle(margins, rounds - 1) != wanted == plain_shuttle(margins, rounds + 1)
+        found = shuttle(margins)
+        assert (found.low.tolist(), found.high.tolist()) == wanted
+
+
 def test_the_shuttle_sees_contradictions_in_any_cell():
     raised = 0
     for seed in range(40):
@@ -533,6 +588,10 @@ def test_the_shuttle_sees_contradictions_in_any_cell():
             raised += 1
             with pytest.raises(ContradictionError):
                 shuttle(margins)
+            first = next(r for r in range(30) if plain_shuttle(margins, r) is None)
+            with pytest.raises(ContradictionError):
+                shuttle(margins, rounds=first)
+            shuttle(margins, rounds=first - 1)
         else:
             found = shuttle(margins)
             assert (found.low.tolist(), found.high.tolist()) == wanted

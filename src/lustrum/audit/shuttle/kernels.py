@@ -192,7 +192,6 @@ def dive(  # pragma: no cover
     depth, used = 0, 0
     while True:
         place = _pick(inner, low, high)
-        fine = True
         if place < 0:
             if _settle(indptr, items, user_ptr, users, low, high, queue, queued):
                 return FOUND, used
