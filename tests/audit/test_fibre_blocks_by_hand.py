@@ -101,6 +101,7 @@ def test_a_system_by_hand():
     known = Knowledge.of("abcd").within(0, [5, 5, 9, 4])
     known = known.fact({"a": 1, "b": 1}, 4, 6).fact({"a": -1, "b": -1}, -6, -5)
     known = known.fact({"a": 1, "b": 1}, -3, 30).fact({"c": 1}, 7, 7)
+    known = known.fact({"a": 1, "b": 1}, 0, 10)
     system = System.of(known)
     assert repr(system) == "System(4 cells, 2 blocks)"
     pair, alone = system.blocks
@@ -110,7 +111,11 @@ def test_a_system_by_hand():
     assert (pair.low.tolist()[2:], pair.high.tolist()[2:]) == ([4, -6], [6, -5])
     assert pair.totals.tolist() == [0, 0]
     assert (alone.cells.tolist(), alone.low.tolist(), alone.high.tolist()) == ([3], [0], [4])
-    assert alone.matrix.shape == (0, 1)
+    assert (alone.matrix.shape, alone.totals.size) == ((0, 1), 0)
+    # Both sums hold, but one cell is below 0.
+    (square,) = System.of(Margins.two_way([3, 2], [1, 4])).blocks
+    assert square.holds(np.array([0, 3, 1, 1]))
+    assert not square.holds(np.array([-1, 4, 2, 0]))
     assert (system.settled.tolist()[2], len(alone), alone.holds(np.array([5]))) == (7, 1, False)
     assert repr(System.of(Margins.two_way([3, 2], [1, 4]))) == "System(4 cells, 1 block)"
     assert System.of(known, [1, 0, 1, 0]).blocks[0].counted.tolist() == [True, False, False, False]
@@ -124,6 +129,14 @@ def test_a_system_by_hand():
     open_ends = open_ends.fact({"x": 1, "y": 1}, 2, 5).fact({"x": 1, "y": -1}, -1, 1)
     found = System.of(open_ends)
     assert (found.low.tolist(), found.high.tolist()) == ([1, 1], [3, 3])
+    open_ends = Knowledge.of("zwvu", low=-UNBOUNDED).bound("v", 0, 4)
+    open_ends = open_ends.fact({"z": 1, "w": 1}, 2, 5).fact({"z": 1, "w": -1}, -1, 1)
+    found = System.of(open_ends.bound("u", 5, 6))
+    assert found.low.tolist() == [1, 1, 0, 5]
+    assert found.high.tolist() == [3, 3, 4, 6]
+    for half in (open_ends.bound("u", low=5), open_ends.bound("u", high=5), open_ends):
+        with pytest.raises(InputError, match="Nothing bounds u"):
+            System.of(half)
     cells = from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]}, ["A"])
     # Each inner cell once: margins follow from them.
     assert System.of(cells).blocks[0].counted.tolist() == [True] * 4

@@ -169,7 +169,7 @@ def test_tables_of_one_row_have_no_square():
     one = Squares.of(Margins.of(np.ones((2, 1, 3), int), [(0, 1), (1, 2)]), np.arange(6))
     assert (one.counts.tolist(), one.empty) == ([[1, 2, 3]], False)
     assert len(one.vectors()) == 3
-    assert 0 < MIXED < 1
+    assert 0 < moves_module.MIXED < 1
 
 
 def test_lines_of_a_block_by_hand():
@@ -190,6 +190,8 @@ def test_lines_of_a_block_by_hand():
     how = {"hypergeometric": False, "logs": np.zeros(1), "thin": 1}
     assert single.run(x, state, out=out, **how) == 0
     assert out.tolist() == [[3, 2], [3, 2]]
+    # No random number is used where there is nothing to choose.
+    assert state.tolist() == [1, 1]
 
 
 def test_known_moves_of_a_block_touch_its_own_cells_alone(monkeypatch):
@@ -212,13 +214,12 @@ def test_known_moves_of_a_block_touch_its_own_cells_alone(monkeypatch):
     assert len(slack) > slack.cells.size
     assert _known_moves(slack, margins) == []
     # Cells beyond the cube, such as a hidden margin.
-    pairs = itertools.combinations("ABC", 2)
-    sums = dict(zip(pairs, margins.sums.values(), strict=True))
-    wide = from_margins({"A": 2, "B": 3, "C": 3}, sums, hidden=[("A",)])
-    plain = Margins.of(table, ALL_PAIRS)
-    for own in System.of(wide).blocks:
-        if own.cells.max() >= plain.size and TwoWay.of(own) is None:
-            assert _known_moves(own, plain) == []
+    equation = sparse.csr_array(np.ones((1, 4), np.int64))
+    for last in (3, 4, 9):
+        ends = np.array([5]), np.zeros(4, int), np.full(4, 5)
+        own = Block(np.array([0, 1, 2, last]), equation, *ends, np.ones(4, bool))
+        moves = _known_moves(own, Margins.two_way([3, 2], [1, 4]))
+        assert len(moves) == (last == 3)
     (two,) = System.of(PLANE).blocks
     monkeypatch.setattr(moves_module, "cycle_moves", lambda table: [repr(table)])
     assert _known_moves(two, margins) == ["TwoWay(3 x 3, 9 cells)"]
@@ -363,6 +364,11 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
     )
     assert (none.tables.shape, none.moved, none.stopped) == ((2, 200, 4), 0.0, False)
     assert none.tables[1, 7].tolist() == [1, 2, 0, 0]
+    # Blocks that are not drawn keep their lower bounds.
+    two = System.of(Knowledge.of("abc").within([0, 0, 2], 4).fact({"a": 1, "b": 1}, 4, 4))
+    half = sample_blocks(two, two.blocks[:1], plan, np.random.default_rng(1))
+    assert set(half.tables[:, :, 2].ravel().tolist()) == {2}
+    assert set(half.tables[:, :, 0].ravel().tolist()) == set(range(5))
 
 
 def test_plans_and_rooms_at_their_limits(monkeypatch):

@@ -480,3 +480,7 @@ def test_a_guide_is_scaled_to_sums_inside_the_bounds():
     assert guide == pytest.approx([2.0, 0.0])
     refit(np.array([0, 2]), np.array([0, 1]), np.array([10.0]), np.arange(2), *ends, guide, 0)
     assert guide == pytest.approx([2.001, 0.001])
+    # Half a person above the lower ends is scaled to eight, as far as the upper ends allow.
+    guide = np.array([2.25, 0.25])
+    refit(np.array([0, 2]), np.array([0, 1]), np.array([10.0]), np.arange(2), *ends, guide, 1)
+    assert guide == pytest.approx([6.0, 3.0])

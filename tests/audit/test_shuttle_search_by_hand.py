@@ -167,13 +167,18 @@ def test_settled_cells_are_checked_against_every_sum():
 # Dives
 
 
-def dived(margins, low, high, *, visits, nodes=10**6, depth=40, guide=None):
-    """The outcome of a dive between bounds of the inner cells, with hardly any narrowing on the way."""
+def dived(margins, low, high, *, visits, nodes=10**6, depth=40, guide=None, lean=1):
+    """The outcome of a dive between bounds of the inner cells, with hardly any narrowing on the way.
+
+    The sums to which the guide is fitted are ``lean`` times too large, which misleads it.
+    """
     lattice = Lattice.of(margins, detail=Detail.SINGLES, visits=0)
     least, most = lattice.low.copy(), lattice.high.copy()
     least[lattice.inner] = np.maximum(least[lattice.inner], low)
     most[lattice.inner] = np.minimum(most[lattice.inner], high)
     inside = _Search(margins, None, PURE, Clock.start(PURE))
+    fitted_to = inside.released[2] * lean
+    fitted_to.setflags(write=False)  # as in a search, so that nothing is compiled again
     rows, width = lattice.indptr.size - 1, least.size
     outcome, used = dive(
         *lattice.sums,
@@ -182,7 +187,8 @@ def dived(margins, low, high, *, visits, nodes=10**6, depth=40, guide=None):
         np.zeros(rows, np.int64),
         np.zeros(rows, bool),
         visits,
-        *inside.released,
+        *inside.released[:2],
+        fitted_to,
         lattice.inner,
         _fitted(margins, np.ones(low.size, int)) if guide is None else guide.astype(float),
         nodes,
@@ -217,6 +223,11 @@ def test_a_dive_finds_a_table_exactly_where_there_is_one(case, visits):
         if outcome == FOUND:
             assert least.tolist() == most.tolist()
             assert least.tolist() in inside.tolist()
+        # A guide that is always too low, or too high, leads astray and changes no outcome.
+        for lean in (0, 50):
+            astray, _, *ends = dived(margins, low, high, visits=visits, guide=guide, lean=lean)
+            assert astray == outcome
+            assert astray == NO_TABLE or ends[0].tolist() in inside.tolist()
         if used:
             again = dived(margins, low, high, visits=visits, guide=guide, nodes=used)
             assert again[:2] == (outcome, used)

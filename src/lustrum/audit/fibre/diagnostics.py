@@ -52,7 +52,7 @@ def effective_size(chains: npt.ArrayLike) -> Floats:
     size = 1 << (2 * draws - 1).bit_length()
     spectrum = np.fft.rfft(centred, size, axis=1)
     lags = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=1)[:, :draws].mean(axis=0) / draws
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(invalid="ignore"):
         rho = 1.0 - (within - lags * draws / (draws - 1)) / pooled
     rho[0] = 1.0
     even = draws - draws % 2
