@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -162,6 +163,8 @@ BOUNDED = [
     ([[2, 1], [1, 1], [0, 3]], None, None),
     ([[2, 1, 0], [1, 1, 1]], [0, 0, 0, 1, 0, 0], [2, 9, 9, 9, 2, 1]),
     ([[1, 1, 1], [2, 0, 1], [0, 1, 2]], None, [0, 9, 9, 9, 9, 9, 9, 9, 2]),
+    ([[1, 1, 1], [2, 0, 1], [0, 1, 2]], [1, 0, 0, 0, 0, 0, 0, 0, 0], [9] * 9),
+    ([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], None, [9, 9, 0, 0, 9, 9, 9, 0, 9, 9, 9, 0]),
 ]
 
 
@@ -230,6 +233,37 @@ def test_two_way_tables_are_recognised():
     assert TwoWay.of(twice) is None
     assert _sides(np.array([[0, 1], [1, 2], [3, 4]]), 5).tolist() == [0, 1, 0, 0, 1]
     assert _sides(np.array([[0, 1], [1, 2], [0, 2]]), 3) is None
+    assert _sides(np.array([[0, 1], [1, 3], [2, 3]]), 4).tolist() == [0, 1, 1, 0]
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        edges = np.array([e for e in itertools.combinations(range(6), 2) if rng.random() < 0.3])
+        found = _sides(edges.reshape(-1, 2), 6)
+        ways = itertools.product((0, 1), repeat=6)
+        possible = any(all(way[a] != way[b] for a, b in edges) for way in ways)
+        assert (found is not None) == possible
+        if possible:
+            assert all(found[a] != found[b] for a, b in edges)
+            assert set(found.tolist()) <= {0, 1}
+    # Cells in one, two or three sums, and a weight of 2.
+    for wrong in ([[1, 0, 0], [1, 0, 1], [0, 1, 0]], [[1, 1, 0], [1, 0, 2], [0, 1, 1]]):
+        block = Block(
+            np.arange(3),
+            sparse.csr_array(np.array(wrong)),
+            np.full(3, 3),
+            np.zeros(3, np.int64),
+            np.full(3, 3),
+            np.ones(3, bool),
+        )
+        assert TwoWay.of(block) is None
+    # Equations in any order, so that a column may come before its row.
+    plain = block_of(Margins.two_way([3, 2], [1, 1, 3]))
+    wanted = TwoWay.of(plain).exact()
+    for order in itertools.permutations(range(5)):
+        mixed = replace(plain, matrix=plain.matrix[list(order)], totals=plain.totals[list(order)])
+        found = TwoWay.of(mixed).exact()
+        assert (found.total, found.low.tolist()) == (wanted.total, wanted.low.tolist())
+        for one, other in zip(found.probabilities, wanted.probabilities, strict=True):
+            assert one == pytest.approx(other)
     # Bounds that are as wide as the margins, and one that is narrower.
     wide = TwoWay.of(full)
     for low, high, free in ((0, 3, True), (0, 2, False), (1, 3, False)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 
@@ -11,13 +12,23 @@ import pytest
 from audit.fibres import fitting
 from audit.plain_walks import Stream, plain_lines, plain_squares, plain_tables
 from lustrum.audit import ContradictionError, Knowledge
-from lustrum.audit.fibre import Margins, distribution, enumerate_fibre, kernels, unimodal
+from lustrum.audit.fibre import (
+    Margins,
+    distribution,
+    effective_size,
+    enumerate_fibre,
+    kernels,
+    sample_fibre,
+    split_rhat,
+    unimodal,
+)
 from lustrum.audit.fibre import enumerate as enumerate_module
 from lustrum.audit.fibre.enumerate import _Ordered, _rests, log_factorials, tally
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.system import System
 from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import InputError
+from lustrum.structure import UNBOUNDED
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 CUBE = Margins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
@@ -94,13 +105,23 @@ def test_a_search_ends_after_so_many_values():
     (never,) = System.of(
         Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
     ).blocks
+    # Five values of one cell are five nodes.
+    (five,) = System.of(Knowledge.of("x").bound("x", 0, 4)).blocks
+    assert [tally(five, nodes=n).complete for n in (4, 5, 6)] == [False, True, True]
+    # More values than there is room for are not even begun.
+    (endless,) = System.of(Knowledge.of("x").bound("x", 0, 2**27)).blocks
+    for hypergeometric in (False, True):
+        begun = tally(endless, nodes=5, hypergeometric=hypergeometric)
+        assert (begun.count, begun.sums, begun.complete) == (0, (), False)
     for hypergeometric in (False, True):
         nothing = tally(never, hypergeometric=hypergeometric)
         assert (nothing.count, nothing.complete) == (0, True)
 
 
 def test_columns_are_tried_from_the_shortest_equation():
-    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3])):
+    uneven = Knowledge.of("abcde").within(0, 4).fact({"a": 1, "b": 1, "c": 1}, 5, 5)
+    uneven = uneven.fact({"c": 1, "d": 1}, 4, 5).fact({"a": 1, "b": 1, "d": 1, "e": 1}, 8, 8)
+    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3]), uneven):
         for block in System.of(given).blocks:
             matrix = block.matrix.toarray() != 0
             width = (block.high - block.low).tolist()
@@ -168,6 +189,15 @@ def test_what_is_computed_is_exact_and_the_rest_is_sampled():
     assert np.isfinite(sampled.effective[:5]).all()
     assert np.isinf(sampled.effective[5])
     assert "5 sampled, R-hat up to" in repr(sampled)
+    drawn = sample_fibre(APART, rng=1, draws=200, chains=3)
+    assert sampled.rhat[:5] == pytest.approx(split_rhat(drawn)[:5])
+    assert sampled.effective[:5] == pytest.approx(effective_size(drawn)[:5])
+    with pytest.raises(InputError, match="start from"):
+        distribution(APART, method="sample", rng=1, start=[9] * 6)
+    cents = Knowledge.of("a", decimals=2).bound("a", 0, 3)
+    assert distribution(cents).belief.decimals == 2
+    nobody = distribution(Knowledge.of([]))
+    assert (len(nobody), nobody.tables) == (0, 1)
     assert sampled.worst_rhat == pytest.approx(np.nanmax(sampled.rhat))
     for cell in range(5):
         values, chances = sampled.of(cell)
@@ -178,7 +208,7 @@ def test_what_is_computed_is_exact_and_the_rest_is_sampled():
         assert chances == pytest.approx(exact_chances, abs=6 * 0.5 / math.sqrt(600))
 
 
-def test_an_exact_answer_needs_enough_nodes():
+def test_an_exact_answer_needs_enough_nodes(monkeypatch):
     nodes = needed(lambda n: tally(System.of(CUBE).blocks[0], nodes=n))
     assert distribution(CUBE, nodes=nodes, method="exact").exact.all()
     with pytest.raises(InputError, match="too many tables"):
@@ -205,9 +235,25 @@ def test_an_exact_answer_needs_enough_nodes():
     own = distribution(square, "hypergeometric", counted=[True, False, False, False])
     assert own.of(0)[1] == pytest.approx(np.array([6, 6, 3, 1]) / 16)
     assert own.tables == 4
+    # A bound of its own makes the formula wrong: tables of 0, 1 and 2 weigh 1, 12 and 18.
+    bounded = Margins.two_way([4, 3], [3, 4]).knowledge().bound(0, high=2)
+    own = distribution(bounded, "hypergeometric")
+    assert own.of(0)[1] == pytest.approx(np.array([1, 12, 18]) / 31)
     never = Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
     with pytest.raises(ContradictionError, match="no table"):
         distribution(never)
+    module = importlib.import_module("lustrum.audit.fibre.distribution")
+    real, allowed = module._exact, []
+
+    def noted(block, hypergeometric, nodes):
+        allowed.append(nodes)
+        return real(block, hypergeometric, nodes)
+
+    monkeypatch.setattr(module, "_exact", noted)
+    for how in ({}, {"method": "exact"}, {"nodes": 7, "draws": 4}):
+        distribution(square, rng=1, **how)
+    assert allowed == [module._TRY, module.NODES, 7]
+    assert module._TRY < module.NODES
     closed = (
         Margins.two_way([1, 1, 1], [1, 1, 1]).knowledge().within(0, [1, 0, 0, 1, 0, 0, 0, 1, 1])
     )
@@ -221,6 +267,8 @@ def test_chains_that_disagree_or_were_stopped_are_not_agreed():
         ([1.0, 1.05], False, True),
         ([1.0, 1.06], False, False),
         ([np.nan, 1.0], False, True),
+        ([np.nan, np.nan], False, True),
+        ([0.97, 0.98], False, True),
         ([1.0, 1.0], True, False),
     ):
         own = sampled.__class__(
@@ -266,6 +314,7 @@ def test_one_peak_between_the_bounds():
             ]
             assert chances == pytest.approx(np.array(heights) / sum(heights))
     assert belief.decimals == 1
+    assert unimodal(Knowledge.of("a").bound("a", 0, 99)).distribution(0)[0].size == 100
     values = np.arange(-1, 7)
     heights = Unimodal().weights(values, np.zeros(8, int), np.full(8, 5))
     assert heights.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
@@ -278,7 +327,8 @@ def test_one_peak_between_the_bounds():
     for wrong, says in (
         (lambda: unimodal(known.relaxed()), "real"),
         (lambda: unimodal(Knowledge.of("ab")), "no upper bound"),
-        (lambda: unimodal(Knowledge.of("ab", low=-5).fact({"a": 1}, high=3)), "bound"),
+        (lambda: unimodal(Knowledge.of("ab").bound("a", high=3)), "no centre"),
+        (lambda: unimodal(Knowledge.of("a", low=-UNBOUNDED).bound("a", high=3)), "no centre"),
         (lambda: unimodal(Knowledge.of("a").within(0, 10**7)), "too many"),
         (lambda: unimodal(known, [1]), "'mode'"),
         (lambda: unimodal(known, [1, np.nan]), "'mode'"),

@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from lustrum.audit import ContradictionError, from_margins
+from audit.fibres import axis
+from lustrum.audit import ContradictionError, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import (
     Margins,
     effective_size,
@@ -122,6 +123,8 @@ def test_margins_are_kept_in_the_order_of_the_axes():
     assert whole.possible.tolist() == [[True, False], [True, True]]
     assert whole.cliques == ((0, 1),)
     assert Margins.two_way([3], [3]).shape == (1, 1)
+    listed = Margins([np.int64(2), 2], {(0,): [1, 2]})  # type: ignore[arg-type]
+    assert (listed.shape, type(listed.shape[0])) == ((2, 2), int)
     assert Margins.two_way([3, 0], [1, 2], [[1, 1], [0, 1]]).possible.tolist() == [
         [True, True],
         [False, True],
@@ -145,11 +148,12 @@ def test_margins_that_cannot_be_are_refused():
         lambda: Margins((2, 2), {(0,): [1, 1]}, np.ones((2, 3), bool)),
         lambda: Margins.of(ones, [(2,)]),
         lambda: Margins.of(ones, [(-1,)]),
-        lambda: Margins.two_way(ones, [2, 2]),
-        lambda: Margins.two_way([2, 2], ones),
     ):
         with pytest.raises(InputError):
             wrong()
+    for rows, columns in ((ones, [2, 2]), ([2, 2], ones)):
+        with pytest.raises(InputError, match="two plain lists"):
+            Margins.two_way(rows, columns)
     table = np.array([[[1, 2], [3, 0]], [[2, 2], [0, 4]]])
     good = Margins.of(table, ALL_PAIRS)
     for pair in ALL_PAIRS[1:]:
@@ -205,6 +209,21 @@ def test_knowledge_is_margins_only_where_nothing_else_is_known():
         known.fact({names[9]: 1, names[0]: -1, names[1]: -1, names[2]: -1}, -2, -1),
     ):
         assert Margins.known(other) is None
+    # The cube comes later, is grouped, is filtered, or a sum is below 0.
+    first, second = axis("A", [0], [1], [2]), axis("B", [0], [1])
+    cube = PublishedTable.hidden([first, second])
+    sums = PublishedTable.exact([first], [4, 4, 4])
+    assert Margins.known(from_tables([cube, sums])) is not None
+    assert Margins.known(from_tables([sums, cube])) is None
+    grouped = PublishedTable.exact([axis("A", [0, 1], [2])], [8, 4])
+    assert Margins.known(from_tables([cube, grouped])) is None
+    only = PublishedTable.exact([axis("A", [1]), second], [[1, 3]])
+    assert Margins.known(from_tables([cube, only])) is None
+    debts = PublishedTable.hidden([first, second], low=-UNBOUNDED)
+    below = PublishedTable.exact([first], [-4, 4, 4])
+    assert Margins.known(from_tables([debts, below])) is None
+    counts = PublishedTable.hidden([first, second], low=0)
+    assert Margins.known(from_tables([counts, below])) is None
     # A fact that the tables imply says nothing.
     implied = known.fact({names[9]: 1, names[0]: -1, names[1]: -1, names[2]: -1}, 0, 0)
     assert Margins.known(implied) is not None

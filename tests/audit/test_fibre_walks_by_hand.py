@@ -31,6 +31,7 @@ def as_vectors(found, size) -> list[tuple[int, ...]]:
     """Moves as vectors with a positive first step, sorted."""
     out = []
     for cells, steps in found:
+        assert cells.min() >= 0
         for own, by in zip(cells.tolist(), steps.tolist(), strict=True):
             move = np.zeros(size, int)
             np.add.at(move, own, by)
@@ -110,6 +111,7 @@ TABLES = [
     np.array([[1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]]),
     np.array([[1, 1, 1, 0], [1, 1, 0, 1]]),
     np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]]),
+    np.array([[0, 0, 1], [1, 1, 1], [1, 1, 1], [1, 1, 1]]),
 ]
 
 
@@ -378,6 +380,7 @@ def test_plans_and_rooms_at_their_limits(monkeypatch):
         for wrong in (value - 1, float(value)):
             with pytest.raises(InputError, match=f"'{name}' must be a whole number of {value}"):
                 Plan(**{**least, name: wrong})
+    assert sample_fibre(PLANE, rng=1, draws=5, chains=2, stop=lambda: True).shape == (2, 0, 9)
     size = 2 * 5 * 9 * 8
     for room, fine in ((size, True), (size - 1, False)):
         monkeypatch.setattr(sampler_module, "_ROOM", room)
@@ -387,6 +390,43 @@ def test_plans_and_rooms_at_their_limits(monkeypatch):
             with pytest.raises(InputError, match="memory"):
                 sample_fibre(PLANE, rng=1, draws=5, chains=2)
     assert sampler_module._ROUNDS == 20
+
+
+def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
+    cube = np.array([[[1, 2], [0, 1]], [[2, 0], [1, 1]]])
+    parted = Margins.of(cube, [(0, 1), (1, 2)])
+    assert len(System.of(parted).blocks) == 2
+    hidden = from_margins(
+        {"A": 2, "B": 2, "C": 2},
+        {("A", "B"): cube.sum(2), ("B", "C"): cube.sum(0)},
+        hidden=[("A", "C")],
+    )
+    plan, rng = Plan(chains=8), np.random.default_rng(1)
+    for given, kind in ((PLANE, Squares), (parted, Squares), (hidden, Squares), (CUBE, Lines)):
+        system = System.of(given)
+        jobs = sampler_module._jobs(system, system.blocks, plan, rng, None)
+        (job,) = jobs
+        assert isinstance(job.moves, kind)
+        inner = [c for b in system.blocks for c in b.cells.tolist() if c < system.margins.size]
+        assert job.cells.tolist() == sorted(inner)
+        assert job.thin == 10 * len(inner)
+        # Every stream has an odd increment, so that it comes back only after all words.
+        assert all(int(state[1]) % 2 == 1 for state in job.states)
+        assert len({state.tobytes() for state in job.states}) == 8
+    lone, drawn = System.of(CUBE), []
+    monkeypatch.setattr(sampler_module, "any_table", lambda *a: drawn.append(a))
+    first = np.array([1, 2, 0, 0, 1, 2, 2, 0, 1, 1, 1, 1])
+    (job,) = sampler_module._jobs(lone, lone.blocks, plan, rng, first)
+    assert drawn == []
+    assert [s.tolist() for s in job.starts] == [first[lone.blocks[0].cells].tolist()] * 8
+    seen = []
+    monkeypatch.setattr(
+        sampler_module,
+        "Lines",
+        SimpleNamespace(of=lambda block, margins=None: seen.append(margins)),
+    )
+    sampler_module._jobs(lone, lone.blocks, plan, rng, first)
+    assert seen == [CUBE]
 
 
 def test_counts_are_needed_where_factorials_are():
@@ -412,6 +452,11 @@ def test_first_tables_that_were_given_are_checked():
     low = Knowledge.of("ab").within([1, 0], [4, 3]).fact({"a": 1, "b": 1}, 3, 5)
     for start in ([1, 2], [4, 1], [2, 3]):
         sample_fibre(low, rng=1, draws=4, start=start)
+    two = low.fact({"a": 1, "b": -1}, 0, 4)
+    sample_fibre(two, rng=1, draws=4, start=[2, 1])
+    for start in ([1, 2], [4, 2]):
+        with pytest.raises(InputError, match="table to start from"):
+            sample_fibre(two, rng=1, draws=4, start=start)
     for start in ([0, 3], [1, 4], [1, 1], [4, 2], [1.0, 2.0], [1, 2, 3]):
         with pytest.raises(InputError, match="table to start from"):
             sample_fibre(low, rng=1, draws=4, start=start)
