@@ -163,12 +163,13 @@ def test_tables_are_at_most_as_wide_as_foreseen(monkeypatch):
         ([1, 1, 0], 30.0, 300),
         ([50, 1, 0], 2.0, 700),
         ([2000, 5, 0], 0.1, 20),
+        ([2000] * 10, 0.1, 200),
         ([40, 20, 0], 0.0, 400),
     ):
         draw_urns(np.array(start), np.array([2]), theta, people, 0, rng)
     for p, people in (([0.5, 0.5], 10), ([0.9, 0.1], 1000), ([1e-6, 1 - 1e-6], 500)):
         draw_multinomials(np.array([1, 1]), np.array(p), people, 0, rng)
-    assert len(made) == len(foreseen) == 8
+    assert len(made) == len(foreseen) == 9
     for wide, widths in zip(foreseen, made, strict=True):
         assert (wide >= widths).all()
         # A generous width is no reason to give tables up that would pay.

@@ -158,8 +158,6 @@ def run_squares(  # pragma: no cover
                 bits = word_at(position)
                 e = below_of(bits & mask, joints)
                 base = offsets[begin[e] + below_of(bits >> np.uint64(32), counts[e, 0])]
-            elif counts[0, 0] == 1:
-                base = offsets[begin[0]]
             first = begin[e] + counts[e, 0]
             second = first + counts[e, 1]
             position += ahead
