@@ -113,10 +113,10 @@ def test_a_system_by_hand():
     assert pair.totals.tolist() == [0, 0]
     assert (alone.cells.tolist(), alone.low.tolist(), alone.high.tolist()) == ([3], [0], [4])
     assert (alone.matrix.shape, alone.totals.size) == ((0, 1), 0)
-    # Both sums hold, but one cell is below 0.
-    (square,) = System.of(Margins.two_way([3, 2], [1, 4])).blocks
-    assert square.holds(np.array([0, 3, 1, 1]))
-    assert not square.holds(np.array([-1, 4, 2, 0]))
+    # All sums hold, but two cells are below 0.
+    (square,) = System.of(Margins.two_way([3, 3, 3], [3, 3, 3])).blocks
+    assert square.holds(np.array([2, 0, 1, 0, 2, 1, 1, 1, 1]))
+    assert not square.holds(np.array([3, -1, 1, -1, 3, 1, 1, 1, 1]))
     assert (system.settled.tolist()[2], len(alone), alone.holds(np.array([5]))) == (7, 1, False)
     assert repr(System.of(Margins.two_way([3, 2], [1, 4]))) == "System(4 cells, 1 block)"
     assert System.of(known, [1, 0, 1, 0]).blocks[0].counted.tolist() == [True, False, False, False]
@@ -165,6 +165,12 @@ BOUNDED = [
     ([[1, 1, 1], [2, 0, 1], [0, 1, 2]], None, [0, 9, 9, 9, 9, 9, 9, 9, 2]),
     ([[1, 1, 1], [2, 0, 1], [0, 1, 2]], [1, 0, 0, 0, 0, 0, 0, 0, 0], [9] * 9),
     ([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], None, [9, 9, 0, 0, 9, 9, 9, 0, 9, 9, 9, 0]),
+    # Sums leave a value open to the upper right cell that no table has.
+    (
+        [[0, 0, 0, 2], [0, 2, 1, 0], [2, 0, 0, 0], [2, 2, 1, 0]],
+        None,
+        [9, 0, 0, 9, 0, 9, 9, 0, 9, 0, 0, 9, 9, 9, 9, 9],
+    ),
 ]
 
 
@@ -245,14 +251,18 @@ def test_two_way_tables_are_recognised():
             assert all(found[a] != found[b] for a, b in edges)
             assert set(found.tolist()) <= {0, 1}
     # Cells in one, two or three sums, and a weight of 2.
-    for wrong in ([[1, 0, 0], [1, 0, 1], [0, 1, 0]], [[1, 1, 0], [1, 0, 2], [0, 1, 1]]):
+    for wrong in (
+        [[1, 0, 0], [1, 0, 1], [0, 1, 0]],
+        [[1, 2, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]],
+    ):
+        size = len(wrong)
         block = Block(
-            np.arange(3),
+            np.arange(size),
             sparse.csr_array(np.array(wrong)),
-            np.full(3, 3),
-            np.zeros(3, np.int64),
-            np.full(3, 3),
-            np.ones(3, bool),
+            np.full(size, 3),
+            np.zeros(size, np.int64),
+            np.full(size, 3),
+            np.ones(size, bool),
         )
         assert TwoWay.of(block) is None
     # Equations in any order, so that a column may come before its row.

@@ -19,7 +19,7 @@ from lustrum.audit.fibre import (
 )
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.structure import UNBOUNDED, TableLayout
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 
@@ -219,6 +219,8 @@ def test_knowledge_is_margins_only_where_nothing_else_is_known():
     assert Margins.known(from_tables([cube, grouped])) is None
     only = PublishedTable.exact([axis("A", [1]), second], [[1, 3]])
     assert Margins.known(from_tables([cube, only])) is None
+    filtered = PublishedTable.exact(TableLayout((second,), (axis("A", [1]),)), [1, 3])
+    assert Margins.known(from_tables([cube, filtered])) is None
     debts = PublishedTable.hidden([first, second], low=-UNBOUNDED)
     below = PublishedTable.exact([first], [-4, 4, 4])
     assert Margins.known(from_tables([debts, below])) is None
