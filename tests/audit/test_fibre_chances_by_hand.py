@@ -125,7 +125,9 @@ def test_columns_are_tried_from_the_shortest_equation():
     uneven = Knowledge.of("abcde").within(0, [2, 4, 4, 4, 1])
     uneven = uneven.fact({"a": 1, "b": 1, "c": 1}, 5, 5)
     uneven = uneven.fact({"c": 1, "d": 1}, 4, 5).fact({"a": 1, "b": 1, "d": 1, "e": 1}, 8, 8)
-    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3]), uneven):
+    tied = Knowledge.of("abcde").within(0, 4).fact({"a": 1, "b": 1}, 4, 4)
+    tied = tied.fact({"a": 1, "c": 1, "d": 1, "e": 1}, 7, 7).fact({"c": 1, "d": 1}, 3, 3)
+    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3]), uneven, tied):
         for block in System.of(given).blocks:
             matrix = block.matrix.toarray() != 0
             width = (block.high - block.low).tolist()
@@ -405,6 +407,27 @@ def test_lines_move_as_plain_python_moves_them(mixed, scale, room, hypergeometri
     assert x.tolist() == walk[-1].tolist()
     assert changed == sum((a != b).any() for a, b in itertools.pairwise(walk)) > 0
     assert int(state[0]) == stream.position
+
+
+@pytest.mark.parametrize("hypergeometric", [False, True])
+@pytest.mark.parametrize("mixed", [0.0, 1.0])
+def test_a_line_ends_at_the_nearest_bound_of_any_cell(mixed, hypergeometric):
+    # Three cells that weigh 1, 2 and 3 lie near their upper ends and far above the lower ones.
+    equation = sparse.csr_array(np.array([[1, 2, 3]]))
+    ends = np.array([74]), np.zeros(3, int), np.array([12, 15, 14])
+    block = Block(np.arange(3), equation, *ends, np.ones(3, bool))
+    lines = Lines.of(block, mixed=mixed)
+    assert np.abs(lines.vectors()).max() > 1
+    x, stream = np.array([10, 14, 12]), Stream(WORDS)
+    walk = [x.copy()]
+    with np.errstate(over="ignore"):
+        out, state = np.empty((120, 3), np.int64), WORDS.copy()
+        how = {"hypergeometric": hypergeometric, "logs": log_factorials(block), "thin": 1}
+        lines.run(x, state, out=out, **how)
+    for row in out.tolist():
+        walk.append(plain_lines(lines, walk[-1], stream, hypergeometric, 1))
+        assert row == walk[-1].tolist()
+        assert block.holds(walk[-1])
 
 
 class Written:
