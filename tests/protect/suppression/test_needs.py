@@ -20,7 +20,7 @@ from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.solve import deviations
-from lustrum.solve.cutting import Cut
+from lustrum.solve.cutting import Cut, stacked
 from lustrum.solve.deviations import DeviationProgram
 
 
@@ -97,6 +97,46 @@ def test_slack_refuses_exactly_what_violates_an_inequality() -> None:
         if not forbidden and places.size == 2:
             assert slack.allowed([places[:1], places[1:]], 2) == [0, 1]
             assert slack.allowed([places[:1], places[1:]], 1) == [0]
+
+
+def test_inequalities_read_by_cell_grow_with_what_is_learnt() -> None:
+    problem = table((3, 3), 0.3, 1)
+    needs = Needs(Tasks.of(problem))
+    luck = np.random.default_rng(3)
+    for more in (0, 1, 0, 30):
+        for _ in range(more):
+            columns = np.sort(luck.choice(len(problem), 4, replace=False))
+            needs.cuts.append(Cut(columns, luck.uniform(0.2, 1.0, 4), 1.0))
+        columns, sides = needs.by_column()
+        matrix, plain = stacked(needs.cuts, len(problem))
+        assert sides.tolist() == plain.tolist()
+        assert (columns.toarray() == matrix.toarray()).all()
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_pattern_is_given_up_only_if_it_costs_more_than_the_limit(seed: int) -> None:
+    problem = table((4, 4, 4), 0.12, seed)
+    tasks = Tasks.of(problem)
+    publisher = Publisher.of(tasks, np.arange(len(problem)), 500)
+    assert publisher is not None
+    best = publisher.first()
+    assert best is not None
+    given_up = 0
+    for number in range(8):
+        made = []
+        limits = (np.inf, best.cost, 0.9 * best.cost)
+        for limit in limits:
+            publisher.luck = np.random.default_rng(number)
+            made.append(publisher.again(best, limit))
+        plain = made[0]
+        assert plain is not None
+        for limit, other in zip(limits[1:], made[1:], strict=True):
+            if other is None:
+                given_up += 1
+                assert plain.cost > limit
+            else:
+                assert (other.shut == plain.shut).all()
+    assert given_up > 0
 
 
 def test_patterns_around_cells_of_a_pattern_are_safe_and_repeatable() -> None:

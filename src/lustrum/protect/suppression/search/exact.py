@@ -37,8 +37,11 @@ _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
 _IN_VAIN = 5  # patterns near the last point of the root that are no cheaper
 _SHARE_ROOT = 0.35  # of the work, where other patterns can be looked for after the root
-_IN_VAIN_ANEW = 60  # patterns around cells of the best one that are no cheaper
-_SHARE_ANEW = 0.8  # of the work that is left after the root
+_IN_VAIN_ROOT = (
+    2  # patterns near points of the root that are no cheaper, where others are looked for later
+)
+_IN_VAIN_ANEW = 400  # patterns around cells of the best one that are no cheaper
+_SHARE_ANEW = 0.9  # of the work that is left after the root
 _POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
@@ -94,7 +97,8 @@ class BranchAndCut:
         self._whole = bool((prices == np.rint(prices)).all())
         count = len(attacks.tasks)
         self._quiet = np.zeros(count, dtype=np.int64)
-        self.rounds = 0
+        self.rounds = self.completed = 0
+        self.last: Floats | None = None  # the last fractional optimum
         self.needs: list[Cut] = []
         self._known, self._taken_in = known, 0
         self._take_in()
@@ -129,6 +133,7 @@ class BranchAndCut:
         stalled = 0
         # Where patterns around the best one can be looked for, part of the work is left for that.
         work = self.work if self.around is None else int(_SHARE_ROOT * self.work)
+        in_vain, most = 0, np.inf if self.around is None else _IN_VAIN_ROOT
         self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
         while not self.done:
             before = self.bound
@@ -137,8 +142,11 @@ class BranchAndCut:
                 return
             x = self._point(relaxed.x)
             # A pattern near the point takes as much work as the first one, so not beyond the limit.
-            if self.rounds % _OFTEN == _OFTEN - 1 and (self.near is None or self.spent < work):
+            often = self.rounds % _OFTEN == _OFTEN - 1 and in_vain < most
+            if often and (self.near is None or self.spent < work):
+                cost = self.cost
                 self._complete(x)
+                in_vain = 0 if self.cost < cost else in_vain + 1
             self._fix(relaxed)
             self.rounds += 1
             cuts = self._cuts(x, every=False)
@@ -158,6 +166,7 @@ class BranchAndCut:
             self.bound = self.cost
             return None
         self.bound = max(self.bound, relaxed.bound)
+        self.last = relaxed.x
         self.tell("cut", self.cost, self.bound)
         return relaxed
 
@@ -188,6 +197,7 @@ class BranchAndCut:
 
     def _complete(self, x: Floats) -> None:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
+        self.completed += 1
         state = None if self.near is None else self.near(x)
         if state is not None:
             self._take_in()
@@ -211,6 +221,8 @@ class BranchAndCut:
 
     def _explore(self, x: Floats) -> None:
         """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
+        if self.around is not None and self._is_wide(_WIDE):
+            return  # patterns around the best one are cheaper to come by
         half = self.spent + (self.work - self.spent) // 2
         in_vain, cost = 0, self.cost
         while self.near is None or self.spent < self.work:
@@ -224,16 +236,21 @@ class BranchAndCut:
         """Patterns around single cells of the best one where the gap is wide, while cheaper ones turn up."""
         if self.around is None or not self._is_wide(_WIDE):
             return
+        if not self.completed and self.last is not None and self.spent < self.work:
+            # The root had no work left for this, and no other step gets as far from the first pattern.
+            self._complete(self._point(self.last))
         end = self.spent + int(_SHARE_ANEW * (self.work - self.spent))
         in_vain = 0
         while self.spent < end and in_vain < _IN_VAIN_ANEW and not self.done:
             cost = self.cost
             state = self.around(self.best.suppressed)
             if state is None:
-                return
+                break
             self._take_in()
             self._offer(state)
             in_vain = 0 if self.cost < cost else in_vain + 1
+        # Attempts in vain on the way taught inequalities that raise the bound.
+        self._polish()
 
     def _nearby(self) -> None:
         """Better patterns near the best one, where the gap is wide and there are many cells to choose from."""

@@ -35,6 +35,7 @@ _PART = 16  # of as many cells as there are dimensions are published at once, at
 _SLOWER = 4  # fewer cells at once where a task needs some of them
 _TOGETHER_COST = 4  # cells published at once that count as one look
 _PARALLEL = 1e-11  # a squared length below this share is none
+_ROUNDED = 1e-9  # a share of a cost that may be rounding
 _ROOM = 50.0  # levels; a cell that can move by more is as good as one that can move by this
 
 
@@ -111,8 +112,8 @@ class Publisher:
             weight = self.cost * (1.0 - 0.999 * x[self.cells]) * chance
         return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, weight)
 
-    def again(self, best: Published) -> Published:
-        """A pattern from part of what the best one publishes."""
+    def again(self, best: Published, limit: float = np.inf) -> Published | None:
+        """A pattern from part of what the best one publishes; None once it must cost more than a limit."""
         share = float(np.exp(self.luck.uniform(*np.log(_BACK))))
         noise = float(self.luck.uniform(*_NOISE))
         kept = best.basis[self.luck.random(best.basis.size) >= share]
@@ -120,17 +121,19 @@ class Publisher:
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         shut[kept] = True
         weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
-        return self._publish(space, shut, kept, [rows.copy() for rows in best.pool], weight)
+        pool = [rows.copy() for rows in best.pool]
+        return self._publish(space, shut, kept, pool, weight, limit)
 
     def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
         """The cheapest of many patterns, each from the best before it."""
         self.end = end = self.steps + work
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
         while self.steps < end and in_vain < patience:
-            found = self.again(best)
-            in_vain = 0 if found.cost < best.cost else in_vain + 1
-            if found.cost <= best.cost:
-                if found.cost < best.cost:
+            found = self.again(best, best.cost)
+            cheaper = found is not None and found.cost < best.cost
+            in_vain = 0 if cheaper else in_vain + 1
+            if found is not None and found.cost <= best.cost:
+                if cheaper:
                     tell(found.cost)
                 best = found
         return best
@@ -146,8 +149,14 @@ class Publisher:
         return self.joint.supports(found.pool, self.tasks)
 
     def _publish(
-        self, space: DeviationSpace, shut: Mask, basis: Ints, pool: Pool, weight: Floats
-    ) -> Published:
+        self,
+        space: DeviationSpace,
+        shut: Mask,
+        basis: Ints,
+        pool: Pool,
+        weight: Floats,
+        limit: float = np.inf,
+    ) -> Published | None:
         held = self.kept.copy()
         chosen = basis.tolist()
         at_once = space.dimension // _PART
@@ -159,6 +168,9 @@ class Publisher:
             live = np.flatnonzero(~shut & ~held & self.choice)
             if not live.size:
                 break
+            # What is held stays suppressed, so the pattern costs at least as much.
+            if float(self.cost[held & ~shut & self.choice].sum()) > limit * (1 + _ROUNDED):
+                return None
             number = space.groups(live, self.luck)
             groups = _dearest_first(live, number, weight)
             at_once = min(at_once, max(space.dimension // _PART, 1))

@@ -7,7 +7,10 @@ without a linear program. The relations of a primary cell give the first inequal
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
+from scipy import sparse
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Reason
@@ -16,6 +19,9 @@ from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.cutting import Cut, stacked
 
 __all__ = ["Needs", "Slack"]
+
+# scipy ships no types; this stands for scipy.sparse.csc_array.
+Sparse: TypeAlias = Any
 
 _PLAIN = 6000  # inequalities that single relations give, at most
 _MOST = 12_000  # inequalities altogether
@@ -32,6 +38,9 @@ class Needs:
         self.cuts: list[Cut] = []
         self._seen: set[bytes] = set()
         self._entries = 0
+        self._rows: Sparse = None
+        self._columns: Sparse = None
+        self._sides = np.zeros(0)
         choice = tasks.problem.choice
         self._column = np.where(choice, np.arange(choice.size), -1)
         self._plain()
@@ -48,6 +57,19 @@ class Needs:
             self._seen.add(cut.key())
             self._entries += cut.columns.size
             self.cuts.append(cut)
+
+    def by_column(self) -> tuple[Sparse, Floats]:
+        """All inequalities as a matrix that is read cell by cell, and their sides.
+
+        Only what was learnt since the last time is added, because every search begins with this matrix.
+        """
+        count = self._sides.size
+        if self._columns is None or count < len(self.cuts):
+            fresh, sides = stacked(self.cuts[count:], self._column.size)
+            self._rows = fresh if self._rows is None else _below(self._rows, fresh)
+            self._sides = np.append(self._sides, sides)
+            self._columns = self._rows.tocsc()
+        return self._columns, self._sides
 
     def _plain(self) -> None:
         """What the relations of each cell attacked say by themselves."""
@@ -131,8 +153,19 @@ class Slack:
         return self._columns.indices[every], self._columns.data[every]
 
     def _stack(self) -> None:
-        cuts = self.needs.cuts
-        self._count, self._recent, self._recent_left = len(cuts), [], []
-        matrix, side = stacked(cuts, self._place.size)
-        self._columns = matrix[:, self.cells].tocsc()
+        matrix, side = self.needs.by_column()
+        self._count, self._recent, self._recent_left = side.size, [], []
+        self._columns = matrix[:, self.cells]
         self._left = self._columns @ (~self._shut).astype(np.float64) - side
+
+
+def _below(upper: Sparse, lower: Sparse) -> Sparse:
+    """The rows of one matrix and then those of another."""
+    return sparse.csr_array(
+        (
+            np.concatenate([upper.data, lower.data]),
+            np.concatenate([upper.indices, lower.indices]),
+            np.concatenate([upper.indptr, lower.indptr[1:] + upper.indptr[-1]]),
+        ),
+        shape=(upper.shape[0] + lower.shape[0], upper.shape[1]),
+    )
