@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.protect.suppression.search import start
+from lustrum.protect.suppression.search import exact, start
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
@@ -241,6 +241,35 @@ def test_no_pattern_near_a_point_is_looked_for_beyond_the_limit_of_the_work(
     assert not asked
     suppress(problem, algorithm="exact", work=400, workers=1)
     assert asked
+
+
+def test_a_pattern_near_a_point_comes_before_those_around_cells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Here the root has no work to look for one itself.
+    monkeypatch.setattr(exact, "_SHARE_ROOT", 0.0)
+    monkeypatch.setattr(exact, "_AT_LEAST", 1)
+    problem = table((6, 6, 6), 0.12, 2)
+    attacks = ProgramAttacks(Tasks.of(problem))
+    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
+    assert first is not None
+    asked = []
+
+    def near(x: npt.NDArray[np.float64]) -> Witnessed | None:
+        asked.append("near")
+        return first.near(x)
+
+    def around(suppressed: npt.NDArray[np.bool_]) -> Witnessed | None:
+        asked.append("around")
+        return None
+
+    search = exact.BranchAndCut(
+        attacks, state, 5_000, lambda what, cost, bound: None, near=near, around=around
+    )
+    search._root()
+    assert not asked
+    search._anew()
+    assert asked == ["near", "around"]
 
 
 def test_a_program_that_goes_in_circles_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
