@@ -133,6 +133,7 @@ GROUPS = {
         _release("records_files_by_hand", "make_bundle_by_hand"),
         patience=20,
     ),
+    "twins": Group(_in("audit/bounding", "twins"), _audit("twins")),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
@@ -165,18 +166,18 @@ GROUPS = {
     ),
     "shuttle": Group(
         _in("audit/shuttle", "search", "effort", "lines", "lattice", "kernels"),
-        _audit("shuttle_by_hand", "shuttle_search_by_hand"),
+        _audit("shuttle_by_hand", "shuttle_loops_by_hand", "shuttle_search_by_hand"),
         loops=True,
     ),
     "fibre": Group(
         _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic")
         + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
         _audit("fibre_margins_by_hand", "fibre_blocks_by_hand", "fibre_walks_by_hand")
-        + _audit("fibre_chances_by_hand"),
+        + _audit("fibre_chances_by_hand", "fibre_loops_by_hand"),
     ),
     "fibre-loops": Group(
         _in("audit/fibre", "kernels", "walk", "compiled"),
-        _audit("fibre_blocks_by_hand", "fibre_chances_by_hand"),
+        _audit("fibre_blocks_by_hand", "fibre_chances_by_hand", "fibre_loops_by_hand"),
         loops=True,
     ),
     "lattice-walk": Group(
