@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.public import SEARCH
+from lustrum.protect.population.search import exchanges, kernels, lanes, stages
+from lustrum.protect.population.search import walk as walks
 from lustrum.protect.population.search.exchanges import (
     allowed,
     fourth_cell,
@@ -19,6 +22,7 @@ from lustrum.protect.population.search.exchanges import (
 )
 from lustrum.protect.population.search.forces import add_move, set_forces
 from lustrum.protect.population.search.kernels import flip_cost, places
+from lustrum.protect.population.search.lanes import Lane, share_out, working_together
 from lustrum.protect.population.search.layout import Plan, plan_tables
 from lustrum.protect.population.search.moves import (
     apart,
@@ -27,6 +31,7 @@ from lustrum.protect.population.search.moves import (
     swap_cells,
     swap_cost,
 )
+from lustrum.protect.population.search.replay import replay
 from lustrum.protect.population.search.run import _errors, _lack, _laid_out
 from lustrum.protect.population.search.stages import Cost, Stage
 from lustrum.stream import mixed
@@ -208,3 +213,215 @@ def test_neighbours_stand_at_their_other_number_and_share_a_kept_sum(tied: bool)
                     if cells.up[c] != cells.up[i] and (not tied or cells.group[c] == cells.group[i])
                 ]
                 assert near[v].tolist() == (able + [-1] * most)[:most]
+
+
+def rectangles(codes: list[tuple[int, ...]]) -> Iterator[tuple[int, int, int, int]]:
+    """All rectangles of cells that are there, by their first cell, its two neighbours and the fourth."""
+    place = {c: k for k, c in enumerate(codes)}
+    for i, (u, v) in product(range(len(codes)), ((0, 1), (0, 2), (1, 2))):
+        for one, two in product(range(4), repeat=2):
+            corners = []
+            for change in ((u,), (v,), (u, v)):
+                corner = list(codes[i])
+                for w in change:
+                    corner[w] = one if w == u else two
+                corners.append(place.get(tuple(corner), -1))
+            if min(corners) >= 0 and i not in corners:
+                yield i, *corners  # type: ignore[misc]
+
+
+def test_moves_of_a_lane_are_made_again_where_they_still_fit() -> None:
+    """Each move is tried against a plain version: its cells stand as they did, the rule holds, the cost too."""
+    problem, cells, order, plan, stage = made()
+    costs, step, kind_of = stage.costs_of(3), np.int32(3), plan.layout.cell_kind
+    codes = [tuple(c) for c in cells.codes.tolist()]
+    every: list[tuple[int, ...]] = [(i,) for i in range(len(codes))]
+    for i, j, k, m in rectangles(codes):
+        every += [(i, j), (i, j, k, m)]
+    # Moves with the first cell of all at every place are among them.
+    with_first = [move for move in every if 0 in move]
+    rng = np.random.default_rng(6)
+
+    def whole(up: Any) -> int:
+        errors = _errors(problem, cells._replace(up=up), order, plan).astype(np.int64)
+        return int(sum(KINDS[k].of(errors[kind_of == k]).sum() for k in range(4)))
+
+    done = {"made": 0, "stands": 0, "rule": 0, "cost": 0}
+    for _ in range(40):
+        theirs = (rng.random(len(codes)) < 0.5).astype(np.uint8)
+        ours = np.where(rng.random(len(codes)) < 0.1, 1 - theirs, theirs).astype(np.uint8)
+        moves, limits, state = [], [], theirs.copy()
+        for _ in range(200):
+            some = with_first if rng.random() < 0.5 else every
+            chosen = some[rng.integers(len(some))]
+            stands = [int(state[c]) for c in chosen]
+            if stands == [stands[0], 1 - stands[0], 1 - stands[0], stands[0]][: len(chosen)]:
+                moves.append(chosen)
+                limits.append(float(rng.choice([-500.0, 0.0, 2000.0, 1e9])))
+                for c in chosen:
+                    state[c] = 1 - state[c]
+            if len(moves) == 6:
+                break
+        share = ((0, 1000), (3, 10), (1, 2))[int(rng.integers(3))]
+        object.__setattr__(problem, "empty_share", share)
+        now = cells._replace(up=ours.copy())
+        listed = np.full((len(moves) + 1, 4), -1, dtype=np.int32)
+        for row, chosen in zip(listed, moves, strict=False):
+            row[: len(chosen)] = chosen
+        errors = _errors(problem, now, order, plan)
+        forces = np.zeros((errors.size, 2), dtype=np.int32)
+        set_forces(errors, kind_of, costs.force, forces, 0, errors.size)
+        tally = np.zeros(16, dtype=np.int64)
+        tally[:3] = _lack(problem, now), *share
+        empty = np.zeros(16, dtype=np.int64)
+        words = np.zeros(16, dtype=np.uint64)
+        fields = np.zeros((len(codes), 2), dtype=np.float32)
+        tried = np.zeros((3, 2), dtype=np.int64)
+        first = Lane(
+            0, now.up, errors, forces, fields, tally, words, tried, empty, listed, np.zeros(9)
+        )
+        count = empty.copy()
+        count[0] = len(moves)
+        ends = np.array([*limits, 0.0])
+        lane = Lane(
+            1, state.copy(), errors, forces, fields, tally, words, tried, count, listed, ends
+        )
+        expected, stood = ours.copy(), theirs.copy()
+        for chosen, limit in zip(moves, limits, strict=True):
+            before = stood.copy()
+            for c in chosen:
+                stood[c] = 1 - stood[c]
+            if any(expected[c] != before[c] for c in chosen):
+                done["stands"] += 1
+                continue
+            after = expected.copy()
+            for c in chosen:
+                after[c] = 1 - after[c]
+            lack = [_lack(problem, cells._replace(up=up)) for up in (expected, after)]
+            if lack[1] > 0 and lack[1] > lack[0]:
+                done["rule"] += 1
+                continue
+            if whole(after) - whole(expected) > limit:
+                done["cost"] += 1
+                continue
+            done["made"] += 1
+            expected = after
+        replay(plan.layout, now, first, lane, step, costs)
+        assert np.array_equal(now.up, expected)
+        assert np.array_equal(errors, _errors(problem, now, order, plan))
+        assert tally[0] == _lack(problem, now)
+        true = np.zeros_like(forces)
+        set_forces(errors, kind_of, costs.force, true, 0, errors.size)
+        assert np.array_equal(forces, true)
+    assert min(done.values()) > 8, done
+
+
+def test_a_step_of_a_walk_is_undone_when_it_is_made_twice() -> None:
+    problem, cells, order, plan, stage = made()
+    costs, step = stage.costs_of(3), np.int32(3)
+    codes = [tuple(c) for c in cells.codes.tolist()]
+    rng = np.random.default_rng(7)
+    errors = _errors(problem, cells, order, plan)
+    forces = np.zeros((errors.size, 2), dtype=np.int32)
+    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    tried = 0
+    for i, j, k, m in [*rectangles(codes)] * 3:
+        for chosen in ((i, j, -1, -1), (i, j, k, m)):
+            stands = [int(cells.up[c]) for c in chosen if c >= 0]
+            if stands != [stands[0], 1 - stands[0], 1 - stands[0], stands[0]][: len(stands)]:
+                continue
+            if 0 not in chosen and rng.random() < 0.9:
+                continue
+            tried += 0 in chosen[1:]
+            before, up = errors.copy(), cells.up.copy()
+            found = np.array(chosen, dtype=np.int64)
+            walks._make(plan.layout, cells, found, errors, forces, tally, step, costs)
+            assert (cells.up != up).sum() == len(stands)
+            assert np.array_equal(errors, _errors(problem, cells, order, plan))
+            assert tally[0] == _lack(problem, cells)
+            if rng.random() < 0.3:
+                walks._make(plan.layout, cells, found, errors, forces, tally, step, costs)
+                assert np.array_equal(errors, before)
+                assert np.array_equal(cells.up, up)
+    assert tried > 5
+
+
+def test_slices_are_shared_out_in_order_by_the_cells_that_are_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two lanes from twice so many cells on, and rounds of at most so many cells."""
+    monkeypatch.setattr(lanes, "_LANE_CELLS", 50)
+    monkeypatch.setattr(lanes, "_ROUND_CELLS", 20)
+    monkeypatch.setattr(lanes, "_ROUNDS", 4)
+    block_first = np.array([0, 3, 3, 5, 9])
+    majors = np.array([2, 0, 3])
+    order = [3, 4, 0, 1, 2, 5, 6, 7, 8]
+    for visits, count, many in (
+        ([10] * 9, 1, 5),
+        ([10, 0, 20, 10, 20, 10, 10, 10, 9], 1, 5),
+        ([10, 0, 20, 10, 20, 10, 10, 10, 10], 2, 4),
+        ([30] * 9, 2, 7),
+        ([1] * 9, 1, 1),
+        ([0] * 9, 1, 1),
+    ):
+        own = np.array(visits)
+        shares = share_out(majors, block_first, own)
+        assert len(shares.rounds) == many
+        assert all(len(lane) == count for lane in shares.rounds)
+        # Lane by lane, and within a lane round by round, the slices stand in the order given.
+        listed = [
+            int(s) for lane in range(count) for some in shares.rounds for s in some[lane].tolist()
+        ]
+        assert listed == [s for s in order if own[s] > 0]
+        total = int(own.sum())
+        done = [sum(int(own[s].sum()) for s in some) for some in shares.rounds]
+        assert shares.cells == np.cumsum(done).tolist()
+        assert shares.most_cells == max(int(own[s].sum()) for some in shares.rounds for s in some)
+        middle, before = {}, 0
+        for s in (s for s in order if own[s] > 0):
+            middle[s] = before + int(own[s]) - (int(own[s]) + 1) // 2
+            before += int(own[s])
+        for r, some in enumerate(shares.rounds):
+            for lane, slices in enumerate(some):
+                for s in slices.tolist():
+                    assert count * many * middle[s] // total == lane * many + r
+
+
+def test_what_decides_the_bytes_of_a_large_search_belongs_to_its_version() -> None:
+    """Where one of these changes, ``SEARCH`` must change; small searches show only some of them."""
+    own = (lanes._LANES, lanes._LANE_CELLS, lanes._ROUND_CELLS, lanes._ROUNDS)
+    steps = (walks._TRIED, walks._ASTRAY, walks._PATIENCE, walks._REST, walks._NEAR)
+    assert (SEARCH, own, steps) == (5, (2, 8192, 2048, 32), (10_000, 5, 400, 50, 32))
+    assert (kernels._FRESH, exchanges._FARTHEST, stages._REACH, stages._QUANTILES) == (
+        16,
+        4,
+        4096,
+        4096,
+    )
+    assert lanes._PART == 2**16
+
+
+def test_work_is_done_on_as_many_threads_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools: list[int] = []
+
+    class Pool:
+        def __init__(self, threads: int, thread_name_prefix: str) -> None:
+            pools.append(threads)
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            pass
+
+        def map(self, work: Any, numbers: Any) -> Any:
+            return map(work, numbers)
+
+    monkeypatch.setattr(lanes, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(lanes, "workers", lambda: 5)
+    for most, expected in ((None, [5]), (1, []), (0, []), (2, [2]), (7, [7])):
+        pools.clear()
+        seen: list[int] = []
+        with working_together(most) as together:
+            together(seen.append, 3)
+        assert (pools, seen) == (expected, [0, 1, 2])
