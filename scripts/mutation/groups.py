@@ -202,7 +202,10 @@ GROUPS = {
     ),
     "estimates": Group(
         _in("risk", "estimate", "slices", "close_estimates", "choose", "measure"),
-        _risk("estimates_by_hand", "estimate", "slices", "sample_risk"),
+        (
+            *_risk("estimates_by_hand", "estimate", "slices", "sample_risk"),
+            "tests/test_front_door.py",
+        ),
     ),
     "batch-loops": Group(_in("risk", "batch"), _risk("estimates_by_hand"), loops=True),
     "populations": Group(
@@ -245,7 +248,9 @@ GROUPS = {
         ),
         loops=True,
     ),
-    "table-entropy": Group(_in("risk", "table_entropy"), ("tests/risk/test_table_entropy.py",)),
+    "table-entropy": Group(
+        _in("risk", "table_entropy"), (*_risk("table_entropy"), "tests/test_front_door.py")
+    ),
     "risk": Group(
         _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy", "counts", "cell_certainty"),
         (
@@ -256,6 +261,7 @@ GROUPS = {
             "tests/risk/test_simple.py",
             "tests/risk/test_cell_entropy.py",
             "tests/risk/test_cell_certainty.py",
+            "tests/test_front_door.py",
         ),
     ),
     "suppression": Group(_in("protect/suppression", "check", "attackers"), _SUPPRESSION),

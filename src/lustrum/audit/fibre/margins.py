@@ -139,9 +139,6 @@ class Margins:
         structure = known.structure
         if structure is None or structure.columns is not None or not structure.shape:
             return None
-        beyond = (known.matrix.astype(np.int64) @ structure.matrix).data.any()
-        if bool(beyond or (known.fact_low > 0).any() or (known.fact_high < 0).any()):
-            return None  # a fact that tables do not imply by themselves
         sums: dict[Axes, Ints] = {}
         seen_cube = False
         for table, layout in enumerate(structure.tables):
@@ -162,7 +159,12 @@ class Margins:
             elif bool((low != 0).any() or (high < UNBOUNDED).any()):
                 return None  # bounds beyond those of counts
             seen_cube |= len(axes) == len(structure.shape) and table == 0
-        return cls(structure.shape, sums) if sums and seen_cube else None
+        if not sums or not seen_cube:
+            return None
+        beyond = (known.matrix.astype(np.int64) @ structure.matrix).data.any()
+        if bool(beyond or (known.fact_low > 0).any() or (known.fact_high < 0).any()):
+            return None  # a fact that tables do not imply by themselves
+        return cls(structure.shape, sums)
 
     def _check_agreement(self) -> None:
         """Two margins must have the same sums over the axes they share."""
