@@ -17,7 +17,6 @@ from lustrum.protect.suppression import (
     RuleOnUnions,
     SuppressionProblem,
     coalition,
-    holding_views,
     singleton_views,
 )
 from lustrum.protect.suppression import check as checks
@@ -29,6 +28,7 @@ from lustrum.protect.suppression.check import (
     certificate_of,
     known_from,
 )
+from lustrum.protect.suppression.contributors import ranked_contributions
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.protect.suppression.search.boxes.boxes import Deviations
 from lustrum.sensitivity import Threshold
@@ -131,8 +131,8 @@ def test_a_range_is_that_of_the_program_unless_a_deviation_shows_enough(
 
     monkeypatch.setattr(checks, "bounds", torn)
     low, high, sharp, shown = _ranges(problem, SQUARE, cells, None, 1)
-    assert low.tolist() == high.tolist() == [10, 20, 30, 70]
-    assert not sharp.any()
+    assert (low.tolist(), high.tolist()) == ([0, 0, 0, 70], [100, 100, 100, 70])
+    assert sharp.tolist() == [False, False, False, True]
     assert not shown.any()
     assert set(audit_pattern(problem, SQUARE, workers=1).short) == {(0, -1), (1, -1), (3, -1)}
 
@@ -252,8 +252,9 @@ def test_what_attackers_are_made_from_is_checked() -> None:
     bare = Table((TableAxis.plain("a", ["p", "q"]),), np.array([4, 10]))
     with pytest.raises(InputError, match="largest contributions"):
         RuleOnUnions(bare, Threshold(3))
+    nothing = sparse.csr_array((0, 2), dtype=np.int64)
     with pytest.raises(InputError, match="largest contributions"):
-        holding_views(bare, [True, False])
+        ranked_contributions([bare], [0], nothing, alone_only=False)
     # The number of contributors says who is alone, not how many of them are seen.
     one_seen = Table(
         (TableAxis.plain("a", ["p", "q"]),),
@@ -262,4 +263,6 @@ def test_what_attackers_are_made_from_is_checked() -> None:
         contributors=np.array([1, 3]),
         contributions=Contributions(np.array([[40], [100]]), np.array([[2], [3]])),
     )
-    assert [v.cells.tolist() for v in holding_views(one_seen, [False, False])] == [[0]]
+    found = ranked_contributions([one_seen], [0], nothing, alone_only=False)
+    assert found.cell.tolist() == [0, 1]
+    assert found.alone.tolist() == [True, False]
