@@ -128,7 +128,7 @@ def test_the_cost_of_a_move_is_what_all_tables_change_by_and_errors_stay_true() 
 def test_a_move_is_allowed_where_enough_cells_stay_empty_or_no_more_are_missing(
     share: tuple[int, int],
 ) -> None:
-    problem, cells, _, _, _ = made()
+    problem, cells, order, _, _ = made()
     object.__setattr__(problem, "empty_share", share)
     rng = np.random.default_rng(4)
     outcomes = set()
@@ -138,6 +138,10 @@ def test_a_move_is_allowed_where_enough_cells_stay_empty_or_no_more_are_missing(
         # Sometimes the rule just holds.
         object.__setattr__(problem, "fixed_empty", int(rng.integers(0, 12)))
         before = _lack(problem, cells)
+        shown = problem.low + problem.step * cells.up[np.argsort(order)]
+        smallest = int((shown == problem.step).sum()) + problem.fixed_smallest
+        empty = int((problem.is_empty & (shown > 0)).sum()) + problem.fixed_empty
+        assert before == share[0] * smallest - share[1] * empty
         tally = np.array([before, *share], dtype=np.int64)
         chosen = rng.choice(cells.up.size, int(rng.choice([1, 2, 4])), replace=False)
         words = [np.int64(c) for c in chosen] + [none] * (4 - chosen.size)

@@ -354,7 +354,7 @@ def test_extra_tables_are_the_smallest_of_more_variables_at_levels_far_apart(mos
 def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None:
     """A region is a function of its area; a hierarchy repeats it, and one group of all is the total."""
     areas = ["a0", "a1", "a2", "a3", "a4"]
-    regions = {"r0": ["a3", "a4"], "r1": ["a0", "a1", "a2"]}
+    regions = {"r0": ["a3", "a4"], "r1": ["a0", "a1"], "r2": ["a2"]}
     zeros = [
         {
             "reason": "Elsewhere.",
@@ -366,7 +366,7 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
         {
             "dataset": {"name": "d"},
             "variables": [
-                {"name": "region", "codes": ["r0", "r1"]},
+                {"name": "region", "codes": ["r0", "r1", "r2"]},
                 {
                     "name": "area",
                     "codes": areas,
@@ -406,7 +406,7 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
     assert (finest.name, finest.finest, finest.size, finest.label) == (None, True, 5, "area")
     assert (pair.name, pair.size, pair.label) == ("pair", 4, "area:pair")
     assert pair.group_of.tolist() == [0, 0, 1, 2, 3]
-    assert region.group_of.tolist() == [0, 0, 0, 1, 1]
+    assert region.group_of.tolist() == [0, 0, 1, 2, 2]
     assert set(region.same_as) == {("region", None), ("area", "region")}
     assert not region.finest
     (twins,) = found["same"]
