@@ -219,6 +219,15 @@ def test_neighbours_stand_at_their_other_number_and_share_a_kept_sum(tied: bool)
                 assert near[v].tolist() == (able + [-1] * most)[:most]
 
 
+def test_cells_are_tied_where_any_of_them_has_a_kept_sum() -> None:
+    problem, _, _, plan, _ = made()
+    for number, tied in ((-1, False), (0, True), (4, True)):
+        group = np.full(problem.up.size, -1, dtype=np.int64)
+        group[3] = number
+        object.__setattr__(problem, "group", group)
+        assert _laid_out(problem, plan)[0].tied is tied
+
+
 def rectangles(codes: list[tuple[int, ...]]) -> Iterator[tuple[int, int, int, int]]:
     """All rectangles of cells that are there, by their first cell, its two neighbours and the fourth."""
     place = {c: k for k, c in enumerate(codes)}

@@ -470,11 +470,11 @@ def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], fin
 
 
 def test_costs_rise_as_their_formula_says() -> None:
-    cost = Cost.scaled(20, 1, 200, 7, 6)
-    assert cost == Cost(80, 1, 800, 14)
-    assert 3 * cost == Cost(240, 3, 2400, 14)
-    error = np.array([-16, -14, -1, 0, 2, 15])
-    expected = [80 * e**2 + e**4 + 800 * max(abs(e) - 14, 0) ** 2 for e in error.tolist()]
+    cost = Cost.scaled(20, 2, 200, 7, 9)
+    assert cost == Cost(180, 2, 1800, 21)
+    assert 3 * cost == Cost(540, 6, 5400, 21)
+    error = np.array([-24, -21, -1, 0, 2, 23])
+    expected = [180 * e**2 + 2 * e**4 + 1800 * max(abs(e) - 21, 0) ** 2 for e in error.tolist()]
     assert cost.of(error).tolist() == expected
     plan = plan_tables(town((4, 3)), 2)
     stage = Stage(plan, 3, 0.4, 0.1, (cost, Cost(5), Cost(7), Cost(9)))
@@ -486,7 +486,7 @@ def test_costs_rise_as_their_formula_says() -> None:
     most = (2**31 - 1) // plan.layout.run_first.size
     assert np.array_equal(made.force[0, :, 0], np.clip(rises[0] - down, -most, most))
     assert np.array_equal(made.force[0, :, 1], np.clip(rises[0] + down, -most, most))
-    unit = sum(9 * (80 + 9) if not t.finest else 45 for t in plan.tables)
+    unit = sum(1782 if not t.finest else 45 for t in plan.tables)
     heats = [stage.temperature(k, rises) for k in range(3)]
     assert heats == [round(unit * 0.4), round(unit * 0.2), round(unit * 0.1)]
     assert replace(stage, sweeps=1).temperature(0, rises) == round(unit * 0.4)
@@ -496,11 +496,11 @@ def test_costs_rise_as_their_formula_says() -> None:
     middles = (2 * np.arange(4096) + 1) / 8192
     assert np.abs(quantiles + np.log(middles)).max() < 2**-20
     # The tables with a node, and with two of them, by their weight among all.
-    weight = {t: (9 * 89 if not t.finest else 45) for t in plan.tables}
+    weight = {t: (1782 if not t.finest else 45) for t in plan.tables}
     layout = plan.layout
     for k in range(layout.entry_first.size - 1):
         entries = range(layout.entry_first[k], layout.entry_first[k + 1])
-        expected = sum((9 * 89, 45)[int(layout.entry_kind[e])] for e in entries) / unit
+        expected = sum((1782, 45)[int(layout.entry_kind[e])] for e in entries) / unit
         assert made.shares[k] == pytest.approx(expected)
     assert made.shares.sum() == pytest.approx(
         sum(len(t.levels) * w for t, w in weight.items()) / unit
