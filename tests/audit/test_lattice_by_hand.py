@@ -122,6 +122,8 @@ def test_short_moves_are_the_basis_and_its_short_sums() -> None:
     assert short_moves(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3)
     assert reduced(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3)
     assert reduced(chain[:1]).tolist() == chain[:1].tolist()
+    # A vector is replaced where its square becomes less by 1 alone.
+    assert reduced(np.array([[1, 0], [1, 1]])).tolist() == [[1, 0], [0, 1]]
     assert short_moves(chain, most=3).tolist() == chain.tolist()
     assert len(short_moves(chain, most=5)) == 5
     assert short_moves(chain[:1]).tolist() == chain[:1].tolist()
@@ -325,3 +327,17 @@ def test_combined_equations_find_room_however_much_they_fill_in() -> None:
         own = dict(zip(cells[part].tolist(), values[part].tolist(), strict=True))
         assert own[int(cell_of[row])] == 1
         assert not set(cell_of[:row].tolist()) & set(own)
+
+
+def test_rows_of_one_cell_go_first_and_then_cells_of_one_row():
+    def peeled(rows):
+        matrix = sparse.csr_array(np.array(rows))
+        columns = matrix.tocsc()
+        ends = (matrix.indptr, matrix.indices, columns.indptr, columns.indices)
+        return [part.tolist() for part in elimination._peel(*(e.astype(np.int64) for e in ends))]
+
+    # Each row settles a cell, which leaves the next row with one.
+    assert peeled([[1, 0, 0], [1, 1, 0], [0, 1, 1]]) == [[0, 1, 2], [0, 1, 2], [False] * 3]
+    # No row has one cell: a cell that stands in one row takes its row with it.
+    assert peeled([[1, 1, 0], [0, 1, 1]]) == [[1, 0], [2, 1], [True, True]]
+    assert peeled([[1, 1], [1, -1]]) == [[], [], []]

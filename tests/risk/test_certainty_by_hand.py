@@ -184,3 +184,15 @@ def test_sizes_and_draws_are_whole_numbers_that_can_be() -> None:
     for draws in (0, -1, 1.0, True, 2.5):
         with pytest.raises(InputError, match="draws"):
             check_draws(draws)  # type: ignore[arg-type]
+
+
+def test_cells_ask_for_a_table_and_a_release():
+    table = Table.from_counts([[1, 6], [2, 9]])
+    measure = CellCertainty()
+    for wrong in ([[1, 6], [2, 9]], None):
+        with pytest.raises(InputError, match="needs a lustrum Table"):
+            measure.judged(wrong)
+        with pytest.raises(InputError, match="needs a lustrum Release"):
+            measure.cells(table, wrong)
+    with pytest.raises(InputError, match="needs a lustrum Release"):
+        measure.cells(table, table)

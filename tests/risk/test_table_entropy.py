@@ -437,3 +437,14 @@ def test_a_release_without_a_channel_is_judged_by_what_became_of_its_values() ->
     assert alone.small == pytest.approx(known.small)
     assert alone.large == pytest.approx(known.large)
     assert alone.zeros == known.zeros
+
+
+def test_terms_ask_for_a_table_and_a_release():
+    table, measure = Table.from_counts([[1, 6], [2, 9]]), EntropyRisk()
+    for wrong in ([[1, 6], [2, 9]], None):
+        with pytest.raises(InputError, match="needs a lustrum Table"):
+            measure.terms_before(wrong)
+        with pytest.raises(InputError, match="needs a lustrum Table"):
+            measure.terms_after(wrong, wrong)
+        with pytest.raises(InputError, match="needs a lustrum Release"):
+            measure.terms_after(table, wrong)
