@@ -254,3 +254,23 @@ def test_an_audit_asks_the_levels_of_a_contributor_and_no_others() -> None:
     assert audit_pattern(problem((shared(8, [2, 20, 22]),)), SQUARE).safe
     assert audit_pattern(problem((shared(8, [2, 20, 23]),)), SQUARE).short == ((0, 0),)
     assert audit_pattern(problem((shared(8, [3, 20, 0], [3]),)), SQUARE).safe
+
+
+def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None:
+    """Levels of its own cells are the smallest of its members, and none where it knows the cell."""
+    one = ContributorView(
+        "one", np.array([1, 2]), np.array([3, 0]), np.array([9, 50]),
+        own=np.array([[5, 6], [7, 8], [1, 2]]),
+    )  # fmt: skip
+    two = ContributorView(
+        "two", np.array([2, 4]), np.array([5, 1]), np.array([60, 1]),
+        own=np.array([[4, 9], [9, 9], [3, 3]]),
+    )  # fmt: skip
+    both = coalition("both", [one, two])
+    assert both.own is not None
+    assert both.own.tolist() == [[5, 4, 0], [7, 8, 0], [1, 2, 0]]
+    bare = ContributorView("bare", np.array([1]), np.array([0]), np.array([99]))
+    three = coalition("three", [one, two, bare])
+    assert three.own is not None
+    assert three.own.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
+    assert coalition("none", [bare]).own is None
