@@ -299,6 +299,7 @@ GROUPS = {
         _in("protect/magnitudes", "search", "kernels", "carry_kernel", "carriers", "families")
         + _in("protect/magnitudes", "held", "remembered", "public_errors"),
         (
+            "tests/protect/magnitudes/test_carriers_by_hand.py",
             "tests/protect/magnitudes/test_search_by_hand.py",
             "tests/protect/magnitudes/test_remembered.py",
         ),

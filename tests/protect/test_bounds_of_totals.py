@@ -16,12 +16,13 @@ def axis(name: str, *members: tuple[int, ...]) -> TableAxis:
 
 def test_a_table_without_totals_has_the_bounds_of_its_channel() -> None:
     values = np.array([0, 3, 9])
-    out = safe_totals([axis("a", (0,), (1,), (2,))], values, RoundingChannel(3))
-    assert out.values.tolist() == [0, 3, 9]
-    assert out.low.tolist() == [0, 1, 7]
-    assert out.high.tolist() == [2, 5, 11]
-    assert out.hidden is None
-    assert out.status is None
+    for keyed in (False, True):
+        out = safe_totals([axis("a", (0,), (1,), (2,))], values, RoundingChannel(3), keyed=keyed)
+        assert out.values.tolist() == [0, 3, 9]
+        assert out.low.tolist() == [0, 1, 7]
+        assert out.high.tolist() == [2, 5, 11]
+        assert out.hidden is None
+        assert out.status is None
 
 
 def test_totals_that_are_added_up_have_the_sums_of_the_bounds_of_their_parts() -> None:

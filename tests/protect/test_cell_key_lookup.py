@@ -97,6 +97,38 @@ def test_cells_before_totals_are_those_that_own_totals_show(source: Any) -> None
             assert method.perturbed(counted(), rng).tolist() == shown.tolist()
 
 
+def test_empty_cells_without_keys_show_0_whatever_their_key_would_show() -> None:
+    # The key of an empty cell is 0, and the first column moves zeros up.
+    method = CellKey(ptable=PTable("first", [[1, 0], [-1, 1]], cycle=1), totals="own")
+    empty = counted().values == 0
+    assert not method.apply(counted()).published[empty].any()
+    assert not method.perturbed(counted())[empty].any()
+
+
+def test_own_totals_are_shown_even_where_a_guard_would_hide_them() -> None:
+    parts = tuple(Category(str(i), str(i), (i,)) for i in range(2))
+    axes = (TableAxis("v", "v", (*parts, Category("_T", "Total", (0, 1)))),)
+    rng, hidden = np.random.default_rng(3), 0
+    for _ in range(40):
+        keys = rng.integers(1, 2**64, 2, dtype=np.uint64)
+        counts = rng.integers(1, 3, 2)
+        table = Table(
+            axes=axes,
+            values=np.append(counts, counts.sum()),
+            keys=np.append(keys, keys.sum(dtype=np.uint64)),
+        )
+        own = CellKey(totals="own").apply(table)
+        assert own.published.tolist() == CellKey().perturbed(table).tolist()
+        assert own.status is None or set(own.status.tolist()) == {"F"}
+        low, high = support_of(zeros_stay(SHLOMO_2015)).support(own.published)
+        assert (np.asarray(own.low).tolist(), np.asarray(own.high).tolist()) == (
+            low.tolist(), high.tolist()
+        )  # fmt: skip
+        guarded = CellKey().apply(table).status
+        hidden += guarded is not None and "D" in guarded.tolist()
+    assert 0 < hidden < 40
+
+
 def test_a_release_says_which_totals_it_shows_and_which_table_it_used() -> None:
     table = counted()
 
@@ -339,6 +371,14 @@ def test_columns_that_are_no_table_are_refused(changed: Any, sentence: str) -> N
         PTable.of_columns("p", columns(**changed))
 
 
+def test_a_table_may_have_as_many_places_as_the_limit_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lustrum.protect.cell_key.ptable._MOST_CELLS", 6)
+    assert PTable.of_columns("p", columns()).steps.size == 6
+    monkeypatch.setattr("lustrum.protect.cell_key.ptable._MOST_CELLS", 5)
+    with pytest.raises(InputError, match="at most 5 places"):
+        PTable.of_columns("p", columns())
+
+
 def test_a_matrix_becomes_whole_keys_nearest_to_its_chances_and_without_bias() -> None:
     made = PTable.of_matrix("m", LIVELY, 2)
     assert [sorted(row) for row in made.steps.tolist()] == [
@@ -360,6 +400,15 @@ def test_a_matrix_becomes_whole_keys_nearest_to_its_chances_and_without_bias() -
     # The nearest are 2, 5, 1 and 0 keys, which lean by -1; from 1 to 2 is the least that mends it.
     assert sorted(made.steps[2].tolist()) == [-1, -1, 0, 0, 0, 0, 0, 2]
     assert made.bias[3] == pytest.approx(-0.5)  # a row with bias keeps it
+    for bias, expected in ((1e-7, [-1, -1, 0, 0, 0, 0, 0, 2]), (2e-6, [-1, -1, 0, 0, 0, 0, 0, 1])):
+        rows[2] = [0, 0.22 + bias, 0.61 - bias, 0.12, 0.05]
+        made = PTable.of_matrix("m", MatrixChannel(rows, residue_base=1), 3)
+        assert sorted(made.steps[2].tolist()) == expected
+    # Two keys of -3, -1 and 2 never add up to 0: the nearest stay.
+    odd = np.eye(6)
+    odd[3] = [0.25, 0, 0.25, 0, 0, 0.5]
+    made = PTable.of_matrix("m", MatrixChannel(odd, residue_base=1), 1)
+    assert sorted(made.steps[3].tolist()) == [-1, 2]
 
 
 # Words and noise
@@ -386,6 +435,24 @@ def test_noise_has_the_variance_asked_for_and_both_signs_alike() -> None:
     for variance in (0.01, 3.95):
         wide = noise_table(2, 1, variance)
         assert float(wide.chances @ wide.sizes**2) == pytest.approx(variance, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("largest", "steps", "variance", "part"),
+    [
+        (50, 10, 0.001, "all"),
+        (50, 10, 2499.0, "all"),
+        (50, 10, 900.0, "even"),
+        (3, 10, 0.1, "all"),
+        (3, 1, 1.001, "odd"),
+    ],
+)
+def test_noise_of_wide_and_of_narrow_grids_has_the_variance_asked_for(
+    largest: int, steps: int, variance: float, part: str
+) -> None:
+    table = noise_table(largest, steps, variance, part)
+    found = float(table.chances @ (table.sizes / steps) ** 2)
+    assert found == pytest.approx(variance, rel=1e-5)
 
 
 def test_a_word_draws_the_size_of_its_low_bits_and_the_sign_of_its_highest() -> None:

@@ -206,3 +206,31 @@ def test_keys_tell_of_another_part_also_where_bounds_begin_at_the_same_number(
     assert guard.publish(np.array([2, 0, 1]), channel, keyed=True).hidden is not None
     alone = guard.publish(np.array([2, 0, 1]), channel)
     assert alone.values.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("by_lines", [True, False])
+def test_totals_stay_where_they_determine_each_other_but_no_inner_cell(by_lines: bool) -> None:
+    # Both rows hold one person, since 0 for all is at most 2; nobody can tell in which column.
+    guard = TotalsGuard((axis("a", 2), axis("b", 2)))
+    if not by_lines:
+        guard.__dict__["_lines"] = None
+    shown = np.array([[0, 0, 3], [0, 0, 3], [0, 0, 0]])
+    assert guard.publish(shown, RoundingChannel(BASE)).values.tolist() == shown.tolist()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_lines_and_stored_relations_decide_alike(keyed: bool) -> None:
+    rng = np.random.default_rng(8)
+    axes = (axis("a", 2), axis("b", 2))
+    quick, stored = TotalsGuard(axes), TotalsGuard(axes)
+    stored.__dict__["_lines"] = None
+    kept = 0
+    for _ in range(300):
+        true = with_totals(rng.integers(0, 2, (2, 2)))
+        shown = true - true % BASE + BASE * ((true % BASE > 0) & (rng.random(true.shape) < 0.5))
+        one, other = (g.publish(shown, RoundingChannel(BASE), keyed=keyed) for g in (quick, stored))
+        for name in ("values", "low", "high"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+        assert (one.hidden is None) == (other.hidden is None)
+        kept += np.array_equal(one.values, shown)
+    assert 30 < kept < 280

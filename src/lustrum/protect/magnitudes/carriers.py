@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import log2
 
 import numpy as np
@@ -403,7 +403,7 @@ def _cover(
         rest = iter(range(pool.size if donors == "anybody" else 0))
         for row in np.argsort(cell_word, kind="stable"):
             options = [int(c) for c in near[row] if c >= 0]
-            for choice in (*options, *rest):
+            for choice in chain(options, rest):  # what one cell passes over no other can take
                 record = int(pool[choice])
                 if taken[choice] or (place[record] >= 0 and holders[place[record]] < 2):
                     continue

@@ -51,10 +51,11 @@ class Ranking:
     def sensitive(self, share: tuple[int, int]) -> Mask:
         """Cells that are sensitive by the p% rule; ``share`` is p as numerator and denominator."""
         top, bottom = share
-        # Exact in 64 bits as long as p has few digits; otherwise with the precision of floats.
-        if self.total.size and int(self.total.max()) < 2**62 // max(top, bottom):
-            return np.asarray((self.total > 0) & (self.rest * bottom < self.first * top))
-        return np.asarray((self.total > 0) & (self.rest < self.first * (top / bottom)))
+        rest, first = self.rest, self.first
+        if int(self.total.max(initial=0)) >= 2**62 // max(top, bottom):
+            # Products may exceed 64 bits.
+            rest, first = rest.astype(object), first.astype(object)
+        return np.asarray((self.total > 0) & (rest * bottom < first * top), dtype=np.bool_)
 
 
 def rank_cells(plan: Plan, units: Units, values: Ints) -> Ranking:

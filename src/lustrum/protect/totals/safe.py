@@ -117,23 +117,18 @@ class TotalsGuard:
         shown = perturbed if keyed else None
         if not np.array_equal(sums, perturbed) and not self._determines_a_cell(low, high, shown):
             return Published(perturbed, low, high)
+        totals = ~self._inner  # all parts of each are in the table
         if keyed if hide is None else hide:
-            hidden = self._covered
             return Published(
-                np.where(hidden, 0, perturbed), self._added_up(low), self._added_up(high), hidden
+                np.where(totals, 0, perturbed), self._added_up(low), self._added_up(high), totals
             )
         # Totals that all add up can be perturbed ones or sums; a reader must allow for both.
         natural_low, natural_high = known.support(sums)
-        covered = self._covered
         return Published(
             sums,
-            np.where(covered, np.minimum(natural_low, self._added_up(low)), low),
-            np.where(covered, np.maximum(natural_high, self._added_up(high)), high),
+            np.where(totals, np.minimum(natural_low, self._added_up(low)), low),
+            np.where(totals, np.maximum(natural_high, self._added_up(high)), high),
         )
-
-    @property
-    def _covered(self) -> Mask:
-        return ~self._inner if self._lines is not None else self._totals.covered
 
     def _added_up(self, array: Ints) -> Ints:
         """All totals that inner cells cover, as their sums."""
