@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,3 +276,58 @@ def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None
     assert three.own is not None
     assert three.own.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
     assert coalition("none", [bare]).own is None
+    assert both.own.dtype == both.low.dtype == both.high.dtype == np.int64
+
+
+# Two cells that need protection and four others, with one sum: 10 + 12 + 9 + 9 + 9 + 9 = 58.
+LINE = [10, 12, 9, 9, 9, 9, 58]
+# Moves of the first or the second cell, upwards: of one size, also with a cell that stays, and of two sizes.
+EVEN, STILL = {"self": 4, 2: -4}, {"self": 4, 2: -4, 3: 0}
+PARTS, RISES = {"self": 4, 2: -2, 3: -2}, {"self": 2, 2: -1, 3: -1}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kinds", [(EVEN, EVEN), (STILL, EVEN), (PARTS, EVEN), (EVEN, RISES)])
+def test_levels_against_contributors_are_proven_cell_by_cell(
+    whole: bool, kinds: tuple[dict[Any, int], ...]
+) -> None:
+    """Small cases against the rule in words: which cells ask, how far they reach, which parts are whole."""
+    moves = [{cell if c == "self" else c: a for c, a in k.items()} for cell, k in enumerate(kinds)]
+    shown = Deviations(
+        target=np.array([0, 1]),
+        first=np.cumsum([0, *map(len, moves)]),
+        cells=np.array([c for m in moves for c in m]),
+        amounts=np.array([a for m in moves for a in m.values()]),
+        lower=-np.array([a for m in moves for a in m.values()]),
+    )
+    hidden = np.arange(7) < 6
+    outcomes = set()
+    for below, above, level, other in product((0, 1, 4), (0, 1, 4), range(4), ([0] * 3, [1, 0, 0])):
+        own = np.array([[level == 1, level == 2, 2 * (level == 3)], other]).T.astype(np.int64)
+        for targets in (None, [0, 1], [1], [0]):
+            known = ContributorView(
+                "knows",
+                np.array([0, 1]),
+                np.array([10 - below, 12 - 1]),
+                np.array([10 + above, 12 + 9]),
+                targets=None if targets is None else np.isin(np.arange(7), targets),
+                own=own,
+            )
+            asked = SuppressionProblem.of(
+                LINE, [(6, list(range(6)))], [0, 1], [2, 2], whole=whole, views=(known,)
+            )
+            short = []
+            for cell, (down, up) in enumerate(((below, above), (1, 9))):
+                reach = moves[cell][cell]
+                lower, upper, sliding = own[:, cell].tolist()
+                down, up = min(down, reach), min(up, reach)
+                kept = down >= lower and up >= upper and down + up >= sliding
+                sizes = {abs(a) for a in moves[cell].values() if a}
+                if whole and len(sizes) > 1:
+                    kept = False
+                if any(own[:, cell] > 0) and cell in (targets or [0, 1]) and not kept:
+                    short.append((cell, -1))
+            found = audit_deviations(asked, hidden, shown)
+            assert found.short == tuple(short), (below, above, own.tolist(), targets)
+            outcomes.add(found.short)
+    assert len(outcomes) >= 2
