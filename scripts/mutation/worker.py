@@ -169,8 +169,10 @@ class Mutating:
                 for line in range(mutant.first, mutant.last + 1)
                 for t in self.reached.get((path, line), ())
             }
-            if not mutant.where:  # a constant of the module: whatever test reaches the module
+            if not mutant.where:
+                # A constant: tests that reach the module, and those that may read constants alone.
                 tests = set().union(*(t for (p, _), t in self.reached.items() if p == path))
+                tests |= set(range(len(self.items))).difference(*self.reached.values())
             before = known.get(name)
             if before and before["outcome"] in ("killed", "timeout", "crashed"):
                 if before.get("test") in self.named:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import exchanges, kernels, lanes, stages
@@ -243,30 +245,96 @@ def rectangles(codes: list[tuple[int, ...]]) -> Iterator[tuple[int, int, int, in
                 yield i, *corners  # type: ignore[misc]
 
 
+class Again:
+    """Moves of a lane that are made again, beside a plain version of which of them still fit."""
+
+    def __init__(self) -> None:
+        self.problem, self.cells, self.order, self.plan, self.stage = made()
+        self.codes = [tuple(c) for c in self.cells.codes.tolist()]
+        self.costs = self.stage.costs_of(3)
+        self.done = {"made": 0, "stands": 0, "rule": 0, "cost": 0}
+
+    def whole(self, up: Any) -> int:
+        """What all errors cost."""
+        cells, kind_of = self.cells._replace(up=up), self.plan.layout.cell_kind
+        errors = _errors(self.problem, cells, self.order, self.plan).astype(np.int64)
+        return int(sum(KINDS[k].of(errors[kind_of == k]).sum() for k in range(4)))
+
+    def fitting(self, theirs: Any, ours: Any, moves: Any, limits: Any) -> Any:
+        """The cells after all moves that fit: they stand as they did, the rule holds, the cost too."""
+        expected, stood = ours.copy(), theirs.copy()
+        for chosen, limit in zip(moves, limits, strict=True):
+            before = stood.copy()
+            for c in chosen:
+                stood[c] = 1 - stood[c]
+            if any(expected[c] != before[c] for c in chosen):
+                self.done["stands"] += 1
+                continue
+            after = expected.copy()
+            for c in chosen:
+                after[c] = 1 - after[c]
+            lack = [_lack(self.problem, self.cells._replace(up=up)) for up in (expected, after)]
+            if lack[1] > 0 and lack[1] > lack[0]:
+                self.done["rule"] += 1
+                continue
+            if self.whole(after) - self.whole(expected) > limit:
+                self.done["cost"] += 1
+                continue
+            self.done["made"] += 1
+            expected = after
+        return expected
+
+    def compare(self, theirs: Any, ours: Any, moves: Any, limits: Any, share: Any) -> None:
+        """Make moves again with the search and with the plain version."""
+        problem, plan, kind_of = self.problem, self.plan, self.plan.layout.cell_kind
+        costs = self.costs
+        object.__setattr__(problem, "empty_share", share)
+        state = theirs.copy()
+        listed = np.full((len(moves) + 1, 4), -1, dtype=np.int32)
+        for row, chosen in zip(listed, moves, strict=False):
+            row[: len(chosen)] = chosen
+            for c in chosen:
+                state[c] = 1 - state[c]
+        now = self.cells._replace(up=ours.copy())
+        errors = _errors(problem, now, self.order, plan)
+        forces = np.zeros((errors.size, 2), dtype=np.int32)
+        set_forces(errors, kind_of, costs.force, forces, 0, errors.size)
+        tally = np.zeros(16, dtype=np.int64)
+        tally[:3] = _lack(problem, now), *share
+        empty = np.zeros(16, dtype=np.int64)
+        words = np.zeros(16, dtype=np.uint64)
+        fields = np.zeros((len(self.codes), 2), dtype=np.float32)
+        tried = np.zeros((3, 2), dtype=np.int64)
+        first = Lane(
+            0, now.up, errors, forces, fields, tally, words, tried, empty, listed, np.zeros(9)
+        )
+        count = empty.copy()
+        count[0] = len(moves)
+        ends = np.array([*limits, 0.0])
+        lane = Lane(1, state, errors, forces, fields, tally, words, tried, count, listed, ends)
+        expected = self.fitting(theirs, ours, moves, limits)
+        replay(plan.layout, now, first, lane, np.int32(3), costs)
+        assert np.array_equal(now.up, expected)
+        assert np.array_equal(errors, _errors(problem, now, self.order, plan))
+        assert tally[0] == _lack(problem, now)
+        true = np.zeros_like(forces)
+        set_forces(errors, kind_of, costs.force, true, 0, errors.size)
+        assert np.array_equal(forces, true)
+
+
 def test_moves_of_a_lane_are_made_again_where_they_still_fit() -> None:
-    """Each move is tried against a plain version: its cells stand as they did, the rule holds, the cost too."""
-    problem, cells, order, plan, stage = made()
-    costs, step, kind_of = stage.costs_of(3), np.int32(3), plan.layout.cell_kind
-    codes = [tuple(c) for c in cells.codes.tolist()]
+    again = Again()
+    codes = again.codes
     every: list[tuple[int, ...]] = [(i,) for i in range(len(codes))]
     for i, j, k, m in rectangles(codes):
         every += [(i, j), (i, j, k, m)]
-    # Moves with the first cell of all at every place are among them.
-    with_first = [move for move in every if 0 in move]
     rng = np.random.default_rng(6)
-
-    def whole(up: Any) -> int:
-        errors = _errors(problem, cells._replace(up=up), order, plan).astype(np.int64)
-        return int(sum(KINDS[k].of(errors[kind_of == k]).sum() for k in range(4)))
-
-    done = {"made": 0, "stands": 0, "rule": 0, "cost": 0}
     for _ in range(40):
         theirs = (rng.random(len(codes)) < 0.5).astype(np.uint8)
         ours = np.where(rng.random(len(codes)) < 0.1, 1 - theirs, theirs).astype(np.uint8)
         moves, limits, state = [], [], theirs.copy()
         for _ in range(200):
-            some = with_first if rng.random() < 0.5 else every
-            chosen = some[rng.integers(len(some))]
+            chosen = every[rng.integers(len(every))]
             stands = [int(state[c]) for c in chosen]
             if stands == [stands[0], 1 - stands[0], 1 - stands[0], stands[0]][: len(chosen)]:
                 moves.append(chosen)
@@ -276,57 +344,29 @@ def test_moves_of_a_lane_are_made_again_where_they_still_fit() -> None:
             if len(moves) == 6:
                 break
         share = ((0, 1000), (3, 10), (1, 2))[int(rng.integers(3))]
-        object.__setattr__(problem, "empty_share", share)
-        now = cells._replace(up=ours.copy())
-        listed = np.full((len(moves) + 1, 4), -1, dtype=np.int32)
-        for row, chosen in zip(listed, moves, strict=False):
-            row[: len(chosen)] = chosen
-        errors = _errors(problem, now, order, plan)
-        forces = np.zeros((errors.size, 2), dtype=np.int32)
-        set_forces(errors, kind_of, costs.force, forces, 0, errors.size)
-        tally = np.zeros(16, dtype=np.int64)
-        tally[:3] = _lack(problem, now), *share
-        empty = np.zeros(16, dtype=np.int64)
-        words = np.zeros(16, dtype=np.uint64)
-        fields = np.zeros((len(codes), 2), dtype=np.float32)
-        tried = np.zeros((3, 2), dtype=np.int64)
-        first = Lane(
-            0, now.up, errors, forces, fields, tally, words, tried, empty, listed, np.zeros(9)
-        )
-        count = empty.copy()
-        count[0] = len(moves)
-        ends = np.array([*limits, 0.0])
-        lane = Lane(
-            1, state.copy(), errors, forces, fields, tally, words, tried, count, listed, ends
-        )
-        expected, stood = ours.copy(), theirs.copy()
-        for chosen, limit in zip(moves, limits, strict=True):
-            before = stood.copy()
-            for c in chosen:
-                stood[c] = 1 - stood[c]
-            if any(expected[c] != before[c] for c in chosen):
-                done["stands"] += 1
-                continue
-            after = expected.copy()
-            for c in chosen:
-                after[c] = 1 - after[c]
-            lack = [_lack(problem, cells._replace(up=up)) for up in (expected, after)]
-            if lack[1] > 0 and lack[1] > lack[0]:
-                done["rule"] += 1
-                continue
-            if whole(after) - whole(expected) > limit:
-                done["cost"] += 1
-                continue
-            done["made"] += 1
-            expected = after
-        replay(plan.layout, now, first, lane, step, costs)
-        assert np.array_equal(now.up, expected)
-        assert np.array_equal(errors, _errors(problem, now, order, plan))
-        assert tally[0] == _lack(problem, now)
-        true = np.zeros_like(forces)
-        set_forces(errors, kind_of, costs.force, true, 0, errors.size)
-        assert np.array_equal(forces, true)
-    assert min(done.values()) > 8, done
+        again.compare(theirs, ours, moves, limits, share)
+    assert min(again.done.values()) > 8, again.done
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_the_first_cell_of_all_is_a_cell_at_every_place_of_a_move(place: int) -> None:
+    """Number 0 is no sign for "no cell": the move is made, or left out since this cell or another has moved."""
+    again = Again()
+    rng = np.random.default_rng(8)
+    found = [r for r in rectangles(again.codes) if r[place] == 0][:2]
+    assert found
+    for chosen in found:
+        for first, moved in product((0, 1), (None, *chosen)):
+            theirs = (rng.random(len(again.codes)) < 0.5).astype(np.uint8)
+            theirs[list(chosen)] = [first, 1 - first, 1 - first, first]
+            ours = theirs.copy()
+            if moved is not None:
+                ours[moved] = 1 - ours[moved]
+            for cells, limit in product((chosen, chosen[:2], chosen[:1]), (-(10.0**9), 1e9)):
+                again.compare(theirs, ours, [cells], [limit], (0, 1000))
+    assert again.done["made"] >= 4
+    assert again.done["stands"] >= 4
+    assert again.done["cost"] >= 4
 
 
 def test_a_step_of_a_walk_is_undone_when_it_is_made_twice() -> None:
@@ -357,6 +397,101 @@ def test_a_step_of_a_walk_is_undone_when_it_is_made_twice() -> None:
                 assert np.array_equal(errors, before)
                 assert np.array_equal(cells.up, up)
     assert tried > 5
+
+
+def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
+    """Swaps and exchanges of the chosen cells are listed; rectangles are those of the codes."""
+    problem, cells, order, plan, stage = made()
+    rise = stage.costs_of(3).rise
+    p = np.zeros(plan.layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(plan.layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(plan.layout.run_offset.size, dtype=np.uint64)
+    codes = [tuple(c) for c in cells.codes.tolist()]
+    count = len(codes)
+    corner = {(i, j, k): m for i, j, k, m in rectangles(codes)}
+    with_first = [(*r, m) for r, m in corner.items() if r[2] == 0]
+    none = np.int64(-1)
+    rng = np.random.default_rng(9)
+    kinds = {"swap": 0, "exchange": 0, "first": 0}
+    for trial in range(150):
+        cells.up[:] = rng.random(count) < 0.5
+        errors = _errors(problem, cells, order, plan)
+        errors += rng.integers(-6, 7, errors.size).astype(np.int32)
+        inside = rng.random(count) < 0.2
+        rests = np.where(rng.random(count) < 0.2, 9, rng.integers(0, 9, count))
+        chosen = rng.choice(count, int(rng.integers(1, 4)), replace=False)
+        if trial % 2:
+            # Where no table errs, exchanges cost less than swaps; this one has the first cell of all.
+            errors[:] = 0
+            chosen[0], *others = with_first[trial % len(with_first)]
+            stands = [cells.up[chosen[0]], *(1 - cells.up[chosen[0]],) * 2, cells.up[chosen[0]]]
+            cells.up[[chosen[0], *others]] = stands
+            inside[others], rests[others] = False, 0
+        share = [(0, 1000), (1, 3)][trial % 3 == 0]
+        object.__setattr__(problem, "empty_share", share)
+        tally = np.array([_lack(problem, cells), *share], dtype=np.int64)
+        found = np.full(4, -1, dtype=np.int64)
+        near = np.empty((3, walks._NEAR), dtype=np.int64)
+        arguments = (inside, rests, 9, errors, tally, near, rise, found)
+        walks._cheapest(plan.layout, cells, chosen, *arguments)
+
+        def free(c: int, inside: Any = inside, rests: Any = rests) -> bool:
+            return not inside[c] and rests[c] < 9
+
+        least, expected = np.inf, (-1, -1, -1, -1)
+        for i in chosen.tolist():
+            sign = np.int64(-1 if cells.up[i] else 1)
+            neighbours(cells.partner, cells.up, cells.group, False, i, near)
+            lines = [[c for c in line if c >= 0] for line in near.tolist()]
+            places(plan.layout, cells.codes[i], p, inner, base)
+            at = (plan.layout, cells, errors, inner, base, i)
+            for u, j in [(w, c) for w in range(3) for c in lines[w] if free(c)]:
+                if allowed(cells, tally, i, j, none, none):
+                    cost = swap_cost(*at, j, u, sign, rise)
+                    if cost < least:
+                        least, expected = float(cost), (i, j, -1, -1)
+                for v, k in [(w, c) for w in range(u + 1, 3) for c in lines[w] if free(c)]:
+                    m = corner.get((i, j, k), -1)
+                    if m < 0 or rests[m] >= 9 or cells.up[m] != cells.up[i]:
+                        continue
+                    if allowed(cells, tally, i, j, k, m):
+                        cost = exchange_cost(*at, j, k, u, v, sign, rise, least)
+                        if cost < least:
+                            least, expected = float(cost), (i, j, k, m)
+        best = tuple(found.tolist())
+        assert best == expected
+        if best[0] >= 0:
+            kinds["exchange" if best[2] >= 0 else "swap"] += 1
+            kinds["first"] += best[2] == 0
+    assert min(kinds.values()) > 3, kinds
+
+
+def test_a_walk_ends_without_large_errors_and_hears_a_stop_at_every_step() -> None:
+    problem, cells, order, plan, stage = made()
+    state = np.array([3], dtype=np.uint64)
+    before = _errors(problem, cells, order, plan)
+    extra = plan.layout.cell_kind == 3
+    largest = int(np.abs(before[~extra]).max())
+    steps = 40
+    for beyond in (largest, largest - 1, largest - 2):
+        cells.up[:] = problem.up[order]
+        errors = before.copy()
+        tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+        asked: list[int] = []
+        with stopping(lambda: bool(asked.append(1))):  # noqa: B023
+            walks.walk(
+                replace(stage, beyond=beyond, walk=steps), cells, errors, tally, state, np.int32(3)
+            )
+        assert np.array_equal(errors, _errors(problem, cells, order, plan))
+        assert tally[0] == _lack(problem, cells)
+        assert np.abs(errors[~extra]).max() <= beyond
+        assert (not asked) == (beyond == largest)
+        assert len(asked) < steps
+    cells.up[:] = problem.up[order]
+    with stopping(lambda: True), pytest.raises(Stopped):
+        walks.walk(
+            replace(stage, beyond=largest - 1, walk=9), cells, before, tally, state, np.int32(3)
+        )
 
 
 def test_slices_are_shared_out_in_order_by_the_cells_that_are_visited(

@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Dataset, InputError
+from lustrum.model import Dataset, InputError, QueryError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search import layout as layouts
 from lustrum.protect.population.search.chosen import (
     all_tables,
     choose_extra_tables,
     nodes_apart,
 )
+from lustrum.protect.population.search.forces import add_errors, slice_fields
 from lustrum.protect.population.search.layout import KINDS as TABLE_KINDS
 from lustrum.protect.population.search.layout import Plan, plan_tables
 from lustrum.protect.population.search.levels import (
@@ -181,6 +183,14 @@ WORLDS = {
         sweeps(1, 0.002, 0.002, costs=WALL),
         digest="1555610bd551a29e",
     ),
+    "idle": world(
+        counted((4, 3, 3), 1.5, 10),
+        {"max_variables": 2},
+        sweeps(1, 0.1, 0.1),
+        sweeps(2, 0.05, 0.05, beyond=1000, walk=5),
+        sweeps(1, 0.02, 0.02),
+        digest="2daaac16b3d4d166",
+    ),
     "same costs": world(
         counted((4, 3, 3), 1.5, 9),
         {"max_variables": 2, "extra_tables": 2},
@@ -286,7 +296,7 @@ def test_the_bytes_of_a_search_belong_to_its_version(own: World) -> None:
     assert (SEARCH, digest.hexdigest()[:16]) == (5, own.digest)
 
 
-@pytest.mark.parametrize("own", ["walk", "lanes"], indirect=True)
+@pytest.mark.parametrize("own", ["walk", "lanes", "idle"], indirect=True)
 def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: World) -> None:
     told: list[float] = []
     with reporting_progress(
@@ -316,7 +326,7 @@ def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: Wo
         again, _ = own.searched()
     rounds = 3 if own.lanes > 1 else 1
     assert len(asked) >= rounds * sum(w["sweeps"] for w in own.stages if "beyond" not in w)
-    left = iter([False] * 3)
+    left = iter([False] * min(3, len(asked) - 1))
     with stopping(lambda: next(left, True)), pytest.raises(Stopped):
         own.searched()
     assert np.array_equal(again.up, found.up)
@@ -330,6 +340,7 @@ def test_extra_tables_are_the_smallest_of_more_variables_at_levels_far_apart(mos
     nodes = list(zip([0, 0, 0, 0, 1, 1, 1, 2, 2, 3], levels, strict=True))
     # 7 is more than half of 12, 6 is half of it; 4 is more than half of 5; 2 of 5 is less.
     assert nodes_apart(nodes) == [0, 2, 3, 4, 6, 7, 8, 9]
+    assert nodes_apart(nodes[::-1]) == [0, 1, 2, 3, 5, 6, 7, 9], "in any order"
     of = {v: [k for k, (owner, _) in enumerate(nodes) if owner == v] for v in range(4)}
     every = [
         table
@@ -420,6 +431,8 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
         find_level(found, dataset, "one")
     with pytest.raises(InputError, match="puts all records into one group"):
         find_level(found, dataset, "area:all")
+    with pytest.raises(QueryError, match="nowhere"):
+        find_level(found, dataset, "area:nowhere")
     twice = (("area", "region"),)
     with pytest.raises(InputError, match="names one variable twice"):
         plan_tables(dataset, 2, twice)
@@ -430,7 +443,7 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
         plan_tables(single)
 
 
-@pytest.mark.parametrize("sizes", [(5, 4), (4, 3, 2), (4, 2, 2, 3, 2)])
+@pytest.mark.parametrize("sizes", [(5, 4), (4, 5), (4, 3, 2), (4, 2, 2, 3, 2)])
 @pytest.mark.parametrize("finest", [False, True])
 def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], finest: bool) -> None:
     dataset = town(sizes)
@@ -464,9 +477,115 @@ def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], fin
     expected = 1 + sum(counts) + sum(a * b for a, b in combinations(counts, 2))
     assert len(small) == expected
     assert sum(t.extra for t in plan.tables) == {2: 0, 3: 1, 5: 3}[variables]
+    # For two nodes the tables that weigh most come first.
+    rank = [TABLE_KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser")]
+    for first, stop in pairwise(plan.layout.pair_first.tolist()):
+        ranks = [rank.index(kind) for kind in plan.layout.pair_kind[first:stop].tolist()]
+        assert ranks == sorted(ranks)
     assert plan.variables[-1] == plan.major
     assert plan.outer == (2 if variables >= 5 else 1)
     assert plan.rows() == [int(name[1:]) for name in plan.variables]
+
+
+def test_a_level_with_the_name_of_another_one_gets_the_name_of_its_variable() -> None:
+    """Regions are a function of areas, and both variables have a level called "pair"."""
+    areas = ["a0", "a1", "a2", "a3"]
+    own = {"r0": ["a0"], "r1": ["a1"], "r2": ["a2", "a3"]}
+
+    def variable(name: str, codes: list[str], members: list[str]) -> dict[str, Any]:
+        levels = [{"name": "pair", "groups": [{"code": "p", "members": members}]}]
+        return {"name": name, "codes": codes, "hierarchies": [{"name": "h", "levels": levels}]}
+
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                variable("area", areas, ["a0", "a1"]),
+                variable("region", [*own], ["r1", "r2"]),
+            ],
+            "structural_zeros": [
+                {
+                    "reason": "Elsewhere.",
+                    "where": {"region": [r], "area": [a for a in areas if a not in inside]},
+                }
+                for r, inside in own.items()
+            ],
+        }
+    )
+    found = controlled_levels(dataset)["area"]
+    groups = {level.label: level.group_of.tolist() for level in found}
+    assert groups == {
+        "area": [0, 1, 2, 3],
+        "area:pair": [0, 0, 1, 2],
+        "area:region": [0, 1, 2, 2],
+        "area:region.pair": [0, 1, 1, 1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "own", "extra"),
+    [
+        ((5,), 1, (), 0),
+        ((4, 4, 3), 1, (("v0", "v1", "v2"),), 0),
+        ((4, 3, 3, 2), 1, (("v0", "v1", "v2", "v3"),), 0),
+        ((4, 3, 2, 2), 1, (("v1", "v2", "v3"), ("v0:half", "v2", "v3")), 0),
+        ((4, 3, 2, 2, 2), 1, (("v0", "v2", "v3"), ("v0", "v1", "v4")), 2),
+    ],
+)
+def test_tables_with_gaps_between_them_lie_apart_and_add_up(
+    sizes: tuple[int, ...], most: int, own: tuple[tuple[str, ...], ...], extra: int
+) -> None:
+    """Slices of many cells are added up whole and others cell by cell, also where a run begins late."""
+    plan = plan_tables(town(sizes, zeros=False), most, own, extra_tables=extra)
+    layout = plan.layout
+    labels = [frozenset(level.label for level in table.levels) for table in plan.tables]
+    single = {frozenset()} | {frozenset({f"v{k}"}) for k in range(len(sizes))}
+    asked = {*single, frozenset({"v0:half"}), *map(frozenset, own)}
+    assert len(labels) == len(set(labels)) == len(asked) + extra
+    assert asked <= set(labels)
+    places = np.concatenate([table.places().ravel() for table in plan.tables])
+    assert sorted(places.tolist()) == list(range(plan.cells))
+    assert bool((layout.run_first > 0).any()) == (len(sizes) > 1)
+    every = np.array([*product(*map(range, sizes))], dtype=np.uint8)[:, plan.rows()]
+    order = np.lexsort(every.T)
+    rng = np.random.default_rng(11)
+    for share in (1.0, 0.3, 0.05):
+        codes = np.ascontiguousarray(every[order][rng.random(len(every)) < share])
+        by = rng.integers(-2, 3, len(codes)).astype(np.int32)
+        errors = np.zeros(plan.cells, dtype=np.int32)
+        add_errors(plan, codes, by, errors)
+        expected, lies_in = np.zeros(plan.cells, dtype=np.int64), []
+        column = {name: place for place, name in enumerate(plan.variables)}
+        for table in plan.tables:
+            groups = [level.group_of[codes[:, column[level.variable]]] for level in table.levels]
+            at = np.broadcast_to(table.places()[tuple(groups)], len(codes))
+            np.add.at(expected, at, by)
+            lies_in.append(at)
+        assert errors.tolist() == expected.tolist()
+        forces = rng.integers(-50, 50, (plan.cells, 2)).astype(np.int32)
+        outer = codes[:, -plan.outer :]
+        begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
+        fields = np.full((len(codes), 2), np.nan, dtype=np.float32)
+        p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+        inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+        base = np.empty(layout.run_offset.size, dtype=np.uint64)
+        sums = np.zeros((int(layout.table_end[-1]), 2), dtype=np.int32)
+        for low, high in pairwise([*begins.tolist(), len(codes)]):
+            slice_fields(layout, codes, low, high, forces, p, inner, base, sums, fields)
+        pulls = sum(forces[at].astype(np.int64) for at in lies_in)
+        assert fields.tolist() == (pulls / 2).tolist()
+
+
+def test_tables_have_fewer_cells_than_numbers_of_32_bits_can_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert layouts._MOST_CELLS == 2**31
+    cells = plan_tables(town((4, 3)), 2).cells
+    monkeypatch.setattr(layouts, "_MOST_CELLS", cells + 1)
+    assert plan_tables(town((4, 3)), 2).cells == cells
+    monkeypatch.setattr(layouts, "_MOST_CELLS", cells)
+    with pytest.raises(InputError, match=f"have {cells} cells; control tables of fewer variables"):
+        plan_tables(town((4, 3)), 2)
 
 
 def test_costs_rise_as_their_formula_says() -> None:
@@ -553,7 +672,10 @@ def test_a_sweep_visits_all_cells_or_an_even_share_of_those_in_large_errors() ->
 @pytest.mark.parametrize("own", ["small", "lanes", "walk", "tied"], indirect=True)
 def test_neither_threads_nor_a_break_change_a_byte(own: World) -> None:
     found, states = own.searched()
-    for words in ({"workers": 3}, *({"resume": state} for state in states[:-1])):
-        again, _ = own.searched(**words)
+    for words in ({"workers": 3}, *({"resume": state} for state in states)):
+        again, later = own.searched(**words)
         assert np.array_equal(again.up, found.up)
         assert np.array_equal(again.errors, found.errors)
+        assert [s.sweeps for s in later] == [s.sweeps for s in states][len(states) - len(later) :]
+        if "resume" in words:
+            assert len(later) == len(states) - words["resume"].sweeps, "sweeps are not made twice"
