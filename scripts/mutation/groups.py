@@ -40,6 +40,7 @@ _CELL_KEY = (
 )
 _BOUNDS = (
     "tests/audit/test_sweep_by_hand.py",
+    "tests/audit/test_rounds_by_hand.py",
     "tests/audit/test_bounds_hold.py",
 )
 _NETWORK = ("tests/audit/test_flows_by_hand.py", "tests/audit/test_bounds_hold.py")
@@ -133,7 +134,7 @@ GROUPS = {
         _release("records_files_by_hand", "make_bundle_by_hand"),
         patience=20,
     ),
-    "twins": Group(_in("audit/bounding", "twins"), _audit("twins")),
+    "twins": Group(_in("audit/bounding", "twins"), _audit("twins_by_hand", "twins"), loops=True),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
