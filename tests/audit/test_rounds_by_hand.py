@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,16 @@ from scipy import sparse
 
 from audit.test_sweep_by_hand import KNOWN, answer, sweep
 from audit.test_twins_by_hand import piece
-from lustrum.audit import Knowledge, bounds
-from lustrum.audit.bounding.compute import _ask_in_rounds, _twins
-from lustrum.audit.bounding.sweep import Progress, Sweep, Watch
+from lustrum.audit import ContradictionError, Knowledge, bounds
+from lustrum.audit.bounding.compute import _ask_in_rounds, _explained, _twins
+from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.knowledge.conflicts import ConflictError
 from lustrum.audit.knowledge.reduce import Piece
+from lustrum.model import InputError
+from lustrum.model.workers import workers as processors
 from lustrum.solve import Highs
 
-SWEEP = "lustrum.audit.bounding.sweep"
+COMPUTE, SWEEP = "lustrum.audit.bounding.compute", "lustrum.audit.bounding.sweep"
 
 
 def asked_of(one: Sweep) -> list[list[float]]:
@@ -189,3 +194,76 @@ def test_a_merged_cell_that_no_fact_ties_keeps_the_piece_as_it_is() -> None:
     assert found.low.tolist() == [1, 1, 0, 1]
     assert found.high.tolist() == [9, 9, 3, 7]
     assert found.sharp.all()
+
+
+def test_a_bound_that_programs_cannot_narrow_gets_one_more_program() -> None:
+    """A table with fractions reaches the least value of a; a whole one may be found by the way."""
+    one = sweep(answer(0.0, [0, 4, 2]))
+    one.seen_least[0] = 0
+    found = one.answer(np.array([0]), hard=False)
+    assert one.solver.asked == [([1, 0, 0], False, None)]  # type: ignore[attr-defined]
+    assert found.least.tolist() == [0, 4, 2]
+
+
+@pytest.mark.parametrize(("feasible", "table"), [(True, [9, 9]), (False, [3, 4]), (False, [9, 9])])
+def test_a_first_flow_must_be_a_table(
+    feasible: bool, table: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = SimpleNamespace(feasible=feasible, table=np.array(table))
+    monkeypatch.setattr(f"{SWEEP}.Flows", lambda network, count: flows)
+    known = Knowledge.of("ab").within([0, 0], [9, 9]).fact({"a": 1, "b": 1}, 7, 7)
+    tied = piece([[1, 1]], [7], [7], [0, 0], [9, 9])
+    with pytest.raises(Impossible) as raised:
+        Sweep(tied, known, np.arange(2), None, Watch(4)).random_sums()
+    assert (raised.value.cell, raised.value.whole) == (10, False)
+
+
+def test_as_many_workers_are_used_as_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int | None] = []
+
+    def counted(max_workers: int | None = None) -> ThreadPoolExecutor:
+        used.append(max_workers)
+        return ThreadPoolExecutor(max_workers=1)
+
+    monkeypatch.setattr(f"{COMPUTE}.ThreadPoolExecutor", counted)
+    for workers in (3, None):
+        bounds(KNOWN, solver=Highs(), workers=workers)
+    assert used == [3, processors()]
+
+
+def test_values_of_real_cells_are_not_counted() -> None:
+    assert bounds(KNOWN, integer=True, workers=1).count.tolist() == [5, 6, 4]
+    with pytest.raises(InputError, match="Real values cannot be counted"):
+        _ = bounds(KNOWN.relaxed(), workers=1).count
+
+
+def test_a_contradiction_is_explained_by_facts_or_by_what_was_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = Knowledge.of("ab").within([0, 0], [9, 9]).fact({"a": 1, "b": 1}, 7, 7)
+    noticed = ContradictionError("noticed")
+    assert isinstance(_explained(both.fact({"a": 1, "b": 1}, 8, 8), noticed), ConflictError)
+    monkeypatch.setattr(f"{COMPUTE}.conflict", lambda known: None)
+    assert _explained(both, noticed) is noticed
+    for whole, kind in ((True, "of whole numbers "), (False, "")):
+        told = _explained(both, Impossible(1, whole))
+        assert isinstance(told, ContradictionError)
+        assert str(told).endswith(f"no table {kind}fits all that is known about b.")
+
+
+def test_a_copy_counts_real_tables_that_it_meets() -> None:
+    """Among real cells every table that is seen counts; among whole cells only whole tables do."""
+    for known, least in ((KNOWN.relaxed(), [1.5, 4.75, 1]), (KNOWN, [np.inf] * 3)):
+        own = sweep(known=known)._copy()
+        own._meet(np.array([1.5, 4.75, 1]))
+        assert own.least.tolist() == least
+        assert own.most.tolist() == [-v if v == np.inf else v for v in least]
+
+
+def test_the_slack_of_left_out_facts_grows_with_the_sum() -> None:
+    """A unit in ten million is within the precision of a solver, two units are not."""
+    known = Knowledge.of("abc").within([0] * 3, [2 * 10**7] * 3)
+    one = sweep(known=known.fact({"a": 1, "b": 2, "c": 3}, 10**7, 10**7))
+    for away, fits in ((0.5, True), (-0.5, True), (2.0, False), (-2.0, False)):
+        one.asked_piece = replace(one.piece)  # another piece than the one that was given
+        assert one._fits(np.array([10**7 + away, 0, 0])) is fits
