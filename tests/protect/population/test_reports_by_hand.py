@@ -394,7 +394,8 @@ def test_a_rate_is_spread_evenly_over_the_numbers_of_its_class(base: int, step: 
 
 
 @pytest.mark.parametrize(
-    ("base", "step", "error"), [(3, 3, 2.0), (3, 1, 7.5), (5, 5, 30.0), (2, 2, 12.75), (2, 2, 15.0)]
+    ("base", "step", "error"),
+    [(3, 3, 2.0), (3, 1, 7.5), (5, 5, 30.0), (2, 2, 12.75), (2, 2, 15.0), (2, 1, 0.5)],
 )
 def test_normal_rates_are_those_of_a_normal_curve_at_the_numbers(
     base: int, step: int, error: float

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError
-from lustrum.protect.weighted.classes import weight_classes
+from lustrum.protect.weighted.classes import classes_of, weight_classes
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,27 @@ def test_too_few_respondents_make_no_class() -> None:
         weight_classes(codes, np.array([2, 2]), [0], 5)
     with pytest.raises(InputError, match="at least 1 respondent"):
         weight_classes(codes, np.array([2, 2]), [0], 0)
+
+
+def nearest_cell(codes: np.ndarray, order: list[int], record: np.ndarray) -> int:
+    """The first cell that is nearest to a record, variable by variable in plain loops."""
+    left = list(range(codes.shape[1]))
+    for variable in order:
+        there = sorted({int(codes[variable, cell]) for cell in left})
+        larger = [code for code in there if code >= record[variable]]
+        code = larger[0] if larger else there[-1]
+        left = [cell for cell in left if codes[variable, cell] == code]
+    return left[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_record_belongs_to_the_class_of_the_nearest_cell_shown(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(15):
+        variables, cells = int(rng.integers(1, 4)), int(rng.integers(1, 7))
+        codes = rng.integers(0, 4, (variables, cells))
+        records = rng.integers(0, 5, (variables, int(rng.integers(0, 9))))
+        order = rng.permutation(variables)[: int(rng.integers(1, variables + 1))].tolist()
+        group = rng.permutation(cells)
+        found = classes_of(codes, group, order, records)
+        assert found.tolist() == [group[nearest_cell(codes, order, r)] for r in records.T]
