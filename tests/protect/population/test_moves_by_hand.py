@@ -410,6 +410,7 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
     count = len(codes)
     corner = {(i, j, k): m for i, j, k, m in rectangles(codes)}
     with_first = [(*r, m) for r, m in corner.items() if r[2] == 0]
+    with_last = [(*r, m) for r, m in corner.items() if r[2] == count - 1]
     none = np.int64(-1)
     rng = np.random.default_rng(9)
     kinds = {"swap": 0, "exchange": 0, "first": 0}
@@ -427,6 +428,14 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
             stands = [cells.up[chosen[0]], *(1 - cells.up[chosen[0]],) * 2, cells.up[chosen[0]]]
             cells.up[[chosen[0], *others]] = stands
             inside[others], rests[others] = False, 0
+        if trial % 4 == 0:
+            # Nothing but a rectangle is free, and its third cell, the last of all, stands like the first.
+            errors[:] = 0
+            inside[:] = True
+            chosen = np.array(with_last[trial // 4 % len(with_last)][:1])
+            rectangle = list(with_last[trial // 4 % len(with_last)])
+            cells.up[rectangle] = [trial % 8 == 0, trial % 8 > 0, trial % 8 == 0, trial % 8 == 0]
+            inside[rectangle], rests[rectangle] = False, 0
         share = [(0, 1000), (1, 3)][trial % 3 == 0]
         object.__setattr__(problem, "empty_share", share)
         tally = np.array([_lack(problem, cells), *share], dtype=np.int64)

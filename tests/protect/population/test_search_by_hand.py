@@ -284,6 +284,23 @@ def test_what_is_found_is_allowed_and_its_errors_are_true(own: World) -> None:
     assert lack(found.up) <= max(0, lack(problem.up))
 
 
+@pytest.mark.parametrize("walked", [False, True])
+def test_a_free_cell_moves_no_cell_of_a_kept_sum(walked: bool) -> None:
+    """Three corners of a rectangle may be free while the fourth belongs to a number that is kept."""
+    one = WORLDS["walk"]
+    cells = np.arange(one.problem.up.size)
+    alone = cells % 4 == 0
+    problem = replace(one.problem, group=np.where(alone, cells, -1))
+    stages = (
+        sweeps(1, 0.5, 0.5),
+        sweeps(1, 0.002, 0.002, costs=WALL, beyond=1, walk=60),
+    )
+    some = replace(one, problem=problem, stages=stages[1:] if walked else stages[:1])
+    found, _ = some.searched()
+    assert np.array_equal(found.up[alone], problem.up[alone])
+    assert (found.up[~alone] != problem.up[~alone]).any()
+
+
 @pytest.mark.parametrize("own", WORLDS, indirect=True)
 def test_the_bytes_of_a_search_belong_to_its_version(own: World) -> None:
     found, states = own.searched()
@@ -477,14 +494,20 @@ def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], fin
     expected = 1 + sum(counts) + sum(a * b for a, b in combinations(counts, 2))
     assert len(small) == expected
     assert sum(t.extra for t in plan.tables) == {2: 0, 3: 1, 5: 3}[variables]
-    # For two nodes the tables that weigh most come first.
-    rank = [TABLE_KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser")]
-    for first, stop in pairwise(plan.layout.pair_first.tolist()):
-        ranks = [rank.index(kind) for kind in plan.layout.pair_kind[first:stop].tolist()]
-        assert ranks == sorted(ranks)
     assert plan.variables[-1] == plan.major
     assert plan.outer == (2 if variables >= 5 else 1)
     assert plan.rows() == [int(name[1:]) for name in plan.variables]
+
+
+def test_the_tables_of_two_nodes_that_weigh_most_come_first() -> None:
+    layout = plan_tables(town((4, 3, 2)), 3, (("v0:half", "v1", "v2"),)).layout
+    rank = [TABLE_KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser")]
+    seen = set()
+    for first, stop in pairwise(layout.pair_first.tolist()):
+        ranks = [rank.index(kind) for kind in layout.pair_kind[first:stop].tolist()]
+        assert ranks == sorted(ranks)
+        seen.add(tuple(ranks))
+    assert (0, 1, 1) in seen
 
 
 def test_a_level_with_the_name_of_another_one_gets_the_name_of_its_variable() -> None:
