@@ -414,7 +414,7 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
     none = np.int64(-1)
     rng = np.random.default_rng(9)
     kinds = {"swap": 0, "exchange": 0, "first": 0}
-    for trial in range(150):
+    for trial in range(190):
         cells.up[:] = rng.random(count) < 0.5
         errors = _errors(problem, cells, order, plan)
         errors += rng.integers(-6, 7, errors.size).astype(np.int32)
@@ -428,13 +428,18 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
             stands = [cells.up[chosen[0]], *(1 - cells.up[chosen[0]],) * 2, cells.up[chosen[0]]]
             cells.up[[chosen[0], *others]] = stands
             inside[others], rests[others] = False, 0
-        if trial % 4 == 0:
-            # Nothing but a rectangle is free, and its third cell, the last of all, stands like the first.
+        cells.group[:] = -1
+        cells = cells._replace(tied=trial % 4 == 2 and trial < 150)
+        if trial % 2 == 0 and trial < 150:
+            # Nothing but a rectangle is free. Its third cell, the last of all, stands like the first, or
+            # its fourth cell belongs to a number that is kept.
             errors[:] = 0
             inside[:] = True
-            chosen = np.array(with_last[trial // 4 % len(with_last)][:1])
             rectangle = list(with_last[trial // 4 % len(with_last)])
-            cells.up[rectangle] = [trial % 8 == 0, trial % 8 > 0, trial % 8 == 0, trial % 8 == 0]
+            chosen = np.array(rectangle[:1])
+            one, other = trial // 4 % 2, 1 - trial // 4 % 2
+            cells.up[rectangle] = [one, other, other if cells.tied else one, one]
+            cells.group[rectangle[3]] = 5 if cells.tied else -1
             inside[rectangle], rests[rectangle] = False, 0
         share = [(0, 1000), (1, 3)][trial % 3 == 0]
         object.__setattr__(problem, "empty_share", share)
@@ -450,7 +455,7 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
         least, expected = np.inf, (-1, -1, -1, -1)
         for i in chosen.tolist():
             sign = np.int64(-1 if cells.up[i] else 1)
-            neighbours(cells.partner, cells.up, cells.group, False, i, near)
+            neighbours(cells.partner, cells.up, cells.group, cells.tied, i, near)
             lines = [[c for c in line if c >= 0] for line in near.tolist()]
             places(plan.layout, cells.codes[i], p, inner, base)
             at = (plan.layout, cells, errors, inner, base, i)
@@ -462,6 +467,8 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
                 for v, k in [(w, c) for w in range(u + 1, 3) for c in lines[w] if free(c)]:
                     m = corner.get((i, j, k), -1)
                     if m < 0 or rests[m] >= 9 or cells.up[m] != cells.up[i]:
+                        continue
+                    if cells.tied and cells.group[m] != cells.group[i]:
                         continue
                     if allowed(cells, tally, i, j, k, m):
                         cost = exchange_cost(*at, j, k, u, v, sign, rise, least)
