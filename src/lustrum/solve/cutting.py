@@ -102,6 +102,12 @@ class CuttingProgram:
     def __len__(self) -> int:
         return len(self.cuts)
 
+    @property
+    def entries(self) -> int:
+        """How many weights of all rows stand at columns that are still open."""
+        open_columns = self.low < self.high
+        return sum(int(open_columns[cut.columns].sum()) for cut in (*self.cuts, *self._idle))
+
     def add(self, cuts: Sequence[Cut]) -> int:
         """Add rows that are new; gives how many were."""
         fresh = []

@@ -50,6 +50,7 @@ _AT_LEAST = 4  # rounds of the root, so that something is proven however little 
 _FEW_TASKS = 40  # attacks to withstand with which a search among whole patterns ends soon
 _WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
 _TOO_WIDE = 0.15  # one that it does not close
+_SMALL = 20_000  # weights in a program that is searched in a moment, however wide the gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +119,11 @@ class BranchAndCut:
         """Search until the best pattern is proven, or the work is used up."""
         if not self.done and self.choice.size:
             self._root()
+            self._search(self.spent + (self.work - self.spent) // 2, _SMALL)
             self._anew()
             self._nearby()
             if not self._is_wide(_TOO_WIDE):
-                self._search()
+                self._search(self.work)
         if not self.done and self.near is None:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
@@ -335,10 +337,13 @@ class BranchAndCut:
         full = -relaxed.reduced > room
         self.program.fix(none & (self.program.low == 0), full & (self.program.high == 1))
 
-    def _search(self) -> None:
-        """Search among whole patterns and attack what is found, first among few columns, then among all."""
+    def _search(self, end: int, most: float = np.inf) -> None:
+        """Search among whole patterns and attack what is found, first among few columns, then among all.
+
+        With ``most`` only as long as the program holds no more weights than this on columns to choose from.
+        """
         near = True
-        while not self.done and self.spent < self.work:
+        while not self.done and self.spent < end and self.program.entries <= most:
             relaxed = self._relax()
             if relaxed is None:
                 return
