@@ -397,6 +397,19 @@ def test_the_audit_finds_what_loops_over_all_cells_find(seed: int) -> None:
     assert {name: getattr(found, name) for name in wanted} == wanted
 
 
+@pytest.mark.parametrize(("number", "known"), [(1, True), (2, False), (4, False)])
+def test_a_piece_that_did_not_move_is_not_known(number: int, known: bool) -> None:
+    """A whole record that did not move is known to everybody; a piece may stay where its record moved."""
+    records = register([(1, 0, 0, 100), (2, 0, 1, 20)])
+    codes = np.array([[0] * number + [1], [*[0, 1, 0, 1][:number], 1]], dtype=np.uint8)
+    values = np.array([100 // number] * number + [23])
+    carried = CarriedRecords(np.array([0] * number + [1]), codes, {"turnover": values})
+    found = audit_contributors(
+        records, np.array([100, 23]), "turnover", FACTORS, TENTH, max_variables=1, carried=carried
+    )
+    assert (found.certain > 0) is known
+
+
 def test_every_record_of_an_owner_rounds_up_by_itself() -> None:
     records = register([(1, 0, 0, SHARES - 5), (1, 0, 0, 5)])
     for noise, outside in ((FACTORS.high + 4, 0), (FACTORS.high + 5, 3)):

@@ -315,6 +315,27 @@ def test_a_class_of_few_records_is_filled_up_with_anybody() -> None:
     assert set(donors[4000:].tolist()) == set(range(5, 25))
 
 
+def test_strata_of_a_class_of_few_records_are_those_of_anybody() -> None:
+    """Four records of a class stand in one of two strata; the file does not tell in which."""
+    place = np.arange(800)
+    area = (place < 4).astype(np.int64)
+    records = SurveyRecords(
+        described(),
+        np.stack([np.zeros(800, int), area]),
+        Design(np.ones(800), (place >= 400).astype(np.int64), place),
+        place.astype(np.uint64) + np.uint64(1),
+    )
+    codes = records.cells().codes
+    few = codes[1] == 1
+    cells = FinestCells(records.dataset, codes, np.where(few, 200, 400))
+    made: Any = SimpleNamespace(cells=cells, public=SimpleNamespace(errors={1: 0.5}))
+    found = ProtectedSurvey(class_size=20).with_counts(records, made, KEY)
+    mine = found.strata[found.codes[1] == 1]
+    assert mine.size == 200
+    # A fifth of the class itself and half of the rest stand in the first stratum: 120; six errors are 42.
+    assert abs(int(np.bincount(mine, minlength=2).max()) - 120) < 42
+
+
 def test_numbers_are_drawn_anew_and_groups_stay() -> None:
     numbers = np.array([7, 7, 3, 90, 3])
     found = _renumbered(numbers, np.random.default_rng(5))
