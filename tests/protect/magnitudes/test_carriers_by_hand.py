@@ -537,3 +537,22 @@ def test_the_first_cell_gives_records_away_but_never_its_last() -> None:
         assert held([0, 0, 1, 1], key) == [1, 1, 1, 1]
         with pytest.raises(InputError, match="More cells show somebody"):
             held([0, 0, 0], key)
+
+
+def test_a_cell_that_gives_records_away_keeps_one_of_its_own() -> None:
+    """Records of three cells cover the other cells; none of the three is covered from elsewhere."""
+    plan_cells = np.stack(np.nonzero(np.ones((4, 3, 1))))
+    shown = FinestCells(PLAIN, plan_cells, np.full(12, 3))
+    near = list(carriers._neighbourhoods(PLAIN))
+    for number in range(40):
+        rng = np.random.default_rng(number)
+        start = np.r_[0, 0, 5, 5, 10, 10, rng.choice([0, 5, 10], 6)]
+        place = start.copy()
+        holders = np.bincount(place, minlength=12)
+        word = rng.integers(0, 2**63, 12).astype(np.uint64)
+        valued = np.ones(12, dtype=bool)
+        codes = plan_cells[:, start]
+        carriers._cover(near, PLAIN, codes, word, shown, place, valued, holders, KEY)
+        assert holders.tolist() == np.bincount(place, minlength=12).tolist() == [1] * 12
+        for cell in (0, 5, 10):
+            assert start[place == cell].tolist() == [cell]

@@ -330,6 +330,51 @@ def test_a_relation_that_holds_in_a_sample_alone_is_none(monkeypatch: pytest.Mon
         check_relations(same, families_of(PLAIN.measures))
 
 
+def test_a_relation_of_measures_that_begin_after_the_sample_is_found() -> None:
+    """Two copies of one number that are protected apart give it away, wherever its records stand."""
+    count = 4700
+    rng = np.random.default_rng(8)
+    late = np.where(np.arange(count) < 4500, 0, rng.integers(1, 99, count))
+    first, second = rng.integers(1, 99, (2, count))
+    names = ("pay", "bonus", "rent", "tax")
+    dataset = described(*({"name": name} for name in names))
+    families = families_of(dataset.measures)
+
+    def check(*columns: np.ndarray) -> None:
+        numbers = dict(zip(names, columns, strict=True))
+        codes = {v.name: np.zeros(columns[0].size, dtype=np.uint8) for v in dataset.variables}
+        check_relations(Records(dataset, codes=codes, numbers=numbers), families)
+
+    check(first, second, late, late // 2)
+    with pytest.raises(InputError, match="'rent' equals 'tax' in every record"):
+        check(first, second, late, late.copy())
+    with pytest.raises(InputError, match="'bonus' equals 'pay' and 'tax' in every record"):
+        check(first, first + late, second, late)
+    # Fewer records than measures, and one alone.
+    check(first[:2], second[:2], np.array([0, 7]), np.array([1, 0]))
+    with pytest.raises(InputError, match="'rent' equals 'tax' in every record"):
+        check(first[:1], first[:1] + 1, np.array([5000]), np.array([5000]))
+
+
+def test_sums_of_two_periods_are_stated_with_their_own_parts_alone() -> None:
+    parts = {"now": ("a", "b"), "before": ("c", "d")}
+    dataset = described(
+        {"name": "now", "parts": ["a", "b"], "earlier": "before"},
+        {"name": "before", "parts": ["c", "d"]},
+        *({"name": name} for name in "abcd"),
+    )
+    rng = np.random.default_rng(9)
+    numbers = {name: rng.integers(1, 999, 30) for name in "abcd"}
+    numbers |= {name: numbers[p] + numbers[q] for name, (p, q) in parts.items()}
+    codes = {v.name: np.zeros(30, dtype=np.uint8) for v in dataset.variables}
+    (family,) = families_of(dataset.measures)
+    check_relations(Records(dataset, codes=codes, numbers=numbers), [family])
+    numbers["before"] = numbers["now"]
+    numbers["c"], numbers["d"] = numbers["a"] + 1, numbers["b"] - 1
+    with pytest.raises(InputError, match="'now' equals 'before' in every record"):
+        check_relations(Records(dataset, codes=codes, numbers=numbers), [family])
+
+
 # --- held cells -----------------------------------------------------------------------------------
 
 
@@ -669,6 +714,35 @@ def test_public_errors_by_size_rise_as_sums_fall() -> None:
     assert found == expected
     assert errors_by_size(total[:20], noise[:20], KEY, "pay") == {}
     assert errors_by_size(total, -total.astype(float), KEY, "pay") == {}
+
+
+def test_a_sum_of_one_unit_counts_among_public_errors() -> None:
+    assert relative_errors(np.array([1, 1]), np.array([0.5, -1.0])).tolist() == [50.0, 100.0]
+    # Sums of which 1 is shown are a class of their own, and half of one with others.
+    one = errors_by_size(np.full(50, 4), np.full(50, -3.0), KEY, "pay")
+    assert one == {1: coarse_error(75.0, KEY, "pay size 0")}
+    total, noise = np.repeat([4, 5], 50), np.repeat([-3.0, 0.0], 50)
+    assert errors_by_size(total, noise, KEY, "pay") == {1: coarse_error(37.5, KEY, "pay size 0")}
+    exact = by_variables(np.zeros(50), np.ones(50, bool), np.ones(50), KEY, "pay", 9.0)
+    assert exact == {1: coarse_error(0.0, KEY, "pay 1")} == {1: 0.5}
+
+
+@pytest.mark.parametrize("true", [(1, 4), (4, 1), (1, 1), (4, 4)])
+@pytest.mark.parametrize("shown", [(1, 2), (2, 1), (1, 0), (0, 1), (2, 3)])
+def test_growth_of_single_units_is_judged_like_any_other(
+    true: tuple[int, int], shown: tuple[int, int]
+) -> None:
+    """Half of the cells are exact; the others are judged where both periods show something."""
+    later, earlier = np.repeat([8, true[0]], 60), np.repeat([4, true[1]], 60)
+    now, then = np.repeat([8, shown[0]], 60), np.repeat([4, shown[1]], 60)
+    found = growth_by_variables(
+        (later, (now - later).astype(float)), (earlier, (then - earlier).astype(float)),
+        np.ones(120, dtype=np.int64), KEY, "pay",
+    )  # fmt: skip
+    mean = 0.0
+    if min(shown) > 0:
+        mean = min(100 * abs(shown[0] / shown[1] - true[0] / true[1]), 100.0) / 2
+    assert found == {1: coarse_error(mean, KEY, "pay growth 1")}
 
 
 def test_growth_is_judged_where_both_periods_show_something() -> None:

@@ -90,14 +90,14 @@ def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[Family]) -> 
         for family in families
         for row, name in enumerate(family.shown)
     }
+    # A measure may begin where the sample ends, so whole columns decide which measures hold anything.
+    filled = [name for name in names if numbers[name].any()]
     some = np.flatnonzero(np.any([numbers[n] != 0 for n in names], axis=0))[:_SAMPLED]
-    if not some.size:
-        return
-    drawn = {n: numbers[n][some] for n in names}
-    for name in names:
-        others = [n for n in names if n != name and drawn[n].any()]
+    drawn = {n: numbers[n][some] for n in filled}
+    for name in filled:
+        others = [n for n in filled if n != name]
         for parts in (*((n,) for n in others), *combinations(others, 2)):
-            if (name, *sorted(parts)) in stated or not drawn[name].any():
+            if (name, *sorted(parts)) in stated:
                 continue
             if np.array_equal(sum(drawn[n] for n in parts), drawn[name]) and np.array_equal(
                 sum(numbers[n] for n in parts), numbers[name]

@@ -74,7 +74,7 @@ class RememberedSums:
         """Which cells carried the records whose codes and protected values are the same as before."""
         place, known = self.find(identities(records, None)[1])
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
-        if self.home.shape[0] != codes.shape[0]:
+        if not self.record.size or self.home.shape[0] != codes.shape[0]:
             return KeptPlaces.nothing()
         same = known & (self.home[:, place] == codes).all(axis=0)
         for name, values in made.items():
@@ -125,6 +125,8 @@ def keep_noise(
     ``order`` is how the records of the units were sorted.
     """
     place, known = before.find(identities(records, None)[1][order])
+    if not before.record.size:
+        return np.zeros(units.sign.size, dtype=np.bool_)
     moved = [(k, name) for k, name in enumerate(family.moved) if name in before.true]
     pull = np.zeros(units.sign.size)
     for k, name in moved:
@@ -179,6 +181,8 @@ def sums_together(
     before: RememberedSums, after: RememberedSums, measure: str, factors: Factors, share: Fraction
 ) -> SumsTogether:
     """Combine the values that both releases leave open, for every contribution that is in both."""
+    if not before.record.size:
+        return SumsTogether(measure, 0, 0, 0, 0)
     place, known = before.find(after.record)
     old, shown_before = before.true[measure][place], before.shown[measure][place]
     new, shown = after.true[measure], after.shown[measure]
