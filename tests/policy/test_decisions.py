@@ -48,6 +48,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"fallback": [{"method": "round"}]}, "the method is 'merge', not 'round'"),
     ({"weights": {"weight": "w"}}, "[weights] without a protected population: name the variables"),
+    (
+        {
+            "weights": {"weight": "w", "classes": ["a"]},
+            "protect": {"method": "none"},
+            "before": [{"method": "random-rounding"}],
+        },
+        "[weights] goes with a protected population or a method for tables",
+    ),
+    (
+        {"weights": {"weight": "w", "classes": ["a", "b", "c"]}, "rules": {"max_dimensions": 2}},
+        "'classes' names more variables than a table may have",
+    ),
     ({"sums": {"method": "random-rounding"}}, "does not protect sums by record keys"),
     ({"sums": {"method": "suppression"}}, "does not protect sums by record keys"),
     ({"sums": {"method": "record-swapping", "geography": "a"}}, "works on records, not on tables"),
@@ -68,6 +80,8 @@ ALLOWED: list[dict[str, Any]] = [
     {"protect": {"method": "none"}, "before": [{"method": "random-rounding"}]},
     POPULATION,
     {**POPULATION, "weights": {"weight": "w"}},
+    {"weights": {"weight": "w", "classes": ["a", "b"]}, "rules": {"max_dimensions": 2}},
+    {**POPULATION, "weights": {"weight": "w", "classes": ["a", "b", "c", "d"]}},
     {"sums": SUMS},
     {"sums": {**SUMS, "scale": "largest"}},
     {"sums": {**SUMS, "p_percent": 4.0}},
