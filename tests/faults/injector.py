@@ -9,11 +9,13 @@ from __future__ import annotations
 import builtins
 import errno
 import fcntl
+import gc
 import io
 import mmap
 import os
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,6 +61,9 @@ class Faults:
         self.halves = halves
         """Whether a write that fails has written half of its bytes before."""
         self.calls: list[str] = []
+        self._others: set[int] = (
+            set()
+        )  # threads of earlier tests, whose calls are not those of the work
 
     @property
     def hit(self) -> bool:
@@ -67,6 +72,8 @@ class Faults:
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.current_thread() in self._others:
+                return real(*args, **kwargs)
             self.calls.append(name)
             if len(self.calls) == self.at:
                 if self.halves and name == "write":
@@ -81,6 +88,8 @@ class Faults:
     def _connect(self, *args: Any, **kwargs: Any) -> sqlite3.Connection:
         """SQLite makes its own calls to the system: here each of its statements is one that may fail."""
         faults = self
+        if threading.current_thread() in self._others:
+            return _CONNECT(*args, **kwargs)
 
         class Counted(sqlite3.Connection):
             def execute(self, *words: Any) -> sqlite3.Cursor:
@@ -98,7 +107,13 @@ class Faults:
 
     @contextmanager
     def active(self) -> Iterator[Faults]:
-        """Count, and let the chosen call fail, while this is open."""
+        """Count, and let the chosen call fail, while this is open.
+
+        Threads that run already are left alone, and what earlier tests left to be cleaned up is cleaned up.
+        """
+        gc.collect()
+        # Not by number: a thread may get that of one that has ended.
+        self._others = {*threading.enumerate()} - {threading.current_thread()}
         real = [(module, name, getattr(module, name)) for module, name in _SYSTEM]
         try:
             for module, name, function in real:
