@@ -142,7 +142,8 @@ def suppress(
     ] = "value",
     power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
     algorithm: Annotated[
-        str, typer.Option(help="auto, exact, decomposition, heuristic, boxes or quick.")
+        str,
+        typer.Option(help="auto, exact, decomposition, elimination, heuristic, boxes or quick."),
     ] = "auto",
     work: Annotated[
         int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)

@@ -15,7 +15,7 @@ from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pat
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
-from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
+from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on, is_network
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes, simple_bound
@@ -67,12 +67,15 @@ def suppress(
             raise InputError("The discount for cells suppressed before must be between 0 and 1.")
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
     tell = progress or (lambda what, cost, bound: None)
-    large = problem.values.size > _LARGE and problem.axes is not None
-    if algorithm == "boxes" or (algorithm == "auto" and large):
+    asked = Asked(algorithm, work, tell)
+    large = algorithm == "auto" and problem.values.size > _LARGE
+    if large and is_network(problem):
+        why = f"The table has more than {_LARGE} cells and is a network."
+        asked = replace(asked, algorithm="elimination", why=why)
+    elif algorithm == "boxes" or (large and problem.axes is not None):
         boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
         if boxed is not None:
             return boxed
-    asked = Asked(algorithm, work, tell)
     late = {number for number, view in enumerate(priced.views) if _is_late(view)}
     steps = 0
     while True:

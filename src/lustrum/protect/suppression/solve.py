@@ -13,6 +13,7 @@ from lustrum.protect.suppression.decomposition.bound import bound_by_parts
 from lustrum.protect.suppression.decomposition.repair import repaired
 from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
 from lustrum.protect.suppression.decomposition.topdown import protect_top_down
+from lustrum.protect.suppression.elimination.pattern import eliminated_pattern
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import (
@@ -32,7 +33,9 @@ from lustrum.protect.suppression.search.start import FirstPattern, published_pat
 
 __all__ = ["AlgorithmWord", "Asked", "Outcome", "Progress", "solve"]
 
-AlgorithmWord = Literal["auto", "exact", "decomposition", "heuristic", "quick", "boxes"]
+AlgorithmWord = Literal[
+    "auto", "exact", "decomposition", "elimination", "heuristic", "quick", "boxes"
+]
 Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
@@ -59,12 +62,13 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """How a pattern is to be found: the algorithm, the limit of its work, and a safe pattern that is known."""
+    """How a pattern is to be found: the algorithm and why, the limit of its work, a safe pattern if known."""
 
     algorithm: AlgorithmWord
     work: int | None
     tell: Progress
     known: Mask | None = None
+    why: str = "Asked for."
 
 
 def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcome:
@@ -214,6 +218,10 @@ def _part(
         state = quick_pattern(attacks, tell)
         why = f"Asked for. The table was attacked by {kind}."
         return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
+    if algorithm == "elimination":
+        suppressed, steps = eliminated_pattern(attacks, tell)
+        why = f"{asked.why} The table was attacked by {kind}."
+        return Outcome(suppressed, simple_bound(problem), steps, "elimination", why)
     limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
     first = None
     if not isinstance(attacks, ProgramAttacks):

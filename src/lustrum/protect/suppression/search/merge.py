@@ -60,6 +60,9 @@ def merged_problem(problem: SuppressionProblem) -> Merged | None:
     """
     if problem.unions is not None:
         return None  # sums of cells are judged along the lines of the original
+    sizes = abs(problem.relations).sign() @ (~problem.frozen).astype(np.int64)
+    if not bool(((sizes > 0) & (sizes < 3)).any()):
+        return None  # every relation leaves its cells some freedom, so that none are tied together
     number, sign = _classes(problem)
     live = np.flatnonzero(~problem.frozen)
     asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)

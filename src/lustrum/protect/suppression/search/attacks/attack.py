@@ -20,7 +20,16 @@ from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.structure.ragged import pointers
 
-__all__ = ["Attacks", "FlowAttacks", "ProgramAttacks", "Reason", "attacks_on", "program_weight"]
+__all__ = [
+    "Attacks",
+    "FlowAttacks",
+    "ProgramAttacks",
+    "Reason",
+    "adjacency",
+    "attacks_on",
+    "is_network",
+    "program_weight",
+]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -29,6 +38,7 @@ _WIDE = 1e6  # levels by which a cell may move beside the one attacked
 _SOME = 64.0  # the same on a cheap path
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
+_AT_ONCE = 2048  # attacks whose moves are noted at once
 _SMALL = 300  # cells of a program that counts as one step
 _CHEAP = 1000  # cells beside the suppressed ones that a path may use, if they suffice
 
@@ -79,6 +89,11 @@ def attacks_on(tasks: Tasks) -> FlowAttacks | ProgramAttacks:
     return ProgramAttacks(tasks) if network is None else FlowAttacks(tasks, network)
 
 
+def is_network(problem: SuppressionProblem) -> bool:
+    """Whether cells are arcs between relations, as in two-way tables, also with one hierarchy."""
+    return _network(problem) is not None
+
+
 def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
     cells = problem.values.size
     rows = problem.relations.shape[0]
@@ -103,7 +118,7 @@ class FlowAttacks:
         self.tasks = tasks
         self.tail, self.head, self.nodes = network
         self.steps, self.weight = 0, 1
-        self._graph = _adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
+        self._graph = adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
 
     def forget_prices(self) -> None:
         """Nothing is kept between questions."""
@@ -114,33 +129,39 @@ class FlowAttacks:
 
         share = np.zeros(picks.size)
         moved: list[Ints] = [np.zeros(0, np.int64)] * picks.size
-        x = suppressed.astype(np.float64)
-        arcs = np.flatnonzero(suppressed)
-        graph = _adjacency(self.tail, self.head, arcs, self.nodes)
+        # Cells that are published carry nothing, so that only the others are arcs here.
+        asked = np.zeros(self.tail.size, dtype=np.bool_)
+        asked[self.tasks.cell[picks]] = True
+        arcs = np.flatnonzero(suppressed | asked)
+        tail, head = self.tail[arcs], self.head[arcs]
+        graph = adjacency(tail, head, np.flatnonzero(suppressed[arcs]), self.nodes)
+        x = suppressed[arcs].astype(np.float64)
         place = {int(t): i for i, t in enumerate(picks)}
-        for view, own in self.tasks.by_view(picks):
+        for view, every in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
-            for sign in (1, -1):
-                some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
-                witness = np.zeros((some.size, self.tail.size), dtype=np.bool_)
-                found = flows_back(
-                    self.tasks.cell[some],
-                    np.full(some.size, sign, dtype=np.int64),
-                    self.tasks.level[some].astype(np.float64),
-                    x,
-                    up,
-                    down,
-                    self.tail,
-                    self.head,
-                    *graph,
-                    witness,
-                )
-                self.steps += some.size
-                for t, task in enumerate(some.tolist()):
-                    i = place[task]
-                    share[i] += found[t] / UNIT
-                    cells = np.append(np.flatnonzero(witness[t]), self.tasks.cell[task])
-                    moved[i] = cells if moved[i].size == 0 else np.union1d(moved[i], cells)
+            up, down = up[arcs], down[arcs]
+            for own in np.split(every, np.arange(_AT_ONCE, every.size, _AT_ONCE)):
+                for sign in (1, -1):
+                    some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
+                    witness = np.zeros((some.size, arcs.size), dtype=np.bool_)
+                    found = flows_back(
+                        np.searchsorted(arcs, self.tasks.cell[some]),
+                        np.full(some.size, sign, dtype=np.int64),
+                        self.tasks.level[some].astype(np.float64),
+                        x,
+                        up,
+                        down,
+                        tail,
+                        head,
+                        *graph,
+                        witness,
+                    )
+                    self.steps += some.size
+                    for t, task in enumerate(some.tolist()):
+                        i = place[task]
+                        share[i] += found[t] / UNIT
+                        cells = np.append(arcs[witness[t]], self.tasks.cell[task])
+                        moved[i] = cells if moved[i].size == 0 else np.union1d(moved[i], cells)
         return share, moved
 
     def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
@@ -153,7 +174,7 @@ class FlowAttacks:
         share = np.zeros(self.tasks.cell.size)
         found: list[Reason] = []
         arcs = np.flatnonzero(x > 1e-9)
-        graph = _adjacency(self.tail, self.head, arcs, self.nodes)
+        graph = adjacency(self.tail, self.head, arcs, self.nodes)
         for view, own in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
             ends: dict[int, dict[int, Reason]] = {}
@@ -403,7 +424,7 @@ def _both(task: int, known: dict[int, Reason], up: float, down: float) -> Reason
     return Reason(task, upper.cells, upper.weights, lower, upper.own)
 
 
-def _adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
+def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
     """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
     near = np.concatenate([tail[arcs], head[arcs]])
     far = np.concatenate([head[arcs], tail[arcs]])

@@ -1,0 +1,1 @@
+"""Elimination: publish what discloses no primary cell exactly, the dearest first, then repair ranges."""

@@ -1,0 +1,65 @@
+"""A safe pattern by elimination: none against exact disclosure is missing, then ranges are repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.model import InputError
+from lustrum.protect.suppression.decomposition.repair import repaired
+from lustrum.protect.suppression.elimination.narrow import carriers, narrowed
+from lustrum.protect.suppression.elimination.publish import undisclosed_pattern
+from lustrum.protect.suppression.search.attacks.attack import Attacks, FlowAttacks, ProgramAttacks
+from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
+from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
+
+__all__ = ["eliminated_pattern"]
+
+Tell = Callable[[str, float, float], None]
+
+_LAYERS = 8  # forests for each size of levels
+_FEW = 5000  # cells of a network that need not be narrowed
+
+
+def eliminated_pattern(attacks: Attacks, tell: Tell) -> tuple[Mask, int]:
+    """A pattern that keeps all levels, as far as attacks show, and the steps it took.
+
+    Raises where a level cannot be kept, or where the relations fill in too much for elimination.
+    """
+    problem = attacks.tasks.problem
+    assert isinstance(attacks, FlowAttacks | ProgramAttacks)
+    found = undisclosed_pattern(attacks)
+    if found is None:
+        raise InputError(
+            "The relations of this table fill in too much for 'elimination'; use 'boxes' or 'quick'."
+        )
+    tell("elimination", problem.total_cost(found.suppressed), 0.0)
+    if isinstance(attacks, FlowAttacks) and len(problem) > _FEW:
+        cells = np.flatnonzero(found.suppressed | carriers(attacks, _LAYERS))
+        few = narrowed(attacks, cells)
+        try:
+            state = _repaired_network(few, found.suppressed[cells], tell)
+        except InfeasibleError:
+            pass  # other cells may help
+        else:
+            out = problem.fixed.copy()
+            out[cells[state.suppressed]] = True
+            return out, few.steps
+    if isinstance(attacks, FlowAttacks):
+        state = _repaired_network(attacks, found.suppressed, tell)
+    else:
+        state = repaired(attacks, found.suppressed, tell)
+    return state.suppressed, attacks.steps
+
+
+def _repaired_network(attacks: FlowAttacks, suppressed: Mask, tell: Tell) -> Witnessed:
+    """Attack by flows, suppress more where a level is not kept, then publish what is not needed."""
+    problem = attacks.tasks.problem
+    state = Witnessed(attacks, suppressed)
+    short = state.look(np.arange(len(attacks.tasks)))
+    protect_all(state, problem.cost, short)
+    tell("repaired", problem.total_cost(state.suppressed), 0.0)
+    clean_up(state, problem.cost)
+    return state
