@@ -24,7 +24,7 @@ from pyarrow import csv as arrow_csv
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.register.businesses import businesses
 from lustrum.formats.table_files import read_table
-from lustrum.model import CellStatus, Release
+from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.release.records.programme.audit import audit_ranges
 from lustrum.release.records.programme.judge import Judged, judge, ranks_for
 from lustrum.release.records.programme.read import bound_to, read_programme
@@ -122,6 +122,20 @@ def write_table(part: Part, path: Path) -> None:
             )
 
 
+def write_parents(axis: TableAxis, path: Path) -> bool:
+    """The group that each code of an axis belongs to, as 'lustrum suppress' reads it; False without groups."""
+    sets = {c.code: c.member_set for c in axis.categories if c.code != "_T"}
+    order = {code: (len(own), -place) for place, (code, own) in enumerate(sets.items())}
+    rows = []
+    for code, own in sets.items():
+        above = [g for g, held in sets.items() if own <= held and order[g] > order[code]]
+        if above:
+            rows.append((code, min(above, key=order.__getitem__)))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("code", "parent"), *rows])
+    return bool(rows)
+
+
 def written(part: Part, path: Path) -> Release:
     """What a protected file shows of a table of the programme."""
     file = read_table(path)
@@ -167,7 +181,11 @@ def measure(name: str, algorithm: str, folder: Path) -> None:
     for number, part in enumerate(shown):
         true, public = folder / f"{number}.csv", folder / f"{number}-public.csv"
         write_table(part, true)
-        more = ["--algorithm", algorithm] if algorithm else []
+        more: list[object] = ["--algorithm", algorithm] if algorithm else []
+        for axis in part.true.axes:
+            parents = folder / f"{number}-{axis.name}.csv"
+            if write_parents(axis, parents):
+                more += ["--hierarchy", f"{axis.name}={parents}"]
         seconds = run(["suppress", true, "--rule", "p=10", "--out", public, *more])
         alone += seconds
         releases.append(written(part, public))

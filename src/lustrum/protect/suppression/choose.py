@@ -218,13 +218,7 @@ def _pattern(
     hopeless: tuple[Unprotectable, ...],
 ) -> Pattern:
     secondary = found.suppressed & ~problem.fixed
-    changes = None
-    if before is not None:
-        changes = Changes(
-            kept=np.flatnonzero(found.suppressed & before),
-            added=np.flatnonzero(found.suppressed & ~before),
-            dropped=np.flatnonzero(~found.suppressed & before),
-        )
+    changes = None if before is None else Changes.between(before, found.suppressed)
     return Pattern(
         suppressed=found.suppressed,
         primary=problem.primary,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from lustrum.arrays import Ints, Mask
 
 __all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable", "is_least"]
@@ -59,6 +61,15 @@ class Changes:
     kept: Ints
     added: Ints
     dropped: Ints
+
+    @classmethod
+    def between(cls, before: Mask, now: Mask) -> Changes:
+        """The changes from one pattern to another."""
+        return cls(
+            kept=np.flatnonzero(now & before),
+            added=np.flatnonzero(now & ~before),
+            dropped=np.flatnonzero(~now & before),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -23,8 +23,8 @@ from lustrum.protect.suppression import (
     explain_changes,
     suppress,
 )
+from lustrum.protect.suppression.contributors import ranked_contributions, views_of
 from lustrum.protect.suppression.method import problem_of
-from lustrum.release.records.programme.attackers import joint_views
 from lustrum.release.records.programme.judge import Judged
 from lustrum.release.records.programme.published import (
     Protected,
@@ -34,6 +34,7 @@ from lustrum.release.records.programme.published import (
 )
 from lustrum.release.records.programme.spec import PreparedSet
 from lustrum.release.records.programme.system import Part, System, named_cells
+from lustrum.release.records.programme.without_cube import pattern_of_tables
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["Progress", "cells_to_keep", "suppress_system"]
@@ -62,14 +63,18 @@ def suppress_system(
     if not system.single and not {"algorithm", "work"} & set(own.method):
         # Linked tables need linear programs, with which the search for the cheapest pattern takes many minutes.
         algorithm = "quick"
-    pattern = suppress(
-        problem,
-        algorithm=algorithm,
-        work=spec.work,
-        previous=previous,
-        workers=workers,
-        progress=tell,
-    )
+
+    def search(smaller: SuppressionProblem, before: Mask | None) -> Pattern:
+        return suppress(
+            smaller,
+            algorithm=algorithm,
+            work=spec.work,
+            previous=before,
+            workers=workers,
+            progress=tell,
+        )
+
+    pattern = pattern_of_tables(system, problem, previous, search, workers)
     if not pattern.safe:
         said = str(pattern.unprotectable[0]) if pattern.unprotectable else ""
         raise InputError(
@@ -115,7 +120,7 @@ def _problem(
 ) -> SuppressionProblem:
     views: tuple[ContributorView, ...] = ()
     if spec.attacker != "outsider":
-        views = joint_views(system, judged, alone_only=spec.attacker == "singletons")
+        views = _joint_views(system, judged, alone_only=spec.attacker == "singletons")
     if spec.unions and not system.single:
         raise InputError(
             f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
@@ -161,6 +166,26 @@ def _problem(
         names=system.known.known.names,
         views=views,
     )
+
+
+def _joint_views(
+    system: System, judged: Judged, *, alone_only: bool
+) -> tuple[ContributorView, ...]:
+    """One attacker for each holding among the largest contributors of some cell.
+
+    A holding knows its contributions to all tables of the system. With ``alone_only`` there are only those
+    that are alone somewhere.
+    """
+    relations = system.known.known.matrix
+    found = ranked_contributions(
+        [part.true for part in system.parts],
+        [span.start for span in system.spans],
+        relations,
+        alone_only=alone_only,
+        scales=[system.scale(part) for part in system.parts],
+    )
+    levels = np.stack([judged.lower, judged.upper, judged.sliding])
+    return views_of(found, system.values, relations, judged.sensitive, levels)
 
 
 def _single(
