@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("steady", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 # More examples of every property, the same in every run: `make deep`.
 settings.register_profile("deep", deadline=None, derandomize=True, max_examples=400)
 # To look for new counterexamples: HYPOTHESIS_PROFILE=explore make test

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") in ("deep", "explore")
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE")
 
 
 def examples(usual: int, deep: int) -> int:
-    """The number for every run, or the larger one where there is time for it."""
-    return deep if DEEP else usual
+    """The number for every run, twice that for mutants, or the larger one where there is time for it."""
+    if PROFILE in ("deep", "explore"):
+        return deep
+    return min(deep, 2 * usual) if PROFILE == "mutants" else usual

@@ -87,7 +87,9 @@ def test_one_way_that_fails_does_not_keep_the_others(monkeypatch: pytest.MonkeyP
 
 
 def test_ways_run_side_by_side_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "WAYS", {"unknown": WAYS["rounding"], "rounding": WAYS["rounding"]})
+    monkeypatch.setattr(
+        warming, "WAYS", {"unknown": WAYS["rounding"], "rounding": WAYS["rounding"]}
+    )
     said: list[str] = []
     assert not warm(said.append, lanes=2)
     assert [line for line in said if line == "unknown: KeyError"]

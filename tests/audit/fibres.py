@@ -13,7 +13,7 @@ from lustrum.audit import Knowledge
 from lustrum.model import Category, TableAxis
 
 # The first run of a kernel compiles it, which no deadline foresees.
-QUICK = settings(deadline=None, max_examples=examples(25, 150))
+QUICK = settings(deadline=None, max_examples=examples(13, 150))
 
 
 def axis(name: str, *sets: Sequence[int]) -> TableAxis:

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.audit import best_bounds, bounds, from_margins
 
 CUBE = {"A": 2, "B": 3, "C": 2}
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(10, 80))
 @given(
     st.lists(st.integers(0, 3), min_size=12, max_size=12),
     st.sampled_from([["A", "B", "C"], ["AB", "C"], ["AB", "BC"], ["AB", "BC", "AC"]]),

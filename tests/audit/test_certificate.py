@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.fibres import axis, fitting
+from examples import examples
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
@@ -30,7 +31,7 @@ from lustrum.audit.certificate.basis import solve
 from lustrum.audit.certificate.exact import Leaf, Split
 from lustrum.model import Table
 
-MANY = settings(deadline=None, max_examples=80)
+MANY = settings(deadline=None, max_examples=examples(40, 320))
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]
 JK = [[5, 2, 68], [10, 10, 85], [69, 81, 61], [7, 132, 51]]
 IK = [[74, 75, 81], [3, 85, 9], [8, 61, 52], [6, 4, 123]]

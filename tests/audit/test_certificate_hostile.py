@@ -68,7 +68,7 @@ def test_bytes_that_are_no_text_are_refused():
 WRONG = [None, True, 1, -1, 0.5, "x", "NaN", "1/0", "/", "9" * 2000, [], {}, [[]], [None], {"a": 1}]
 
 
-@settings(deadline=None, max_examples=examples(70, 400))
+@settings(deadline=None, max_examples=examples(35, 400))
 @given(st.data())
 def test_a_wrong_type_anywhere_is_a_reason_and_no_crash(data):
     document = json.loads(certify(KNOWN).to_json())
@@ -89,7 +89,7 @@ def test_a_wrong_type_anywhere_is_a_reason_and_no_crash(data):
     assert report.reason.endswith(".")
 
 
-@settings(deadline=None, max_examples=examples(40, 200))
+@settings(deadline=None, max_examples=examples(20, 200))
 @given(st.text(max_size=60) | st.binary(max_size=60))
 def test_any_text_is_answered(document):
     assert not verify(document).holds

@@ -18,7 +18,7 @@ from lustrum.audit import Knowledge
 from lustrum.audit.certificate import certify, verify
 
 Path = tuple[Any, ...]
-MANY = settings(deadline=None, max_examples=examples(100, 600))
+MANY = settings(deadline=None, max_examples=examples(50, 600))
 
 
 def branching() -> Knowledge:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.audit import PublishedTable
 from lustrum.audit.report import audit_tables
 from lustrum.model import Category, TableAxis
@@ -25,7 +26,7 @@ def with_totals(inner: np.ndarray) -> np.ndarray:
     return inner
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(13, 100))
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.sets(st.integers(0, 8), min_size=1))
 def test_the_report_has_the_range_of_all_tables_that_fit(
     values: list[int], hidden: set[int]

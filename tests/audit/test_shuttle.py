@@ -6,7 +6,6 @@ import itertools
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from audit.fibres import QUICK
 from audit.test_closed import contains, equals, released, truth
+from examples import examples
 from lustrum.audit import ContradictionError
 from lustrum.audit.closed import Margins, closed_bounds
 from lustrum.audit.shuttle import Detail, Effort, generalised, search, sharp_bounds, shuttle
@@ -139,17 +139,13 @@ def test_the_bounds_of_the_published_example_are_reached(effort):
 def test_two_to_the_sixth_with_all_pairs_is_sharp_and_agrees_with_another_solver(people, seed):
     table = np.random.default_rng(seed).poisson(people, (2,) * 6)
     margins = Margins.of_table(table, pairs(6))
-    sharp_bounds(Margins.of_table(np.ones((2,) * 4), pairs(4)))  # compiles
-    started = time.perf_counter()
     found = sharp_bounds(margins)
-    # Under a second alone; other work on the machine may triple it.
-    assert time.perf_counter() - started < 3
     assert found.sharp.all()
     if people < 5:
         assert by_cp_sat(margins) == (found.low.tolist(), found.high.tolist())
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(8, 60))
 @given(released(smallest=1))
 def test_the_compiled_narrowing_ends_where_the_plain_one_does(case):
     table, generators = case

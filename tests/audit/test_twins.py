@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from examples import examples
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.twins import Twins
 from lustrum.audit.knowledge.reduce import pieces
@@ -95,7 +96,7 @@ def test_bounds_with_ranges_are_those_of_a_solver_that_sees_every_cell(seed: int
         assert ours.high == pytest.approx(theirs.high, abs=1e-6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15, 120))
 @given(tables())
 def test_bounds_are_those_of_a_solver_that_sees_every_cell(known: Knowledge) -> None:
     """A solver that the caller names gets all cells, by themselves and without a core."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.model.channel import (
     SHLOMO_2015,
@@ -16,7 +17,7 @@ from lustrum.model.channel import (
     swapping_channel,
 )
 
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, max_examples=examples(30, 240))
 
 PRINTED_ROWS = {
     0: {0: 1.0},

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from scipy import sparse
 from scipy.optimize import linprog
 
+from examples import examples
 from lustrum.model import Category, CellStatus, InputError, Table, TableAxis
 from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
@@ -101,7 +102,7 @@ ways = st.sampled_from(["heuristic", "balanced", "relaxed", "random", "exact"])
 shapes = st.sampled_from([(4,), (3, 4), (2, 3, 2), (2, 2, 2, 2)])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(seed=st.integers(0, 10**6), shape=shapes, way=ways, norm=st.sampled_from(["l1", "l2"]))
 def test_every_promise_is_kept(seed: int, shape: tuple[int, ...], way: Any, norm: Any) -> None:
     values, matrix, places, lower, upper = drawn(seed, shape, 3)
@@ -409,7 +410,7 @@ def test_kept_totals_and_structural_zeros_are_known_exactly() -> None:
         assert np.all(release.high[~kept] == UNBOUNDED)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.15, 0.2, 0.35]))
 def test_bounds_from_a_public_cap_always_hold_the_truth(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)

@@ -74,7 +74,7 @@ def adds_up(axes: Any, z: Any) -> bool:
     weighted=st.booleans(),
     shift=st.integers(1, 6),
 )
-@quick(60)
+@quick(30)
 def test_the_change_is_the_least_by_a_second_solver(
     shape: list[int], seed: int, weighted: bool, shift: int
 ) -> None:
@@ -214,7 +214,7 @@ def test_widened_bounds_are_the_union_over_all_shifts(channel: MatrixChannel, sh
 
 
 @given(seed=st.integers(0, 10_000), shift=st.integers(0, 4), zeros=st.booleans())
-@quick(60)
+@quick(30)
 def test_bounds_of_an_additive_release_hold_whatever_way_it_took(
     seed: int, shift: int, zeros: bool
 ) -> None:

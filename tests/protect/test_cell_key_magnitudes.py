@@ -146,7 +146,7 @@ def test_bounds_hold_signs_stay_and_zeros_stay(name: str) -> None:
 
 
 @given(y=st.integers(-(10**12), 10**12), small=st.integers(1, 32))
-@quick(100)
+@quick(50)
 def test_the_bounds_are_the_ends_of_what_can_lie_behind(y: int, small: int) -> None:
     method = CellKeyMagnitude(small=small / 100, large=0.01)
     low, high = (int(end[0]) for end in method.bounds(np.array([y])))
@@ -364,7 +364,7 @@ def shown(
 
 
 @given(data=st.data())
-@quick(100)
+@quick(50)
 def test_the_true_ratio_lies_in_the_interval(data: st.DataObject) -> None:
     def draw(least: int) -> tuple[list[int], Release]:
         true = data.draw(st.lists(st.integers(least, 30), min_size=6, max_size=6))
@@ -388,7 +388,7 @@ def test_the_true_ratio_lies_in_the_interval(data: st.DataObject) -> None:
 
 
 @given(data=st.data(), total=st.booleans())
-@quick(100)
+@quick(50)
 def test_the_true_percentage_lies_in_the_interval(data: st.DataObject, total: bool) -> None:
     true = data.draw(st.lists(st.integers(0, 20), min_size=3, max_size=3))
     parts = tuple(Category(str(i), "", (i,)) for i in range(3))

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from clocks import bend_clock
+from examples import examples
 from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stopping
@@ -23,7 +24,7 @@ from lustrum.solve import ScipyHighs
 from lustrum.structure import Structure, complete_relations
 from structure.cases import halves, named, with_total
 
-FEW = settings(deadline=None, max_examples=25)
+FEW = settings(deadline=None, max_examples=examples(13, 100))
 Rank = tuple[int, int, float]
 
 

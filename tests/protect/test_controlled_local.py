@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled import local, local_kernels
@@ -21,7 +22,7 @@ from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_o
 from lustrum.structure import Structure
 from structure.cases import halves, named, table_lists, with_total
 
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, max_examples=examples(30, 240))
 SCOPES: tuple[Scope, ...] = ("all", "small")
 
 

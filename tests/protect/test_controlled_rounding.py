@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.audit import bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.policy import Method
@@ -194,7 +195,7 @@ def test_linked_tables_are_rounded_together_and_agree_where_they_overlap(names: 
 
 
 @given(seed=st.integers(0, 2**20), kind=st.sampled_from(sorted(NETWORKS)), base=st.integers(2, 7))
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 def test_keys_give_the_same_table_again_however_it_is_turned(
     seed: int, kind: str, base: int
 ) -> None:

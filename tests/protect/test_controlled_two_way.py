@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from scipy import stats
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
 
@@ -66,7 +67,7 @@ def brute_force(layout: Layout, values, base: int, weights, power: int) -> int:
 
 
 @given(table=tables(3), base=st.sampled_from([2, 3, 4, 5, 10]), options=flags, data=st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(60, 480))
 def test_no_adjacent_rounding_of_a_tiny_table_is_nearer(table, base, options, data) -> None:
     values, groups = table
     layout = Layout(*values.shape, groups, **options)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.two_way import Layout
 from lustrum.protect.rounding.controlled.unbiased import (
@@ -80,7 +81,7 @@ def test_means_are_exact_in_tables_with_and_without_a_hierarchy(shape, base) -> 
 
 
 @given(data=st.data(), base=st.sampled_from([2, 3, 4, 5, 7]))
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 def test_means_are_exact_whatever_is_published(data, base) -> None:
     height, width = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2))
     size = height * width
@@ -209,7 +210,7 @@ def test_drawn_tables_follow_the_channel_in_every_cell_and_total() -> None:
 
 
 @given(seed=st.integers(0, 2**32), base=st.integers(2, 40), wide=st.integers(1, 40))
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 def test_larger_tables_are_controlled_roundings(seed, base, wide) -> None:
     values = np.random.default_rng(seed).negative_binomial(1, 0.05, (30, wide))
     groups = [list(range(k, k + 6)) for k in range(0, 30, 6)] + [list(range(18))]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 from audit.plain_walks import Stream
+from examples import examples
 from lustrum.audit import MarkovSquare
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect.markov import (
@@ -79,7 +80,7 @@ def test_kept_margins_stay_and_nothing_becomes_negative(
             assert np.array_equal(before, after)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(
     counts=st.lists(st.integers(0, 9), min_size=12, max_size=12),
     theta=st.floats(0, 0.5),

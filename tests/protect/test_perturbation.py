@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from examples import examples
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.protect.additive.apportion import apportioned, spread_words
@@ -68,7 +69,7 @@ def test_each_value_is_drawn_by_the_share_of_words_that_the_matrix_says() -> Non
                 assert shown.tolist() == [row + made.steps[entry], row + made.steps[entry + 1]]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(25, 200))
 @given(
     values=st.lists(st.integers(0, 100), min_size=1, max_size=30),
     seed=st.integers(0, 2**32),
@@ -116,7 +117,7 @@ def test_keyed_cells_follow_the_channel(controlled: bool) -> None:
     """
     rng = np.random.default_rng(17)
     method = StochasticPerturbation(controlled=controlled)
-    for value in (1, 5, 23) if controlled else (1, 2, 5, 10, 13, 23):
+    for value in (1, 23) if controlled else (1, 2, 5, 10, 13, 23):
         keys = rng.integers(0, 2**64, (200, 200), dtype=np.uint64)
         if controlled:
             shown = [
@@ -143,7 +144,7 @@ def test_the_same_cell_is_the_same_in_overlapping_tables() -> None:
         assert not np.array_equal(whole, values)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(
     inner=tables,
     version=st.sampled_from(["plain", "invariant", "calibrated"]),

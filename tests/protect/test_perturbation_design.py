@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, reject, settings
 from scipy.optimize import LinearConstraint, minimize
 
+from examples import examples
 from lustrum.model import InputError, MatrixChannel
 from lustrum.protect import RoundingChannel
 from lustrum.protect.perturbation import PerturbationDesign, differencing_risk
@@ -72,7 +73,7 @@ def test_the_first_example_of_the_package_is_reproduced() -> None:
     assert row.round(4).tolist() == [0.0638, 0.2447, 0.383, 0.2447, 0.0638]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(10, 80))
 @given(
     change=st.integers(2, 6),
     variance=st.floats(0.3, 4.0),

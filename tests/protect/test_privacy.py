@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import optimize, stats
 
+from examples import examples
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect.privacy import (
     Budget,
@@ -222,7 +223,7 @@ def test_shares_of_the_cost_set_the_noise_of_each_margin() -> None:
         ).apply(table)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(8, 60))
 @given(
     counts=st.lists(st.integers(0, 9), min_size=12, max_size=12),
     mechanism=st.sampled_from(["laplace", "gaussian"]),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
 from lustrum.protect.redesign import recoded, redesign, redesign_and_suppress
 from lustrum.protect.suppression import Suppression
@@ -119,7 +120,7 @@ small = st.integers(0, 6)
     st.lists(small, min_size=12, max_size=12).filter(lambda v: sum(v) > 0),
     st.sampled_from(["neighbours", "any"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 120), deadline=None)
 def test_the_best_recoding_is_found(values: list[int], how: str) -> None:
     inner = np.array(values).reshape(4, 3)
     ways = [runs(n) if how == "neighbours" else partitions(list(range(n))) for n in inner.shape]
@@ -133,7 +134,7 @@ def test_the_best_recoding_is_found(values: list[int], how: str) -> None:
 
 
 @given(st.lists(small, min_size=16, max_size=16).filter(lambda v: sum(v) > 0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 120), deadline=None)
 def test_the_best_cut_of_a_hierarchy_is_found(values: list[int]) -> None:
     inner = np.array(values).reshape(4, 4)
     wanted = least_loss(inner, [cuts(4), cuts(4)], 3, subtotals=True)
@@ -211,7 +212,7 @@ def counted(records: list[tuple[int, int, int, int]], rows: list[list[int]], ran
 
 
 @given(holders, st.sampled_from(runs(4)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 160), deadline=None)
 def test_merged_contributions_are_those_of_the_records(
     records: list[tuple[int, int, int, int]], blocks: list[list[int]]
 ) -> None:

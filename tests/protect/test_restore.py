@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.additive.restore import fit, restore, restore_sums
 
@@ -53,7 +54,7 @@ small = hnp.arrays(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(truth=small, seed=st.integers(0, 1000))
 def test_a_two_way_table_is_always_restored_exactly(truth: Any, seed: int) -> None:
     noise = np.random.default_rng(seed).integers(1, 6, truth.shape)

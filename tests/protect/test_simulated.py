@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from scipy import stats
 from scipy.special import gammaln
 
+from examples import examples
 from lustrum.audit.fibre import Margins, enumerate_fibre
 from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import Category, InputError, Table, TableAxis
@@ -103,7 +104,7 @@ def test_a_chain_that_never_saw_the_table_reaches_the_whole_fibre(
     assert chi_square(drawn, margins, "uniform") > SMALL
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 @given(
     counts=st.lists(st.integers(0, 6), min_size=12, max_size=12),
     seed=st.integers(0, 2**32),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from examples import examples
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
 from lustrum.protect.swapping import RecordSwapping, estimate_channel
 from lustrum.protect.swapping.households import Households
@@ -116,7 +117,7 @@ SPECS = [
 
 @pytest.mark.parametrize("spec", SPECS)
 @given(seed=st.integers(0, 10**6), households=st.integers(1, 120))
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 def test_promised_margins_are_kept_to_the_last_unit(
     spec: RecordSwapping, seed: int, households: int
 ) -> None:
@@ -147,7 +148,7 @@ def test_promised_margins_are_kept_to_the_last_unit(
 
 @pytest.mark.parametrize("spec", SPECS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25)
+@settings(max_examples=examples(13, 100))
 def test_everybody_moves_once_at_most_and_partners_are_alike(
     spec: RecordSwapping, seed: int
 ) -> None:
@@ -170,7 +171,7 @@ def test_everybody_moves_once_at_most_and_partners_are_alike(
 
 
 @given(seed=st.integers(0, 10**6), rate=st.floats(0, 0.5))
-@settings(max_examples=50)
+@settings(max_examples=examples(25, 200))
 def test_the_rate_is_hit_within_one_pair(seed: int, rate: float) -> None:
     records = town(300, seed)
     spec = RecordSwapping(rate=rate, same_size=False)
@@ -371,7 +372,7 @@ def test_people_without_households_move_on_their_own() -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=examples(20, 160))
 def test_profiles_are_equal_for_the_same_members_only(seed: int) -> None:
     records = town(40, seed)
     units = Households.of(records, "household")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
+from examples import examples
 from lustrum import loglinear as fit
 from lustrum.loglinear import _counted_rank, maximal
 from lustrum.model import InputError, Table, TableAxis
@@ -43,7 +44,7 @@ def likelihood_oracle(counts: np.ndarray, generators: list[tuple[int, ...]]) -> 
     return (p / p.sum()).reshape(counts.shape)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8, 60), deadline=None)
 @given(cubes)
 def test_the_fit_maximises_the_likelihood(counts: np.ndarray) -> None:
     for margins in ([(0, 1), (1, 2), (0, 2)], [(0, 1), (2,)]):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from examples import examples
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.risk.simple import (
     SmallCells,
@@ -20,7 +21,7 @@ from lustrum.risk.simple import (
     share_of_zeros,
 )
 
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, max_examples=examples(30, 240))
 counts = npst.arrays(
     np.int64,
     npst.array_shapes(min_dims=1, max_dims=3, min_side=2, max_side=4),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import CellStatus, Channel, InputError, Release, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.model.plugins import load
@@ -23,7 +24,7 @@ from lustrum.risk.table_entropy import (
     zeros_term,
 )
 
-QUICK = settings(deadline=None, max_examples=80)
+QUICK = settings(deadline=None, max_examples=examples(40, 320))
 VILLAGE = [0, 0, 1, 2, 4, 0, 12, 31, 50, 20]
 ROUNDED = [0, 0, 0, 3, 3, 0, 12, 30, 51, 21]
 

@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, Table, TableAxis
 
-QUICK = settings(deadline=None, max_examples=40)
+QUICK = settings(deadline=None, max_examples=examples(20, 160))
 
 contributions = st.lists(st.integers(0, 60), max_size=6)
 signed = st.lists(st.integers(-60, 60), max_size=6)

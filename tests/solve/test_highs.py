@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from examples import examples
 from lustrum.solve import Highs, LinearProblem, Outcome, ScipyHighs, lower_bound
 
 
@@ -25,7 +26,7 @@ def costs(count: int):
 small = st.integers(-3, 3)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20, 160))
 @given(
     st.lists(st.lists(small, min_size=4, max_size=4), min_size=1, max_size=3),
     st.lists(st.integers(0, 3), min_size=4, max_size=4),

@@ -45,7 +45,7 @@ def networks(draw, nodes=6, arcs=14):
 
 
 @given(network=networks())
-@settings(max_examples=examples(150, 1000))
+@settings(max_examples=examples(75, 1000))
 def test_small_networks_cost_what_a_linear_program_says(network: Network) -> None:
     found, expected = cheapest_flow(network), by_linear_program(network)
     if expected is None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import sparse
 
+from examples import examples
 from lustrum.solve import Outcome
 from lustrum.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
 
@@ -63,7 +64,7 @@ def assert_optimal(problem: QuadraticProblem, found: QuadraticOptimum, to: float
     assert np.abs(weighted).sum() < to * (1 + abs(found.value))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(seed=st.integers(0, 10**6), rows=st.integers(0, 5), columns=st.integers(1, 12))
 def test_the_optimality_conditions_hold(seed: int, rows: int, columns: int) -> None:
     problem = drawn(seed, rows, columns)

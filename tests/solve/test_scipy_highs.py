@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from examples import examples
 from lustrum.solve import LinearProblem, Outcome, ScipyHighs, lower_bound
 
 
@@ -78,7 +79,7 @@ def test_a_misshapen_problem_is_refused(name, value, says):
 small = st.integers(-3, 3)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40, 320))
 @given(
     st.lists(st.lists(small, min_size=3, max_size=3), min_size=1, max_size=3),
     st.lists(small, min_size=3, max_size=3),

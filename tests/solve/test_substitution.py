@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
+from examples import examples
 from lustrum.solve import Highs, LinearProblem, Outcome, Substituted, core_of
 
 
@@ -46,7 +47,7 @@ def plain(problem: LinearProblem, cost: np.ndarray) -> float:
     return float(found.fun)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15, 120))
 @given(problems())
 def test_every_bound_by_the_core_is_that_of_a_plain_program(
     made: tuple[LinearProblem, np.ndarray],
@@ -71,7 +72,7 @@ def test_every_bound_by_the_core_is_that_of_a_plain_program(
             assert cost @ found.point == pytest.approx(least, abs=1e-6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15, 120))
 @given(problems())
 def test_a_point_of_the_problem_is_a_point_of_the_core(
     made: tuple[LinearProblem, np.ndarray],

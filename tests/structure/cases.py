@@ -14,8 +14,8 @@ from lustrum.model import Category, TableAxis
 from lustrum.structure import Structure, TableLayout
 
 # The first run of a kernel compiles it, which no deadline foresees.
-QUICK = settings(deadline=None, max_examples=examples(40, 200))
-FEW = settings(deadline=None, max_examples=20)
+QUICK = settings(deadline=None, max_examples=examples(20, 200))
+FEW = settings(deadline=None, max_examples=examples(10, 80))
 
 
 def axis(name: str, **sets: Sequence[int]) -> TableAxis:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, CellStatus, Release, Table, TableAxis
 
 # A busy machine is no failure; BRIEF is for claims about every measure.
-QUICK = settings(deadline=None, max_examples=50)
-BRIEF = settings(deadline=None, max_examples=20)
+QUICK = settings(deadline=None, max_examples=examples(25, 200))
+BRIEF = settings(deadline=None, max_examples=examples(10, 80))
 
 Pair = tuple[list[int], list[int]]
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError
 from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
@@ -54,7 +55,7 @@ def test_every_set_of_records_carries_the_protection_of_the_p_percent_rule(
             assert error >= demanded
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 240))
 @given(PERCENTS, st.integers(1, 100_000), st.data())
 def test_no_contribution_is_certain_within_p_percent(
     percent: int, size: int, data: st.DataObject

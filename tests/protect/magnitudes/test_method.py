@@ -50,7 +50,7 @@ def audited(records: Records, protected: np.ndarray, measure: str = "turnover") 
     return audit_contributors(records, protected, measure, SPEC.factors, SPEC.share)
 
 
-@settings(max_examples=examples(15, 100), deadline=None)
+@settings(max_examples=examples(8, 100), deadline=None)
 @given(ROWS)
 def test_the_audit_finds_nothing_on_any_register(rows: list[tuple[int, int, int, int]]) -> None:
     records = register(rows)
@@ -182,7 +182,7 @@ def test_a_waiver_leaves_a_contribution_as_it_is() -> None:
     assert (protected[1:] != records.numbers["turnover"][1:]).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 120), deadline=None)
 @given(ROWS)
 def test_the_ranking_agrees_with_the_sensitivity_rule(
     rows: list[tuple[int, int, int, int]],

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
@@ -18,7 +19,7 @@ counts_strategy = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(13, 100), deadline=None)
 @given(
     counts_strategy,
     st.integers(2, 5),

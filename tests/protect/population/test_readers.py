@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.population.cells import FinestCells, possible_cells
 from lustrum.protect.population.method import ProtectedPopulation
@@ -32,7 +33,7 @@ def shown_and_true(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return shown, np.where(POSSIBLE, low + np.round(share * (high - low)).astype(int), 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 160), deadline=None)
 @given(shown_and_true(), st.integers(0, 3), st.booleans())
 def test_what_is_left_is_what_enumeration_leaves(
     world: tuple[np.ndarray, np.ndarray], people: int, exact: bool

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
@@ -60,7 +61,7 @@ def test_only_cells_whose_records_changed_may_show_another_number() -> None:
     assert together(first.cells, second.cells, METHOD.support).changed == int((one != two).sum())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8, 60), deadline=None)
 @given(
     st.lists(st.sampled_from([0, 0, 1, 2, 3, 4, 5, 8, 13]), min_size=12, max_size=12),
     st.integers(0, 10**6),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from examples import examples
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     ContributorView,
@@ -166,7 +167,7 @@ def given_cells(rng: np.random.Generator, tables: list[Table]) -> list[Suppressi
 
 
 @pytest.mark.parametrize("attacker", ["singletons", "holdings"])
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=examples(3, 20), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_the_audit_of_linked_tables_agrees_with_what_each_contributor_can_infer(
     seed: int, attacker: Literal["singletons", "holdings"]
@@ -183,7 +184,7 @@ def test_the_audit_of_linked_tables_agrees_with_what_each_contributor_can_infer(
 
 
 @pytest.mark.parametrize("attacker", ["singletons", "holdings"])
-@settings(max_examples=3, deadline=None, derandomize=True)
+@settings(max_examples=examples(2, 12), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_patterns_of_linked_tables_hold_against_every_contributor(
     seed: int, attacker: Literal["singletons", "holdings"]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.protect.suppression import (
     AxisSums,
     SuppressionProblem,
@@ -81,7 +82,7 @@ def test_what_sub_tables_leave_open_is_repaired_in_the_whole_table(
     assert audit_pattern(problem, pattern.suppressed).safe
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(5, 32), deadline=None)
 @given(st.sampled_from(HIERARCHIES), st.integers(0, 400))
 def test_sub_tables_are_safe_together_and_their_bounds_add_up(
     sums: tuple[Sums, ...], seed: int

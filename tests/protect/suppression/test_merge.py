@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.protect.suppression import (
     ContributorView,
     SuppressionProblem,
@@ -51,7 +52,7 @@ def chained(seed: int, *, views: bool = False) -> SuppressionProblem:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 160), deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_a_small_pattern_protects_exactly_where_its_spread_does(seed: int, views: bool) -> None:
     problem = chained(seed, views=views)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, sparse
 
+from examples import examples
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.search import exact, start
@@ -42,7 +43,7 @@ def table(shape: tuple[int, ...], share: float, seed: int) -> SuppressionProblem
     return SuppressionProblem.of(full.ravel(), relations, primary, level, axes=axes)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(5, 32), deadline=None)
 @given(st.integers(0, 10_000))
 def test_every_safe_pattern_satisfies_what_was_learnt(seed: int) -> None:
     problem = table((3, 3, 3), 0.12, seed)

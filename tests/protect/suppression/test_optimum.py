@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from examples import examples
 from lustrum.protect.suppression import SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks, attacks_on
@@ -142,7 +143,7 @@ def _protects(problem: SuppressionProblem, mask: np.ndarray) -> bool:
     return True
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8, 60), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(TABLES))
 def test_the_exact_answer_is_the_optimum_in_any_table(seed: int, axes: tuple[Sums, ...]) -> None:
     problem = small(axes, seed)
@@ -157,7 +158,7 @@ def test_the_exact_answer_is_the_optimum_in_any_table(seed: int, axes: tuple[Sum
     assert pattern.optimal
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(5, 32), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(TABLES))
 def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums, ...]) -> None:
     problem = small(axes, seed)

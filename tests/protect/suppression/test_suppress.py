@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.suppression import SuppressionProblem, singleton_views, suppress
 from lustrum.protect.suppression.check import audit_pattern
@@ -122,7 +123,7 @@ def small_problem(seed: int, sliding: bool = False) -> SuppressionProblem:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(13, 100), deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_the_exact_answer_is_the_cheapest_of_all_patterns(seed: int, sliding: bool) -> None:
     problem = small_problem(seed, sliding)
@@ -138,7 +139,7 @@ def test_the_exact_answer_is_the_cheapest_of_all_patterns(seed: int, sliding: bo
     assert pattern.optimal
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6, 48), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(ALGORITHMS), st.booleans())
 def test_every_pattern_survives_attackers_that_know_their_own_cells(
     seed: int, algorithm: str, three: bool
