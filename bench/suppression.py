@@ -6,8 +6,9 @@ Run it from the root of the project: ``python bench/suppression.py FOLDER``. The
 cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
 the cost of a cell is its value. Some problems are made here: ``large`` has five variables with hierarchies and
 about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are smaller ones of its kind;
-``h2_2k`` to ``h2_50k`` have groups along two axes, ``h3_4k`` and ``h3_8k`` along two of three, and 3 % of their
-cells are primary.
+``h2_2k`` to ``h2_200k`` have groups along two axes, ``h3_4k`` and ``h3_8k`` along two of three, and 3 % of
+their cells are primary; ``t2_250k`` and ``t2_1m`` are two-way tables with about one primary cell in a row, and
+``h1_200k`` has groups along one of two axes and 1 % of its cells primary.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
 """
 
@@ -149,6 +150,11 @@ MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float]]] = {
     "h2_2k": lambda: ((grouped(4, 10), grouped(5, 8)), 0.03),
     "h2_12k": lambda: ((grouped(10, 10), grouped(10, 10)), 0.03),
     "h2_50k": lambda: ((grouped(20, 10), grouped(20, 10)), 0.03),
+    "h2_100k": lambda: ((grouped(28, 10), grouped(28, 10)), 0.03),
+    "h2_200k": lambda: ((grouped(45, 10), grouped(45, 10)), 0.03),
+    "t2_250k": lambda: ((flat(500), flat(500)), 0.002),
+    "t2_1m": lambda: ((flat(1000), flat(1000)), 0.001),
+    "h1_200k": lambda: ((grouped(50, 20), flat(200)), 0.01),
     "h3_4k": lambda: ((grouped(3, 5), grouped(3, 4), flat(10)), 0.03),
     "h3_8k": lambda: ((grouped(4, 5), grouped(4, 5), flat(12)), 0.03),
 }

@@ -248,6 +248,23 @@ def test_a_network_repaired_among_few_cells_is_repaired_among_all_where_they_do_
     assert np.array_equal(alone.suppressed, whole.suppressed)
 
 
+def test_more_work_makes_the_pattern_of_a_network_no_dearer() -> None:
+    values, relations = two_way(np.random.default_rng(2).integers(1, 60, (7, 8)))
+    problem = SuppressionProblem.of(values, relations, [0, 11, 22], [9, 8, 7], [0, 0, 0])
+    told: list[tuple[str, float]] = []
+    costs = [
+        suppress(
+            problem,
+            algorithm="elimination",
+            work=work,
+            progress=lambda what, cost, bound: told.append((what, cost)),
+        ).cost
+        for work in (0, 50, 2000)
+    ]
+    assert costs[0] == dict(told)["cleaned up"]
+    assert costs[0] >= costs[1] >= costs[2] >= suppress(problem, algorithm="exact").cost
+
+
 def test_what_was_suppressed_before_is_kept_where_it_costs_little() -> None:
     problem = table((FLAT, FLAT), 2)
     first = suppress(problem, algorithm="elimination")

@@ -219,7 +219,7 @@ def _part(
         why = f"Asked for. The table was attacked by {kind}."
         return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
     if algorithm == "elimination":
-        suppressed, steps = eliminated_pattern(attacks, tell)
+        suppressed, steps = eliminated_pattern(attacks, tell, work)
         why = f"{asked.why} The table was attacked by {kind}."
         return Outcome(suppressed, simple_bound(problem), steps, "elimination", why)
     limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work

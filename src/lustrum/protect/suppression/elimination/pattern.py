@@ -13,19 +13,21 @@ from lustrum.protect.suppression.elimination.narrow import carriers, narrowed
 from lustrum.protect.suppression.elimination.publish import undisclosed_pattern
 from lustrum.protect.suppression.search.attacks.attack import Attacks, FlowAttacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
+from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
 
 __all__ = ["eliminated_pattern"]
 
 Tell = Callable[[str, float, float], None]
 
 _LAYERS = 8  # forests for each size of levels
+_WORK = 2000  # attacks on a network that look for cheaper patterns
 _FEW = 5000  # cells of a network that need not be narrowed
 
 
-def eliminated_pattern(attacks: Attacks, tell: Tell) -> tuple[Mask, int]:
+def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) -> tuple[Mask, int]:
     """A pattern that keeps all levels, as far as attacks show, and the steps it took.
 
+    ``work`` limits the attacks that look for cheaper patterns of a network once there is a safe one.
     Raises where a level cannot be kept, or where the relations fill in too much for elimination.
     """
     problem = attacks.tasks.problem
@@ -35,12 +37,13 @@ def eliminated_pattern(attacks: Attacks, tell: Tell) -> tuple[Mask, int]:
         raise InputError(
             "The relations of this table fill in too much for 'elimination'; use 'boxes' or 'quick'."
         )
+    more = _WORK if work is None else min(work, _WORK)
     tell("elimination", problem.total_cost(found.suppressed), 0.0)
     if isinstance(attacks, FlowAttacks) and len(problem) > _FEW:
         cells = np.flatnonzero(found.suppressed | carriers(attacks, _LAYERS))
         few = narrowed(attacks, cells)
         try:
-            state = _repaired_network(few, found.suppressed[cells], tell)
+            state = _repaired_network(few, found.suppressed[cells], tell, more)
         except InfeasibleError:
             pass  # other cells may help
         else:
@@ -48,18 +51,19 @@ def eliminated_pattern(attacks: Attacks, tell: Tell) -> tuple[Mask, int]:
             out[cells[state.suppressed]] = True
             return out, few.steps
     if isinstance(attacks, FlowAttacks):
-        state = _repaired_network(attacks, found.suppressed, tell)
+        state = _repaired_network(attacks, found.suppressed, tell, more)
     else:
         state = repaired(attacks, found.suppressed, tell)
     return state.suppressed, attacks.steps
 
 
-def _repaired_network(attacks: FlowAttacks, suppressed: Mask, tell: Tell) -> Witnessed:
-    """Attack by flows, suppress more where a level is not kept, then publish what is not needed."""
+def _repaired_network(attacks: FlowAttacks, suppressed: Mask, tell: Tell, work: int) -> Witnessed:
+    """Attack by flows, suppress more where a level is not kept, publish what is not needed, then improve."""
     problem = attacks.tasks.problem
     state = Witnessed(attacks, suppressed)
     short = state.look(np.arange(len(attacks.tasks)))
     protect_all(state, problem.cost, short)
     tell("repaired", problem.total_cost(state.suppressed), 0.0)
     clean_up(state, problem.cost)
-    return state
+    tell("cleaned up", problem.total_cost(state.suppressed), 0.0)
+    return improve(state, problem.cost, work)
