@@ -113,6 +113,20 @@ def test_the_bound_by_sub_tables_is_close_where_nothing_is_shared() -> None:
     assert bound > 0.6 * suppress(problem, algorithm="exact").cost
 
 
+def test_sub_tables_raise_the_bound_of_a_search_that_ends_early() -> None:
+    # Sub-tables of three variables are no networks, so the table is searched as a whole.
+    problem = table((TREE, FLAT, FLAT), 3)
+    subtables = subtables_of(problem)
+    assert subtables is not None
+    by_parts, more = bound_by_parts(problem, subtables)
+    alone = suppress(problem, algorithm="exact", work=1)
+    both = suppress(problem, work=1)
+    assert alone.lower_bound < by_parts < both.cost
+    assert both.algorithm == "exact"
+    assert both.lower_bound == pytest.approx(by_parts)
+    assert both.steps == alone.steps + more
+
+
 def test_a_cell_above_is_suppressed_where_the_sub_table_cannot_do_without() -> None:
     # All cells below the total of the first group are frozen except the primary one and the subtotals above it.
     problem = table((TREE, FLAT), 1)

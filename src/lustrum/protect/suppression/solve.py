@@ -43,6 +43,8 @@ _MOST_WORK = 150_000
 _SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
 _WORK_BELOW = 500  # for one sub-table of a hierarchy
 _ON = 4000  # cells up to which a pattern by sub-tables is improved in the table as a whole
+_WHOLE = 10_000  # cells up to which a table whose sub-tables are no networks is searched as a whole
+_WORK_WHOLE = 12_000  # steps by default for such a table where it is a large one
 _WORK, _WORK_EACH = (
     40_000,
     60,
@@ -81,8 +83,9 @@ def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcom
         if asked.algorithm == "auto":
             return found
         return replace(found, why=f"There are no sub-tables to protect one by one. {found.why}")
-    if asked.algorithm == "auto" and len(problem) <= _ON and not _are_networks(problem, subtables):
-        return _together(problem, attacks, asked)
+    small = asked.algorithm == "auto" and len(problem) <= _WHOLE
+    if small and not _are_networks(problem, subtables):
+        return _whole(problem, attacks, subtables, asked)
     found = _decomposed(problem, attacks, subtables, asked)
     proven = problem.total_cost(found.suppressed) <= found.lower_bound * (1 + 1e-9)
     if proven or asked.algorithm == "decomposition" or len(problem) > _ON:
@@ -91,6 +94,22 @@ def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcom
     bound = max(found.lower_bound, more.lower_bound)
     steps = found.steps + more.steps
     return replace(more, lower_bound=bound, steps=steps, why=f"{found.why} {more.why}")
+
+
+def _whole(
+    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: Asked
+) -> Outcome:
+    """The table as a whole; where that does not prove its pattern, sub-tables may give a better bound."""
+    if asked.work is None and len(problem) > _ON:
+        asked = replace(asked, work=_WORK_WHOLE)
+    found = _together(problem, attacks, asked)
+    cost = problem.total_cost(found.suppressed)
+    if is_least(cost, found.lower_bound):
+        return found
+    by_parts, more = bound_by_parts(problem, subtables)
+    bound = max(found.lower_bound, min(by_parts, cost))
+    asked.tell("sub-tables", cost, bound)
+    return replace(found, lower_bound=bound, steps=found.steps + more)
 
 
 def _are_networks(problem: SuppressionProblem, subtables: list[SubTable]) -> bool:
