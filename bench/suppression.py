@@ -2,7 +2,7 @@
 
 Run it from the root of the project: ``python bench/suppression.py FOLDER``. The folder holds
 ``csplib/*.json.gz`` (values, primary cells, protection levels, relations, a bound for all cells) and
-``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of eight such as ``aG01``, values, primary
+``tables/*.csv.gz`` (codes with ``Total`` for the margin and groups of one size, ``aG01``, values, primary
 cells, levels). Levels are used both ways, attacker bounds run from 0 to the grand total or the bound given, and
 the cost of a cell is its value. Some problems are made here: ``large`` has five variables with hierarchies and
 about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are smaller ones of its kind;
@@ -75,10 +75,11 @@ def from_table(path: Path) -> SuppressionProblem:
 
 
 def axis_of(codes: list[str]) -> AxisSums:
-    """The sums along one axis: groups of eight where there are any, and the total."""
+    """The sums along one axis: groups of one size where there are any, and the total."""
     groups = [code for code in codes if len(code) > 1 and code[1] == "G"]
     leaves = [code for code in codes if code != "Total" and code not in groups]
-    sums = {group: leaves[8 * i : 8 * i + 8] for i, group in enumerate(groups)}
+    size = len(leaves) // max(len(groups), 1)
+    sums = {group: leaves[size * i : size * (i + 1)] for i, group in enumerate(groups)}
     sums["Total"] = groups or leaves
     return AxisSums(
         len(codes),
