@@ -12,6 +12,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
+from lustrum.protect.suppression.search.attacks.shared import SharedMoves
 
 __all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
 
@@ -28,6 +29,7 @@ class Witnessed:
         count = len(attacks.tasks)
         self.witness: list[Ints | None] = [None] * count
         self.users: dict[int, set[int]] = {}
+        self._shared: SharedMoves | None = None
 
     @classmethod
     def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> Witnessed:
@@ -74,6 +76,15 @@ class Witnessed:
                 self.fulfil(task, cells)
         return tasks[share < _ENOUGH]
 
+    def share(self) -> None:
+        """Let the deviations of the last look stand for other tasks that they fulfil too."""
+        for cells, moves in self.attacks.moves:
+            if self._shared is None:
+                self._shared = SharedMoves(self.attacks.tasks)
+            for task in np.flatnonzero(self._shared.fulfilled(cells, moves)).tolist():
+                if self.witness[task] is None:
+                    self.fulfil(task, cells)
+
     def without(self, cells: Ints) -> int | None:
         """Publish cells again if all tasks can do without; otherwise gives a task that cannot."""
         picked = [int(c) for c in cells]
@@ -101,6 +112,7 @@ def protect_all(state: Witnessed, cost: Floats, order: Ints, allowed: Mask | Non
         if state.witness[task] is not None:
             continue
         if not state.look(np.array([task])).size:
+            state.share()
             continue
         price = np.where(state.suppressed, 0.0, np.maximum(cost, 1e-9))
         cells = state.attacks.cheapest(task, price, allowed)

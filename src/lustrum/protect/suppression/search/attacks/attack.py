@@ -68,6 +68,8 @@ class Attacks(Protocol):
     tasks: Tasks
     steps: int
     weight: int
+    moves: list[tuple[Ints, Floats]]
+    """The deviations of the last question about reach: which cells move, and by how much."""
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
@@ -118,6 +120,7 @@ class FlowAttacks:
         self.tasks = tasks
         self.tail, self.head, self.nodes = network
         self.steps, self.weight = 0, 1
+        self.moves: list[tuple[Ints, Floats]] = []
         self._graph = adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
 
     def forget_prices(self) -> None:
@@ -262,6 +265,7 @@ class ProgramAttacks:
         self._cheap: _FewCells | None = None
         self._cheap_is_all = False
         self.steps = 0
+        self.moves: list[tuple[Ints, Floats]] = []
         # A program is dearer the more cells there are; so that work means about the same everywhere.
         self.weight = program_weight(self.cells.size)
 
@@ -270,6 +274,7 @@ class ProgramAttacks:
         few = self._few_cells(suppressed)
         open_cells = suppressed[few.cells].astype(np.float64)
         share, moved = np.zeros(picks.size), []
+        self.moves = []
         for i, task in enumerate(picks.tolist()):
             cells: Ints = np.zeros(0, np.int64)
             column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
@@ -279,7 +284,10 @@ class ProgramAttacks:
                 found = few.program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
                 self.steps += few.weight
                 share[i] += found.reach
-                cells = np.union1d(cells, few.cells[np.abs(found.deviation) > 1e-7])
+                used = np.abs(found.deviation) > 1e-7
+                cells = np.union1d(cells, few.cells[used])
+                level = float(self.tasks.level[task])
+                self.moves.append((few.cells[used], found.deviation[used] * level))
             moved.append(cells)
         return share, moved
 
