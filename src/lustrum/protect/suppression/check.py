@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
 from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 from lustrum.protect.suppression.search.boxes.boxes import Deviations
-from lustrum.protect.suppression.shown import shown_ends
+from lustrum.protect.suppression.shown import as_known, checked_ends, deviations, shown_ends
+from lustrum.solve.threads import one_thread
 
 __all__ = [
     "Audit",
@@ -54,6 +55,11 @@ def audit_pattern(
     targets = np.flatnonzero(problem.primary)
     own = None
     hidden = problem.fixed & ~suppressed
+    moved = None
+    if problem.views and not problem.whole:
+        # What an outsider cannot rule out, few contributors can.
+        with one_thread():
+            moved = deviations(problem, suppressed, targets)
     for number, view in enumerate((None, *problem.views)):
         cells, asked = targets, problem
         if view is not None:
@@ -63,7 +69,7 @@ def audit_pattern(
                 continue  # knows no more than an outsider
             if view.own is not None:
                 asked = replace(problem, lower=lower, upper=upper, sliding=sliding)
-        low, high, sharp, shown = _ranges(asked, suppressed, cells, view, workers)
+        low, high, sharp, shown = _ranges(asked, suppressed, cells, view, workers, moved)
         kept = shown | (_kept(asked, cells, low, high) & sharp)
         short.extend((int(cell), number - 1) for cell in cells[~kept])
         if view is None:
@@ -216,12 +222,18 @@ def _ranges(
     cells: Ints,
     view: ContributorView | None,
     workers: int | None,
+    moved: Floats | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask, Mask]:
-    """The ranges of cells, which are sharp, and which a deviation shows to be wide enough, if not sharp."""
+    """The ranges of cells, which are sharp, and which a deviation shows to be wide enough, if not sharp.
+
+    ``moved`` are deviations that are tried against a contributor before programs are solved.
+    """
     low = problem.values[cells].astype(np.float64)
     high, sharp = low.copy(), np.ones(cells.size, dtype=np.bool_)
     open_cells, shown = suppressed[cells], np.zeros(cells.size, dtype=np.bool_)
     ends = shown_ends(problem, suppressed, cells, view)
+    if ends is None and view is not None and moved is not None:
+        ends = checked_ends(as_known(problem, view), suppressed, cells, moved)
     if ends is not None:
         wide = low - ends[1], high + ends[0]
         shown = open_cells & _kept(problem, cells, *wide)

@@ -18,7 +18,7 @@ from lustrum.protect.suppression.problem import ContributorView, SuppressionProb
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 
-__all__ = ["checked_ends", "shown_ends"]
+__all__ = ["as_known", "checked_ends", "deviations", "shown_ends"]
 
 _MUCH = 1_000_000  # targets times cells tied to them from which on deviations are shared
 _EVEN = 1e-9  # by how much of its largest move a deviation may miss a relation
@@ -33,16 +33,27 @@ def shown_ends(
     """
     if problem.whole or _ties(problem, suppressed, targets) < _MUCH:
         return None
+    known = as_known(problem, view)
+    moved = deviations(known, suppressed, targets)
+    return None if moved is None else checked_ends(known, suppressed, targets, moved)
+
+
+def as_known(problem: SuppressionProblem, view: ContributorView | None) -> SuppressionProblem:
+    """The problem with what one attacker knows as its bounds."""
+    if view is None:
+        return replace(problem, views=(), unions=None)
     low, high = problem.low.copy(), problem.high.copy()
-    if view is not None:
-        low[view.cells] = np.maximum(low[view.cells], view.low)
-        high[view.cells] = np.minimum(high[view.cells], view.high)
+    low[view.cells] = np.maximum(low[view.cells], view.low)
+    high[view.cells] = np.minimum(high[view.cells], view.high)
+    return replace(problem, low=low, high=high, views=(), unions=None)
+
+
+def deviations(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> Floats | None:
+    """Deviations, one a row, that move the targets as far as their levels; None where some cannot be moved."""
     mine = np.zeros(problem.values.size, dtype=np.bool_)
     mine[targets] = suppressed[targets]
-    known = replace(
+    asked = replace(
         problem,
-        low=low,
-        high=high,
         primary=mine,
         upper=np.where(mine, problem.upper, 0),
         lower=np.where(mine, problem.lower, 0),
@@ -52,7 +63,7 @@ def shown_ends(
         unions=None,
     )
     cells = np.flatnonzero(suppressed)
-    joint = JointWitnesses(Tasks.of(known), cells)
+    joint = JointWitnesses(Tasks.of(asked), cells)
     made = joint.completed(
         joint.nothing(), np.zeros(cells.size, dtype=np.bool_), np.random.default_rng(0)
     )
@@ -60,7 +71,7 @@ def shown_ends(
         return None
     moved = np.zeros((made[0].shape[0], problem.values.size))
     moved[:, cells] = made[0]
-    return checked_ends(known, suppressed, targets, moved)
+    return moved
 
 
 def checked_ends(
