@@ -115,11 +115,14 @@ def make(tool: str, table: Path, out: Path, limit: int) -> None:
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 
+    out.unlink(missing_ok=True)
+    out.with_suffix(".txt").unlink(missing_ok=True)
     words = ["Rscript", str(Path(__file__).with_name("peers.R")), tool, str(table), str(out)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, preexec_fn=limited)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"over the limit of {limit} s"])[-1]
-        print(f"{out.stem}: no pattern: {last}", file=sys.stderr, flush=True)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("Error")]
+        why = errors[-1] if errors else f"stopped, at the latest after {limit} CPU seconds"
+        print(f"{out.stem}: no pattern: {why}", file=sys.stderr, flush=True)
 
 
 def blocks_of(problem: SuppressionProblem, cells: Ints) -> int:
