@@ -6,6 +6,7 @@ prints one line of JSON for each kind of work: calls to the system, kills, and w
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -118,6 +119,8 @@ def main(names: list[str], where: Path, kills: int) -> dict[str, dict[str, int]]
         old = work.changes == "upgrade"
         seen: Both = ({}, {}) if old else (observe(first), observe(good))
         verdict(work, good, *seen, True)
+        gc.collect()
+        gc.freeze()  # so that no child copies all that is there by cleaning up
         total = calls_of(work, first, place)
         steps = sorted({1 + i * total // kills for i in range(min(kills, total))})
         steps = list(range(1, total + 1)) if kills >= total else steps

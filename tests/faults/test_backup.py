@@ -79,9 +79,10 @@ def test_a_backup_of_a_damaged_dataset_is_refused(house: Path, tmp_path: Path) -
         check_backup(tmp_path / "backup")
 
 
+@pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", ["backup", "restore"])
 def test_one_failing_call_leaves_no_half_backup_and_no_half_folder(
-    kind: str, house: Path, tmp_path: Path
+    kind: str, step: int, house: Path, tmp_path: Path
 ) -> None:
     backup, new = tmp_path / "backup", tmp_path / "new"
     back_up(house, backup)
@@ -95,7 +96,7 @@ def test_one_failing_call_leaves_no_half_backup_and_no_half_folder(
 
     with Faults().active() as counted:
         work()
-    for at in range(1, len(counted.calls) + 1, 7):
+    for at in range(1, len(counted.calls) + 1, step):
         shutil.rmtree(tmp_path / "second", ignore_errors=True)
         shutil.rmtree(new, ignore_errors=True)
         faults = Faults(at, ERRORS[at % 3])
