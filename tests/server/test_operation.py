@@ -1,15 +1,12 @@
-"""Operation: limits, waiting, leaving, logs, figures, large tables, several processes, replaced data."""
+"""Operation: limits, waiting, leaving, logs, figures, large tables, replaced data."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -322,52 +319,3 @@ def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
     assert new != old
     assert all(values in (old, new) for values in seen)
     assert old in seen
-
-
-SEVERAL = """
-import sys
-from pathlib import Path
-from lustrum.release import TableService
-from lustrum.release.records import local_service
-from lustrum.server import serve
-if __name__ == "__main__":
-    serve(local_service(Path(sys.argv[1])), port=0, ready=lambda url: print(url, flush=True), workers=2,
-          metrics_port=int(sys.argv[2]), logs="info")
-    print("ended", flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_several_processes_give_the_same_answers_and_one_set_of_figures(
-    root: Path, tmp_path: Path
-) -> None:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    script = tmp_path / "several.py"
-    script.write_text(SEVERAL)
-    command = [sys.executable, str(script), str(root), str(port)]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://"), process.stderr.read()
-        answers = set()
-        for _ in range(12):
-            with urllib.request.urlopen(f"{url}/api/v1/tables?{LINK}", timeout=60) as response:
-                answers.add(response.read())
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
-            figures = response.read().decode()
-        process.terminate()
-        rest = process.stdout.read()
-        errors = process.stderr.read()
-        assert process.wait(30) == 0
-    assert len(answers) == 1
-    asked = [line for line in figures.splitlines() if 'verdict="answer"' in line]
-    assert sum(float(line.split()[-1]) for line in asked) >= 12
-    assert rest.strip() == "ended"
-    logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    assert sum(line["event"] == "decision" for line in logged) >= 12

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from lustrum.cli import main
 from lustrum.model import DatasetError
 from lustrum.release import TableService
 from lustrum.server import create_app
@@ -144,12 +144,12 @@ def test_two_folders_of_one_programme_are_refused(public: Path) -> None:
         TableService(prepared=[public, public])
 
 
-def test_the_command_refuses_a_folder_that_is_none(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "lustrum", "serve", "--prepared", str(tmp_path), "--port", "0"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 1
-    assert "is not a folder of prepared tables" in done.stderr
+def test_the_command_refuses_a_folder_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["lustrum", "serve", "--prepared", str(tmp_path), "--port", "0"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    assert "is not a folder of prepared tables" in capsys.readouterr().err

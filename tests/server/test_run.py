@@ -21,7 +21,8 @@ from pathlib import Path
 from lustrum.release import TableService
 from lustrum.release.records import local_service
 from lustrum.server import serve
-serve(local_service(Path(sys.argv[1]), workers=1), port=0, ready=lambda url: print(url, flush=True))
+serve(local_service(Path(sys.argv[1]), workers=1), port=0, ready=lambda url: print(url, flush=True),
+      workers=int(sys.argv[2]))
 print("ended", flush=True)
 """
 
@@ -51,9 +52,11 @@ def test_an_address_that_cannot_be_is_one_too(
         serve(local_service(tmp_path), host, port)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_listens_when_it_says_so_and_ends_at_a_signal(tmp_path: Path, number: int) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_it_listens_when_it_says_so_and_ends_at_a_signal(
+    tmp_path: Path, number: int, workers: int
+) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(workers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -1,7 +1,8 @@
-"""What ends a server and what does not: hangups, workers that die, a parent that is killed."""
+"""Several processes, and what ends a server and what does not: hangups, dead workers, a killed parent."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -26,16 +27,19 @@ from lustrum.release import TableService
 from lustrum.server import Settings, serve
 if __name__ == "__main__":
     serve(TableService(Path(sys.argv[1]), workers=1), port=0, workers=int(sys.argv[2]), logs="info",
-          settings=Settings(rate=""), ready=lambda url: print(url, flush=True))
+          settings=Settings(rate=""), ready=lambda url: print(url, flush=True),
+          metrics_port=int(sys.argv[3]) or None)
 """
 QUESTION = "/api/v1/tables?dataset=demo&by=age:ten-year&by=sex"
 
 
 @contextmanager
-def serving(root: Path, workers: int) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+def serving(
+    root: Path, workers: int, metrics_port: int = 0
+) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
     script, log = root.parent / "server.py", root.parent / "server.log"
     script.write_text(SERVER)
-    command = [sys.executable, str(script), str(root), str(workers)]
+    command = [sys.executable, str(script), str(root), str(workers), str(metrics_port)]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -55,6 +59,12 @@ def status(url: str) -> int:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def body(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=60) as response:
+        found: bytes = response.read()
+    return found
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
@@ -97,10 +107,22 @@ def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_workers_are_replaced_hear_hangups_and_leave_with_their_parent(tmp_path: Path) -> None:
-    root = fill(tmp_path / "data", 2000)
-    with serving(root, 2) as (process, url, log):
+def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_parent(
+    tmp_path: Path,
+) -> None:
+    root = fill(tmp_path / "data", 6000)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        metrics_port = free.getsockname()[1]
+    with serving(root, 2, metrics_port) as (process, url, log):
         first = until(lambda: len(found := workers_of(process.pid)) == 2 and found)
+        # Whoever answers, the answer is the same; figures and logs are those of all.
+        assert len({body(url + QUESTION) for _ in range(12)}) == 1
+        figures = body(f"http://127.0.0.1:{metrics_port}/metrics").decode().splitlines()
+        answered = [line for line in figures if 'verdict="answer"' in line]
+        assert sum(float(line.split()[-1]) for line in answered) == 12
+        lines = [line for line in log.read_text().splitlines() if line.startswith("{")]
+        assert sum(json.loads(line)["event"] == "decision" for line in lines) == 12
         # One dies: the other answers, and there are two again.
         os.kill(min(first), signal.SIGKILL)
         for _ in range(5):
