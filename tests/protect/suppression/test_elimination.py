@@ -27,11 +27,13 @@ from lustrum.protect.suppression.elimination import publish
 from lustrum.protect.suppression.elimination.layers import layers_of
 from lustrum.protect.suppression.elimination.publish import undisclosed_pattern
 from lustrum.protect.suppression.problem import ContributorView
+from lustrum.protect.suppression.search.attacks import attack
 from lustrum.protect.suppression.search.attacks.attack import (
     FlowAttacks,
     ProgramAttacks,
     attacks_on,
 )
+from lustrum.protect.suppression.search.attacks.local import LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_merge import chained
@@ -246,6 +248,45 @@ def test_a_network_repaired_among_few_cells_is_repaired_among_all_where_they_do_
     monkeypatch.setattr(by_elimination, "carriers", lambda attacks, layers: problem.fixed)
     alone = suppress(problem, algorithm="elimination")
     assert np.array_equal(alone.suppressed, whole.suppressed)
+
+
+@settings(max_examples=examples(8, 60), deadline=None)
+@given(st.integers(2, len(TABLES) - 1), st.integers(0, 5000))
+def test_attacks_on_parts_of_a_pattern_reach_as_far_as_on_all_of_it(kind: int, seed: int) -> None:
+    problem = problem_of(kind, seed)
+    tasks = Tasks.of(problem)
+    whole, parts = ProgramAttacks(tasks), ProgramAttacks(tasks)
+    parts._local = LocalPrograms(parts.rows)
+    every = np.arange(len(tasks))
+    rng = np.random.default_rng(seed)
+    for share in (0.2, 0.5, 1.0):
+        mask = problem.fixed | (~problem.frozen & (rng.random(len(problem)) < share))
+        one, other = whole.reach(every, mask), parts.reach(every, mask)
+        assert np.allclose(one[0], other[0], atol=1e-6)
+        for moved in other[1]:
+            assert mask[moved].all()
+    for task in every.tolist():
+        cells = parts.cheapest(task, problem.cost, ~problem.frozen)
+        assert (cells is None) == (whole.cheapest(task, problem.cost, ~problem.frozen) is None)
+        if cells is not None:
+            mask = problem.fixed.copy()
+            mask[cells] = True
+            assert whole.reach(np.array([task]), mask)[0][0] > 1 - 1e-6
+
+
+def test_large_tables_with_hierarchies_are_repaired_part_by_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attack, "_LOCAL", 10)
+    monkeypatch.setattr(by_elimination, "_LARGE", 10)
+    problem = table((TREE, TREE), 6)
+    told: list[str] = []
+    found = suppress(
+        problem, algorithm="elimination", progress=lambda what, cost, bound: told.append(what)
+    )
+    assert "cleaned up" in told
+    assert found.safe
+    assert audit_pattern(problem, np.asarray(found.suppressed)).safe
 
 
 def test_more_work_makes_the_pattern_of_a_network_no_dearer() -> None:

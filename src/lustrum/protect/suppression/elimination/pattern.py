@@ -20,14 +20,17 @@ __all__ = ["eliminated_pattern"]
 Tell = Callable[[str, float, float], None]
 
 _LAYERS = 8  # forests for each size of levels
-_WORK = 2000  # attacks on a network that look for cheaper patterns
+_WORK = 2000  # attacks that look for cheaper patterns in the end
+_LARGE = (
+    20_000  # cells of a table that is no network, for which a basis of all deviations is too large
+)
 _FEW = 5000  # cells of a network that need not be narrowed
 
 
 def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) -> tuple[Mask, int]:
     """A pattern that keeps all levels, as far as attacks show, and the steps it took.
 
-    ``work`` limits the attacks that look for cheaper patterns of a network once there is a safe one.
+    ``work`` limits the attacks that look for cheaper patterns of a network, or of a large table, in the end.
     Raises where a level cannot be kept, or where the relations fill in too much for elimination.
     """
     problem = attacks.tasks.problem
@@ -43,22 +46,22 @@ def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) ->
         cells = np.flatnonzero(found.suppressed | carriers(attacks, _LAYERS))
         few = narrowed(attacks, cells)
         try:
-            state = _repaired_network(few, found.suppressed[cells], tell, more)
+            state = _repaired_cell_by_cell(few, found.suppressed[cells], tell, more)
         except InfeasibleError:
             pass  # other cells may help
         else:
             out = problem.fixed.copy()
             out[cells[state.suppressed]] = True
             return out, few.steps
-    if isinstance(attacks, FlowAttacks):
-        state = _repaired_network(attacks, found.suppressed, tell, more)
+    if isinstance(attacks, FlowAttacks) or len(problem) > _LARGE:
+        state = _repaired_cell_by_cell(attacks, found.suppressed, tell, more)
     else:
         state = repaired(attacks, found.suppressed, tell)
     return state.suppressed, attacks.steps
 
 
-def _repaired_network(attacks: FlowAttacks, suppressed: Mask, tell: Tell, work: int) -> Witnessed:
-    """Attack by flows, suppress more where a level is not kept, publish what is not needed, then improve."""
+def _repaired_cell_by_cell(attacks: Attacks, suppressed: Mask, tell: Tell, work: int) -> Witnessed:
+    """Attack, suppress more where a level is not kept, publish what is not needed, then improve."""
     problem = attacks.tasks.problem
     state = Witnessed(attacks, suppressed)
     short = state.look(np.arange(len(attacks.tasks)))

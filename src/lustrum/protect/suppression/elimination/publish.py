@@ -8,11 +8,8 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.protect.suppression.elimination.layers import PRIME, layers_of
-from lustrum.protect.suppression.search.attacks.attack import (
-    FlowAttacks,
-    ProgramAttacks,
-    adjacency,
-)
+from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
+from lustrum.protect.suppression.search.attacks.graph import adjacency
 
 __all__ = ["Undisclosed", "undisclosed_pattern"]
 

@@ -16,16 +16,16 @@ from lustrum.audit.bounding.network import Network
 from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.search.attacks.graph import adjacency
+from lustrum.protect.suppression.search.attacks.local import FewCells, LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
-from lustrum.structure.ragged import pointers
 
 __all__ = [
     "Attacks",
     "FlowAttacks",
     "ProgramAttacks",
     "Reason",
-    "adjacency",
     "attacks_on",
     "is_network",
     "program_weight",
@@ -39,7 +39,7 @@ _SOME = 64.0  # the same on a cheap path
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
 _NESTED = 4
 _AT_ONCE = 2048  # attacks whose moves are noted at once
-_SMALL = 300  # cells of a program that counts as one step
+_LOCAL = 20_000  # cells of a table from which on attacks look at parts of a pattern
 _CHEAP = 1000  # cells beside the suppressed ones that a path may use, if they suffice
 
 
@@ -261,8 +261,9 @@ class ProgramAttacks:
             high=np.ones(self.cells.size, dtype=np.int64),
         )
         self.rows = problem.relations[used[independent_rows(piece)]]
-        self._few: _FewCells | None = None
-        self._cheap: _FewCells | None = None
+        self._local = LocalPrograms(self.rows) if len(problem) > _LOCAL else None
+        self._few: FewCells | None = None
+        self._cheap: FewCells | None = None
         self._cheap_is_all = False
         self.steps = 0
         self.moves: list[tuple[Ints, Floats]] = []
@@ -271,27 +272,36 @@ class ProgramAttacks:
 
     def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
         """What share of its level each task reaches, and the cells that move when it does."""
-        few = self._few_cells(suppressed)
-        open_cells = suppressed[few.cells].astype(np.float64)
         share, moved = np.zeros(picks.size), []
         self.moves = []
         for i, task in enumerate(picks.tolist()):
             cells: Ints = np.zeros(0, np.int64)
-            column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
+            every, program, weight = self._tied(int(self.tasks.cell[task]), suppressed)
+            open_cells = suppressed[every].astype(np.float64)
+            column = int(np.searchsorted(every, self.tasks.cell[task]))
             for sign in self._signs(task):
-                low, high = self._ends(task, few.cells, open_cells, _WIDE)
+                low, high = self._ends(task, every, open_cells, _WIDE)
                 room = self._own(task)[0 if sign > 0 else 1] / float(self.tasks.level[task])
-                found = few.program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
-                self.steps += few.weight
+                found = program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
+                self.steps += weight
                 share[i] += found.reach
                 used = np.abs(found.deviation) > 1e-7
-                cells = np.union1d(cells, few.cells[used])
+                cells = np.union1d(cells, every[used])
                 level = float(self.tasks.level[task])
-                self.moves.append((few.cells[used], found.deviation[used] * level))
+                self.moves.append((every[used], found.deviation[used] * level))
             moved.append(cells)
         return share, moved
 
-    def _few_cells(self, suppressed: Mask) -> _FewCells:
+    def _tied(self, cell: int, suppressed: Mask) -> tuple[Ints, DeviationProgram, int]:
+        """The cells that can move with a cell, their program, and how many steps a question counts for."""
+        if self._local is not None:
+            cells = self._local.tied(cell, suppressed)
+            if cells is not None:
+                return cells, self._local.program(cells), 1
+        few = self._few_cells(suppressed)
+        return few.cells, few.program, few.weight
+
+    def _few_cells(self, suppressed: Mask) -> FewCells:
         """A program with the suppressed cells and hardly any others, kept as long as it serves."""
         few = self._few
         if (
@@ -299,7 +309,7 @@ class ProgramAttacks:
             or bool((suppressed & ~few.mask).any())
             or few.cells.size > 2 * suppressed.sum()
         ):
-            few = self._few = _FewCells(self.rows, suppressed.copy())
+            few = self._few = FewCells(self.rows, suppressed.copy())
         return few
 
     def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
@@ -333,17 +343,26 @@ class ProgramAttacks:
         sign = int(self.tasks.sign[task]) or 1
         if self._own(task)[0 if sign > 0 else 1] < self.tasks.level[task]:
             return None
-        found = self._cheapest_among(self._cheap_cells(cost, allowed), task, sign, cost, allowed)
+        if self._local is not None:
+            near = self._local.near(int(self.tasks.cell[task]), allowed)
+            program = self._local.program(near)
+            found = self._cheapest_among(near, program, 1, task, cost, allowed)
+            if found is not None:
+                return found
+        few = self._cheap_cells(cost, allowed)
+        found = self._cheapest_among(few.cells, few.program, self.weight, task, cost, allowed)
         if found is None and not self._cheap_is_all:
-            every = _FewCells(self.rows, ~self.tasks.problem.frozen)
-            found = self._cheapest_among(every, task, sign, cost, allowed)
+            every = FewCells(self.rows, ~self.tasks.problem.frozen)
+            found = self._cheapest_among(
+                every.cells, every.program, self.weight, task, cost, allowed
+            )
         return found
 
     def forget_prices(self) -> None:
         """The cheapest cells are looked for again."""
         self._cheap = None
 
-    def _cheap_cells(self, cost: Floats, allowed: Mask) -> _FewCells:
+    def _cheap_cells(self, cost: Floats, allowed: Mask) -> FewCells:
         """A program with the cells that cost nothing and the cheapest others."""
         free = allowed & (cost <= 0)
         cheap = self._cheap
@@ -353,28 +372,35 @@ class ProgramAttacks:
         others = np.flatnonzero(allowed & ~mask)
         self._cheap_is_all = others.size <= _CHEAP
         mask[others[np.argsort(cost[others], kind="stable")[:_CHEAP]]] = True
-        self._cheap = _FewCells(self.rows, mask)
+        self._cheap = FewCells(self.rows, mask)
         return self._cheap
 
     def _cheapest_among(
-        self, few: _FewCells, task: int, sign: int, cost: Floats, allowed: Mask
+        self,
+        cells: Ints,
+        program: DeviationProgram,
+        steps: int,
+        task: int,
+        cost: Floats,
+        allowed: Mask,
     ) -> Ints | None:
-        open_cells = allowed[few.cells].astype(np.float64)
-        low, high = self._ends(task, few.cells, open_cells, _SOME)
-        column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
-        price = cost[few.cells].astype(np.float64)
+        sign = int(self.tasks.sign[task]) or 1
+        open_cells = allowed[cells].astype(np.float64)
+        low, high = self._ends(task, cells, open_cells, _SOME)
+        column = int(np.searchsorted(cells, self.tasks.cell[task]))
+        price = cost[cells].astype(np.float64)
         weight = price
         best: Ints | None = None
         least = np.inf
         for _ in range(2):
-            self.steps += self.weight
-            found = few.program.lightest(column, float(sign), low, high, weight)
+            self.steps += steps
+            found = program.lightest(column, float(sign), low, high, weight)
             if found is None:
                 return best
             moved = np.abs(found) > 1e-7
             total = float(price[moved].sum())
             if total < least:
-                best, least = few.cells[moved], total
+                best, least = cells[moved], total
             # What is used is charged as a whole, what is used little dearly.
             size = np.where(moved, np.maximum(np.abs(found), 1e-3), 1.0)
             again = np.where(moved, price / size, price)
@@ -410,36 +436,9 @@ def program_weight(cells: int) -> int:
     return 1 + (cells // 1000) ** 2
 
 
-class _FewCells:
-    """A program of few columns: the cells of a mask, in the relations that they have part in."""
-
-    def __init__(self, matrix: Sparse, mask: Mask) -> None:
-        self.mask = mask
-        self.cells = np.flatnonzero(mask)
-        # A question that goes on from the last one takes time in proportion to the cells.
-        self.weight = 1 + self.cells.size // _SMALL
-        part = matrix[:, self.cells].tocsr()
-        rows = np.flatnonzero(np.diff(part.indptr))
-        self.program = DeviationProgram(part[rows])
-        self.every = matrix[rows].T.tocsr()
-
-
 def _both(task: int, known: dict[int, Reason], up: float, down: float) -> Reason:
     """The reasons for both ends of an interval; an end without one is at the cell's own bound."""
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
     upper = known.get(1) or Reason(task, *nothing, own=up)
     lower = known.get(-1) or Reason(task, *nothing, own=down)
     return Reason(task, upper.cells, upper.weights, lower, upper.own)
-
-
-def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
-    near = np.concatenate([tail[arcs], head[arcs]])
-    far = np.concatenate([head[arcs], tail[arcs]])
-    order = np.argsort(near, kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    mate = np.concatenate([place[arcs.size :], place[: arcs.size]])
-    own = np.concatenate([arcs, ~arcs])
-    indptr = pointers(np.bincount(near, minlength=nodes))
-    return indptr, far[order], mate[order], own[order]

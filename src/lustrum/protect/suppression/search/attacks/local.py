@@ -1,0 +1,99 @@
+"""Programs of few cells, for attacks on patterns: of all suppressed cells, or of those tied to one of them.
+
+Of a table with hierarchies and tens of thousands of cells, a pattern falls into parts of a few dozen cells:
+only what relations tie to a cell can move with it. A program of one part is solved at once, where a program of
+all suppressed cells takes long.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from lustrum.arrays import Ints, Mask
+from lustrum.solve.deviations import DeviationProgram
+
+__all__ = ["FewCells", "LocalPrograms"]
+
+# scipy ships no types; this stands for scipy.sparse.csr_array.
+Sparse: TypeAlias = Any
+
+_SMALL = 300  # cells of a program that counts as one step
+_MOST = 600  # cells of a part that is looked at by itself
+_AROUND = 400  # cells from which on no further ones are looked for
+_KEPT = 4096  # programs that are kept for later questions
+
+
+class LocalPrograms:
+    """Programs for the parts of patterns; ``matrix`` holds independent relations between all cells."""
+
+    def __init__(self, matrix: Sparse) -> None:
+        self.rows = sparse.csr_array(matrix)
+        self.columns = sparse.csc_array(matrix)
+        self._known: dict[bytes, DeviationProgram] = {}
+
+    def tied(self, cell: int, suppressed: Mask) -> Ints | None:
+        """The suppressed cells that relations tie to a cell, with itself; None where they are many."""
+        seen, rows = {cell}, set[int]()
+        waiting = [cell]
+        while waiting:
+            one = waiting.pop()
+            span = slice(self.columns.indptr[one], self.columns.indptr[one + 1])
+            for row in self.columns.indices[span].tolist():
+                if row in rows:
+                    continue
+                rows.add(row)
+                others = self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]
+                fresh = [c for c in others[suppressed[others]].tolist() if c not in seen]
+                seen.update(fresh)
+                waiting.extend(fresh)
+            if len(seen) > _MOST:
+                return None
+        return np.array(sorted(seen), dtype=np.int64)
+
+    def near(self, cell: int, allowed: Mask) -> Ints:
+        """The allowed cells around a cell, ring by ring until they are some hundred."""
+        seen, rows = {cell}, set[int]()
+        ring = [cell]
+        while ring and len(seen) < _AROUND:
+            fresh: list[int] = []
+            for one in ring:
+                span = slice(self.columns.indptr[one], self.columns.indptr[one + 1])
+                for row in self.columns.indices[span].tolist():
+                    if row in rows:
+                        continue
+                    rows.add(row)
+                    others = self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]
+                    more = [c for c in others[allowed[others]].tolist() if c not in seen]
+                    seen.update(more)
+                    fresh.extend(more)
+            ring = fresh
+        return np.array(sorted(seen), dtype=np.int64)
+
+    def program(self, cells: Ints) -> DeviationProgram:
+        """The program of some cells."""
+        key = cells.tobytes()
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            part = self.columns[:, cells].tocsr()
+            known = DeviationProgram(part[np.flatnonzero(np.diff(part.indptr))])
+            self._known[key] = known
+        return known
+
+
+class FewCells:
+    """A program of few columns: the cells of a mask, in the relations that they have part in."""
+
+    def __init__(self, matrix: Sparse, mask: Mask) -> None:
+        self.mask = mask
+        self.cells = np.flatnonzero(mask)
+        # A question that goes on from the last one takes time in proportion to the cells.
+        self.weight = 1 + self.cells.size // _SMALL
+        part = matrix[:, self.cells].tocsr()
+        rows = np.flatnonzero(np.diff(part.indptr))
+        self.program = DeviationProgram(part[rows])
+        self.every = matrix[rows].T.tocsr()
