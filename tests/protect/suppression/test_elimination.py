@@ -328,6 +328,9 @@ def test_relations_that_fill_in_too_much_are_refused_with_a_way_forward(
     monkeypatch.setattr(publish, "_STEPS", 10)
     with pytest.raises(InputError, match="use 'boxes' or 'quick'"):
         suppress(table((FLAT, FLAT, FLAT), 1), algorithm="elimination")
+    monkeypatch.setattr(choose, "_LARGE", 10)
+    with pytest.raises(InputError, match="more than two variables fill in too much"):
+        suppress(table((FLAT, FLAT, FLAT), 1), algorithm="elimination")
 
 
 @pytest.mark.parametrize(

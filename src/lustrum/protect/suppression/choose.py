@@ -60,6 +60,12 @@ def suppress(
         raise InputError(f"'algorithm' of suppression cannot be {algorithm!r}; {known}.")
     if work is not None and (isinstance(work, bool) or work < 0):
         raise InputError("'work' of suppression is a number of steps, 0 or more.")
+    many = problem.values.size > _LARGE and problem.axes is not None and len(problem.axes) > 2
+    if algorithm == "elimination" and many:
+        raise InputError(
+            f"Relations of more than two variables fill in too much for 'elimination' beyond {_LARGE} "
+            "cells; use 'boxes'."
+        )
     before = _previous(problem, previous)
     priced = problem
     if before is not None:

@@ -23,7 +23,7 @@ Sparse: TypeAlias = Any
 _SMALL = 300  # cells of a program that counts as one step
 _MOST = 600  # cells of a part that is looked at by itself
 _AROUND = 400  # cells from which on no further ones are looked for
-_KEPT = 4096  # programs that are kept for later questions
+_KEPT = 512  # programs that are kept for later questions
 
 
 class LocalPrograms:
