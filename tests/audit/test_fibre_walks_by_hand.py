@@ -13,6 +13,7 @@ from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, from_margins
 from lustrum.audit.bounding.lattice import short_moves
 from lustrum.audit.fibre import Margins, distribution, enumerate_fibre, sample_fibre
+from lustrum.audit.fibre import basic as basic_module
 from lustrum.audit.fibre import moves as moves_module
 from lustrum.audit.fibre import sampler as sampler_module
 from lustrum.audit.fibre import start as start_module
@@ -148,6 +149,20 @@ def test_closed_walks_through_a_table_with_holes(case):
         for most in (1, 2, len(wanted)):
             short = {c.shape[1]: len(c) for c, _ in cycle_moves(table, most)}
             assert short[size] == min(most, len(wanted))
+
+
+@pytest.mark.parametrize("case", range(len(TABLES)))
+def test_the_search_for_hexagons_ends_with_the_last_one(
+    case: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = TABLES[case].astype(bool)
+    count = basic_module._count_hexagons
+    if min(there.shape) >= 3:
+        assert count(there, 10**6) == len(rings(there, 6))
+        assert count(there, 0) == 0
+    found = [cells.tolist() for cells, _ in cycle_moves(table_of(TABLES[case]), 60)]
+    monkeypatch.setattr(basic_module, "_count_hexagons", lambda _, most: most)
+    assert [cells.tolist() for cells, _ in cycle_moves(table_of(TABLES[case]), 60)] == found
 
 
 # Squares and lines

@@ -6,7 +6,7 @@ They need not connect the fibre, because chains use a lattice basis as well; the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb, prod
 
 import numpy as np
@@ -114,8 +114,10 @@ def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterat
     rng = np.random.default_rng(_SEED)
     seen: set[tuple[int, ...]] = set()
     tries = 20 * wanted
+    # Where all have been found, more tries find nothing new.
+    enough = min(wanted, _count_hexagons(there, tries))
     for _ in range(tries):
-        if len(seen) >= wanted:
+        if len(seen) >= enough:
             return
         # A walk from cell to cell closes far more often than six random cells do.
         i = int(rng.integers(len(number)))
@@ -135,6 +137,20 @@ def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterat
         if key not in seen:
             seen.add(key)
             yield cells
+
+
+def _count_hexagons(there: npt.NDArray[np.bool_], most: int) -> int:
+    """How many hexagons a table has; ``most`` where it would take long to count them.
+
+    A hexagon is three rows and three columns without one cell of each.
+    """
+    if comb(there.shape[0], 3) * comb(there.shape[1], 3) > most:
+        return most
+    rows, columns = (np.array(list(combinations(range(size), 3))) for size in there.shape)
+    blocks = there[rows[:, None, :, None], columns[None, :, None, :]]
+    held = blocks.sum(axis=(2, 3))
+    without = (blocks[:, :, range(3), order].sum(axis=2) for order in permutations(range(3)))
+    return sum(int((held - gone == 6).sum()) for gone in without)
 
 
 def _two(rng: np.random.Generator, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
