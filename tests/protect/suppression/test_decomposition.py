@@ -127,6 +127,28 @@ def test_sub_tables_raise_the_bound_of_a_search_that_ends_early() -> None:
     assert both.steps == alone.steps + more
 
 
+def test_only_larger_tables_of_three_variables_are_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = table((TREE, FLAT, FLAT), 3)
+    monkeypatch.setattr("lustrum.protect.suppression.solve._WHOLE", len(problem))
+    assert suppress(problem).algorithm == "exact"
+    monkeypatch.setattr("lustrum.protect.suppression.solve._WHOLE", len(problem) - 1)
+    assert suppress(problem).algorithm == "decomposition"
+
+
+def test_larger_tables_that_are_searched_as_a_whole_have_a_limit_of_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = table((TREE, FLAT, FLAT), 3)
+    full, short = suppress(problem), suppress(problem, work=1)
+    assert short.steps < full.steps
+    monkeypatch.setattr("lustrum.protect.suppression.solve._WORK_WHOLE", 1)
+    assert suppress(problem).steps == full.steps
+    monkeypatch.setattr("lustrum.protect.suppression.solve._ON", len(problem) - 1)
+    assert suppress(problem).steps == short.steps
+
+
 def test_a_cell_above_is_suppressed_where_the_sub_table_cannot_do_without() -> None:
     # All cells below the total of the first group are frozen except the primary one and the subtotals above it.
     problem = table((TREE, FLAT), 1)
