@@ -330,7 +330,7 @@ ANSWERED = Asked(
 )
 """A question for a table that every method answers."""
 
-MANY = settings(max_examples=examples(80, 400), suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(40, 400), suppress_health_check=list(HealthCheck))
 
 
 # Two houses that publish the same.

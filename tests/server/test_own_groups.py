@@ -162,7 +162,12 @@ def tick(page: Any, group: int, codes: list[int]) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("scripts", "width", "scheme"),
-    [(True, 1280, "light"), (True, 390, "dark"), (False, 1280, "dark"), (False, 390, "light")],
+    [
+        (True, 390, "dark"),
+        (False, 1280, "light"),
+        pytest.param(True, 1280, "light", marks=pytest.mark.deep),
+        pytest.param(False, 390, "dark", marks=pytest.mark.deep),
+    ],
 )
 def test_a_visitor_makes_own_groups_and_three_filters(
     browser: Any, address: str, scripts: bool, width: int, scheme: str

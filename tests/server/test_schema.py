@@ -21,6 +21,7 @@ from schemathesis.core.result import Ok
 from schemathesis.python import asgi
 from schemathesis.schemas import APIOperation, BaseSchema
 
+from examples import examples
 from lustrum.model import Dataset
 from lustrum.release import TableService
 from lustrum.release.records import local_service
@@ -59,7 +60,7 @@ KEPT = (
     "response_schema_conformance",
 )
 FEW = settings(
-    max_examples=20,
+    max_examples=examples(8, 60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
@@ -117,6 +118,7 @@ def test_every_operation_of_the_description_is_tried(described: BaseSchema) -> N
     assert {operation.label for operation in _every(described)} == set(OPERATIONS)
 
 
+@pytest.mark.hypothesis  # its examples are drawn inside, and `make deep` draws more of them
 @pytest.mark.parametrize(
     ("label", "mode"),
     [
@@ -186,6 +188,7 @@ def questions(draw: st.DrawFn, datasets: list[Dataset]) -> dict[str, Any]:
 PARTS = st.lists(st.sampled_from(["risk", "utility", "trace", "bounds"]), max_size=4)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(
     "label", ["GET /api/v1/tables", "POST /api/v1/tables", "GET /api/v1/hints"]
 )
@@ -195,7 +198,7 @@ def test_real_questions_are_answered_as_described(
     operation = _operation(described, label)
     statuses, verdicts = set(), set()
 
-    @settings(FEW, max_examples=60)
+    @settings(FEW, max_examples=examples(60, 200))
     @given(questions(service.datasets()), PARTS, st.sampled_from(["", "json", "csv", "json-stat"]))
     def tried(question: dict[str, Any], parts: list[str], format_: str) -> None:
         include = {"include": ",".join(parts)} if parts else {}
