@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from examples import examples
 from lustrum.audit import PublishedTable, from_tables
 from lustrum.audit.knowledge.reduce import narrowed
 from lustrum.model import InputError, Table
@@ -58,7 +59,7 @@ def test_asking_again_tells_nothing_if_the_same_people_get_the_same_number() -> 
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6, 60), deadline=None)
 def test_no_bound_of_the_attacker_excludes_the_truth(seed: int) -> None:
     """The same-people rule too is true of every keyed release."""
     rng = np.random.default_rng(seed)

@@ -111,7 +111,7 @@ def check_counts(table: Table, world: World, expected: Truth) -> None:
 
 
 @given(data=st.data(), world=worlds(), **settings_of_a_run)
-@quick(20)
+@quick(10, 80)
 def test_every_engine_counts_like_a_loop_over_the_records(
     data: st.DataObject, world: World, source: str, batch: int, block: int, workers: int
 ) -> None:
@@ -130,7 +130,7 @@ def test_every_engine_counts_like_a_loop_over_the_records(
 
 
 @given(data=st.data(), world=worlds(), **settings_of_a_run)
-@quick(15)
+@quick(8, 60)
 def test_one_pass_also_counts_what_was_there_before_choices_and_filters(
     data: st.DataObject, world: World, source: str, batch: int, block: int, workers: int
 ) -> None:
@@ -153,7 +153,7 @@ def test_one_pass_also_counts_what_was_there_before_choices_and_filters(
     unfiltered=st.booleans(),
     **settings_of_a_run,
 )
-@quick(20)
+@quick(10, 80)
 def test_every_engine_sums_and_ranks_like_a_loop_over_the_records(
     data: st.DataObject,
     world: World,
@@ -221,7 +221,7 @@ def check_magnitudes(
 
 
 @given(data=st.data(), world=worlds(variables=3), **settings_of_a_run)
-@quick(10)
+@quick(5, 40)
 def test_weights_alone_give_weighted_counts(
     data: st.DataObject, world: World, source: str, batch: int, block: int, workers: int
 ) -> None:
@@ -239,7 +239,7 @@ def test_weights_alone_give_weighted_counts(
 
 
 @given(data=st.data(), world=worlds(zeros=True, variables=3))
-@quick(40)
+@quick(15, 160)
 def test_a_cell_is_structural_when_no_combination_is_left_for_it(
     data: st.DataObject, world: World
 ) -> None:
@@ -568,7 +568,7 @@ def test_the_oracle_knows_holdings_and_filters_on_an_axis() -> None:
     seen: set[str] = set()
 
     @given(data=st.data(), world=worlds())
-    @quick(40)
+    @quick(15, 160)
     def look(data: st.DataObject, world: World) -> None:
         raw = data.draw(questions(world))
         names = {a["variable"] for a in raw["by"]}

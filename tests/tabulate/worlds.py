@@ -29,9 +29,9 @@ HOLDINGS = 5
 MODULUS = 1 << 64
 
 
-def quick(usual: int) -> settings:
+def quick(usual: int, deep: int = 0) -> settings:
     """The same examples in every run; the first one compiles a kernel, which no deadline foresees."""
-    most = examples(usual, 4 * usual)
+    most = examples(usual, deep or 4 * usual)
     return settings(deadline=None, max_examples=most, derandomize=True, database=None)
 
 

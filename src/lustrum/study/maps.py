@@ -178,7 +178,7 @@ def more_methods() -> list[Any]:
     ]
 
 
-def map_with_totals(cube: Table, seed: int) -> RUMap:
+def map_with_totals(cube: Table, seed: int, draws: int = 5) -> RUMap:
     """Table 4 with its totals, judged by what an outsider knows of the small cells."""
     view = replace(_TABLES["table 4"], totals=True)
     methods = [
@@ -190,7 +190,11 @@ def map_with_totals(cube: Table, seed: int) -> RUMap:
         *grid("differential-privacy", epsilon=[0.5, 2.0]),
     ]
     return rumap(
-        Cube(cube, {"table 4": view}), methods, attackers=["outsider"], replications=5, seed=seed
+        Cube(cube, {"table 4": view}),
+        methods,
+        attackers=["outsider"],
+        replications=draws,
+        seed=seed,
     )
 
 
