@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from examples import examples
 from lustrum.formats import Csv
 from lustrum.formats.table_files import (
     ColumnNames,
@@ -97,7 +98,7 @@ def counts(draw: st.DrawFn) -> Table:
 
 
 @given(counts(), st.integers(0, 2**31))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 400), deadline=None)
 def test_a_written_table_reads_back(
     tmp_path_factory: pytest.TempPathFactory, table: Table, seed: int
 ) -> None:
@@ -147,7 +148,7 @@ def grouped(draw: st.DrawFn) -> Drawn:
 
 
 @given(grouped())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30, 400), deadline=None)
 def test_recognised_totals_and_subtotals_are_the_true_ones(
     drawn: Drawn,
 ) -> None:
@@ -160,7 +161,7 @@ def test_recognised_totals_and_subtotals_are_the_true_ones(
 
 
 @given(grouped(), st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 200), deadline=None)
 def test_hidden_cells_make_no_wrong_totals(drawn: Drawn, seed: int) -> None:
     text, groups, _ = drawn
     rng = np.random.default_rng(seed)

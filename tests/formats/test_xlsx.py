@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.formats import xlsx
 from lustrum.formats.placing import WIDEST, usual_placing
 from lustrum.formats.xlsx import Xlsx
@@ -53,7 +54,7 @@ def rows(sheet: Any) -> list[list[Any]]:
     return [list(row) for row in sheet.iter_rows(values_only=True)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(8, 100))
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.booleans())
 def test_every_cell_stands_once_in_the_sheet_of_cells(sizes: list[int], total: bool) -> None:
     axes = tuple(axis("abcd"[i], n, total and n > 1) for i, n in enumerate(sizes))

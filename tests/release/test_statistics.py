@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import (
     Dataset,
     Decision,
@@ -152,7 +153,7 @@ def _interval(draw: Any, least: int) -> tuple[int, int, int]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 1000), deadline=None)
 @given(_interval(-400), _interval(0), st.data())
 def test_no_true_numbers_within_the_bounds_of_the_parts_leave_those_of_a_mean(
     top: tuple[int, int, int], bottom: tuple[int, int, int], data: st.DataObject

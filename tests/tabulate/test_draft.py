@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Dataset, IngestError
 from lustrum.tabulate import (
     FileSource,
@@ -99,7 +100,7 @@ def test_a_file_that_cannot_be_described_is_one_sentence(
         draft_description(FileSource(path))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, 100), deadline=None)
 @given(
     st.lists(
         st.tuples(st.text(max_size=4), st.text(st.characters(codec="utf-8"), max_size=4)),
