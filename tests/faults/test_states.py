@@ -212,7 +212,7 @@ def tried(examples: int, steps: int) -> settings:
 class TestAgency(Agency.TestCase):  # type: ignore[misc, name-defined]
     """A few, for every run of the tests."""
 
-    settings = tried(3, 7)
+    settings = tried(4, 8)
 
 
 @pytest.mark.deep
