@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import lustrum.protect.suppression.solve as solving
 from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.suppression import (
@@ -341,7 +342,21 @@ def test_large_tables_are_eliminated_where_they_are_networks(
     axes: tuple[AxisSums, ...], taken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choose, "_LARGE", 10)
+    monkeypatch.setattr(choose, "_APART", 10)
     pattern = suppress(table(axes, 3))
     assert pattern.safe
     assert pattern.algorithm == taken
     assert "more than 10 cells" in pattern.why
+
+
+def test_sub_tables_of_a_large_table_with_two_axes_are_protected_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choose, "_LARGE", 10)
+    monkeypatch.setattr(solving, "_ON", 10)
+    problem = table((TREE, TREE), 3)
+    pattern = suppress(problem)
+    assert pattern.safe
+    assert pattern.algorithm == "decomposition"
+    assert pattern.cost <= suppress(problem, algorithm="boxes").cost
+    assert suppress(table((TREE, TREE, FLAT), 3)).algorithm == "boxes"

@@ -27,6 +27,7 @@ __all__ = ["AlgorithmWord", "Progress", "suppress"]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # with more cells linear programs take too long
+_APART = 100_000  # cells up to which sub-tables of a table with two axes are protected one by one
 
 
 def suppress(
@@ -78,7 +79,9 @@ def suppress(
     if large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
         asked = replace(asked, algorithm="elimination", why=why)
-    elif algorithm == "boxes" or (large and problem.axes is not None):
+    elif algorithm == "boxes" or (
+        large and problem.axes is not None and not _is_taken_apart(problem)
+    ):
         boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
         if boxed is not None:
             return boxed
@@ -98,6 +101,11 @@ def suppress(
     found = replace(found, steps=steps)
     found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
     return _pattern(problem, priced, before, found, audit, hopeless)
+
+
+def _is_taken_apart(problem: SuppressionProblem) -> bool:
+    """Whether sub-tables are protected one by one although the table is large: they are small networks."""
+    return problem.axes is not None and len(problem.axes) == 2 and problem.values.size <= _APART
 
 
 def _is_late(view: ContributorView) -> bool:
