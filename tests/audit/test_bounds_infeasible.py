@@ -110,7 +110,9 @@ def test_what_is_too_large_to_explain_is_still_a_contradiction(monkeypatch):
         bounds(Knowledge.of("ab").fact({"a": 1, "b": 1}, -3, -3))
 
 
-def test_without_time_a_conflict_is_not_said_to_be_irreducible():
+def test_without_work_a_conflict_is_not_said_to_be_irreducible():
     known = Knowledge.of("abc").fact({"a": 1, "b": 1}, -3, -3)
-    found = conflict(known, seconds=0.0)
-    assert found is None or not found.irreducible
+    found = conflict(known, work=0)
+    assert found is not None
+    assert not found.irreducible
+    assert conflict(known).irreducible

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,7 +34,7 @@ def mixed() -> Knowledge:
 
 
 def test_every_end_is_a_fact_and_an_equation_is_one():
-    items = _Items(mixed())
+    items = _Items(mixed(), 99)
     words = [items.fact(i).words for i in range(items.count)]
     assert words == [
         "a is not negative",
@@ -65,7 +64,7 @@ def test_every_end_is_a_fact_and_an_equation_is_one():
 
 
 def test_a_problem_holds_the_facts_that_are_kept_and_no_others():
-    items = _Items(mixed())
+    items = _Items(mixed(), 99)
     problem, places = items.problem(np.arange(items.count))
     assert places.tolist() == list(range(7))
     assert problem.low.tolist() == [0, 3, -INF, 2]
@@ -90,16 +89,16 @@ def test_a_problem_holds_the_facts_that_are_kept_and_no_others():
 
 def test_the_multipliers_blame_the_ends_that_clash():
     known = Knowledge.of("xyzw").bound("x", 3, 8).bound("y", 4, 9).bound("z", 0, 9).bound("w", 1, 1)
-    items = _Items(known.fact({"x": 1, "y": 1}, -4, 5).fact({"z": 1, "w": 1}, 0, 20))
+    items = _Items(known.fact({"x": 1, "y": 1}, -4, 5).fact({"z": 1, "w": 1}, 0, 20), 99)
     blamed = [items.fact(int(i)).words for i in items.blamed()]
     assert blamed == ["x is at least 3", "y is at least 4", "x + y <= 5"]
-    items = _Items(known.fact({"x": 1, "y": 1}, 18, 30).fact({"w": 1, "z": 1}, 0, 20))
+    items = _Items(known.fact({"x": 1, "y": 1}, 18, 30).fact({"w": 1, "z": 1}, 0, 20), 99)
     blamed = [items.fact(int(i)).words for i in items.blamed()]
     assert blamed == ["x is at most 8", "y is at most 9", "x + y >= 18"]
     small = known.fact({"x": 1, "w": 1000}, 1, 5)
-    blamed = [_Items(small).fact(int(i)).words for i in _Items(small).blamed()]
+    blamed = [_Items(small, 99).fact(int(i)).words for i in _Items(small, 99).blamed()]
     assert blamed == ["x is at least 3", "w is 1", "x + 1000 w <= 5"]
-    assert _Items(known).blamed() is None
+    assert _Items(known, 99).blamed() is None
 
 
 def answered(outcome, multipliers=None):
@@ -112,19 +111,19 @@ def answered(outcome, multipliers=None):
 
 
 def test_without_multipliers_all_facts_are_suspects(monkeypatch):
-    items = _Items(mixed())
+    items = _Items(mixed(), 99)
     monkeypatch.setattr(conflicts, "Highs", answered(Outcome.INFEASIBLE))
     assert items.blamed().tolist() == list(range(9))
 
 
 def test_a_search_that_was_cut_short_leaves_a_doubt(monkeypatch):
-    items = _Items(mixed())
+    items = _Items(mixed(), 99)
     assert not items.undecided
     monkeypatch.setattr(conflicts, "Highs", answered(Outcome.CUT_SHORT))
-    assert not items.is_infeasible(np.array([0]), True, time.monotonic() + 5)
+    assert not items.is_infeasible(np.array([0]), True)
     assert items.undecided
     monkeypatch.setattr(conflicts, "Highs", answered(Outcome.OPTIMAL))
-    assert not items.is_infeasible(np.array([0]), True, time.monotonic() + 5)
+    assert not items.is_infeasible(np.array([0]), True)
     assert items.undecided
 
 
@@ -134,19 +133,50 @@ def test_facts_that_are_blamed_wrongly_do_not_hide_a_conflict(monkeypatch):
     assert str(conflict(known)) == "x is 3 and 2 x = 5"
 
 
+def never() -> bool:
+    return False
+
+
+def test_every_question_counts_and_large_ones_count_for_more(monkeypatch):
+    monkeypatch.setattr(conflicts, "Highs", answered(Outcome.INFEASIBLE))
+    items = _Items(mixed(), 99)
+    items.is_infeasible(np.arange(9), False)
+    assert items.work == 98
+    monkeypatch.setattr(conflicts, "_EACH", 4)
+    items.is_infeasible(np.arange(9), True)
+    assert items.work == 95
+    items.is_infeasible(np.arange(0), True)
+    assert items.work == 95
+
+
+def test_a_search_among_whole_numbers_is_cut_short_after_steps_that_are_counted(monkeypatch):
+    asked = []
+    solver = answered(Outcome.CUT_SHORT)()
+    solver.minimise = lambda *_, **words: (
+        asked.append(words) or SimpleNamespace(outcome=Outcome.CUT_SHORT)
+    )
+    monkeypatch.setattr(conflicts, "Highs", lambda: solver)
+    _Items(mixed(), 99).is_infeasible(np.arange(9), True)
+    _Items(mixed(), 99).is_infeasible(np.arange(9), False)
+    assert asked == [
+        {"whole": True, "steps": conflicts._LOOKS},
+        {"whole": False, "steps": None},
+    ]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
 def test_facts_are_left_out_until_none_can_be_spared(size):
     suspects = np.arange(10, 10 + size)
     for needed in ({10}, {10, 9 + size}, {10 + size // 2}, set(suspects.tolist())):
         kept, done = _shrunk(
-            suspects, lambda left, needed=needed: needed <= set(left.tolist()), INF
+            suspects, lambda left, needed=needed: needed <= set(left.tolist()), never
         )
         assert (set(kept.tolist()), done) == (needed, True)
     # Any two of three are enough: what is left cannot spare one.
     if size >= 3:
-        kept, _ = _shrunk(suspects, lambda left: len({10, 11, 12} & set(left.tolist())) >= 2, INF)
+        kept, _ = _shrunk(suspects, lambda left: len({10, 11, 12} & set(left.tolist())) >= 2, never)
         assert kept.size == 2
-    kept, done = _shrunk(suspects, lambda left: True, -INF)
+    kept, done = _shrunk(suspects, lambda left: True, lambda: True)
     assert (kept.tolist(), done) == (suspects.tolist(), False)
 
 
@@ -159,7 +189,7 @@ def test_the_effort_has_limits(monkeypatch):
     monkeypatch.setattr(conflicts, "_MOST_CELLS", 9)
     # Over whole numbers alone: x and y are not negative, and twice their sum is 3.
     odd = Knowledge.of("xy").fact({"x": 2, "y": 2}, 3, 3)
-    assert _Items(odd).count == 3
+    assert _Items(odd, 99).count == 3
     monkeypatch.setattr(conflicts, "_MOST_SUSPECTS", 3)
     assert conflict(odd).whole
     monkeypatch.setattr(conflicts, "_MOST_SUSPECTS", 2)
@@ -170,7 +200,7 @@ def test_the_effort_has_limits(monkeypatch):
 
 def worded(weights, decimals=0, **ends) -> str:
     known = Knowledge.of("abcdefgh", decimals=decimals, low=-UNBOUNDED)
-    items = _Items(known.fact(weights, **ends))
+    items = _Items(known.fact(weights, **ends), 99)
     assert items.count == 1
     return items.fact(0).words
 

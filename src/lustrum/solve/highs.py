@@ -20,7 +20,7 @@ from lustrum.solve.duality import Prover, drawn_back
 from lustrum.solve.highs_model import highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
-__all__ = ["Highs"]
+__all__ = ["Highs", "Limits"]
 
 
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
@@ -87,7 +87,7 @@ class _Loaded:
             return Optimum(Outcome.INFEASIBLE, np.inf)
         if cost.size == 0:
             return Optimum(Outcome.OPTIMAL, 0.0, np.zeros(0))
-        limits = _Limits(seconds, steps, stop)
+        limits = Limits(seconds, steps, stop)
         return self._branch(cost, limits, target) if whole else self._slide(cost, limits)
 
     def again(self) -> _Loaded:
@@ -102,7 +102,7 @@ class _Loaded:
         self._linear = _model(self.problem, self._scale)
         set_options(self._linear, presolve="off", solver="simplex")
 
-    def _slide(self, cost: Floats, limits: _Limits) -> Optimum:
+    def _slide(self, cost: Floats, limits: Limits) -> Optimum:
         """From the last vertex to the best one; from scratch where that leads nowhere."""
         fresh = self._linear is None
         if fresh:
@@ -125,7 +125,7 @@ class _Loaded:
             return again
         return found
 
-    def _run(self, cost: Floats, strategy: int, limits: _Limits) -> Optimum:
+    def _run(self, cost: Floats, strategy: int, limits: Limits) -> Optimum:
         set_options(self._linear, simplex_strategy=strategy)
         limits.set(self._linear)
         self._linear.run()
@@ -167,7 +167,7 @@ class _Loaded:
         best = int(np.argmax(proofs))
         return signed[best] if proofs[best] > 0 else None
 
-    def _branch(self, cost: Floats, limits: _Limits, target: float | None) -> Optimum:
+    def _branch(self, cost: Floats, limits: Limits, target: float | None) -> Optimum:
         if self._integer is None:
             self._integer = _model(self.problem, 1.0)
             every = np.arange(cost.size, dtype=np.int32)
@@ -213,7 +213,7 @@ def _model(problem: LinearProblem, scale: float) -> Any:
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """When to end: after this many steps, which are counted, or by the clock, or when somebody says so."""
 
     seconds: float | None

@@ -11,12 +11,14 @@ from scipy import sparse
 
 from lustrum.arrays import Floats
 from lustrum.audit.certificate.exact import Boxes, Ends, System
+from lustrum.solve.highs import Limits
 from lustrum.solve.highs_model import highs_model
 
 __all__ = ["Found", "Linear", "elastic", "whole_table"]
 
 _STATUS = highspy.HighsModelStatus
 _DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method
+_LOOKS = 20  # how often a search may look at its limits for each node that it is allowed
 _EXACT = 2.0**53  # floats cannot hold every whole number beyond this
 _BASIC = highspy.HighsBasisStatus.kBasic
 _UPPER = highspy.HighsBasisStatus.kUpper
@@ -143,8 +145,8 @@ def whole_table(
 ) -> tuple[int, ...] | None:
     """A table of whole numbers that minimises ``sign`` times one cell, up to floating-point error.
 
-    The search stops after this many nodes, and after as many milliseconds: without bounds on the cells it
-    might never end, and some searches never reach their second node.
+    The search stops after this many nodes, or after it has looked at its limits several times as often: without
+    bounds on the cells it might never end, and some searches never reach their second node.
     """
     count = len(system.open)
     if count == 0:
@@ -157,9 +159,10 @@ def whole_table(
     model.setOptionValue("presolve", "choose")
     model.setOptionValue("mip_rel_gap", 0.0)
     model.setOptionValue("mip_max_nodes", nodes)
-    patience = nodes / 1000 if seconds is None else min(seconds, nodes / 1000)
-    model.setOptionValue("time_limit", max(patience, 0.001))
-    model.run()
+    limits = Limits(seconds, _LOOKS * nodes, None)
+    limits.set(model)
+    with limits.watching(model):
+        model.run()
     if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
     values = np.round(system.expanded(model.getSolution().col_value))

@@ -8,7 +8,6 @@ fits as soon as any one fact is left out.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,9 @@ __all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
 
 _MOST_CELLS = 200_000  # with more cells than this the search would take minutes
 _MOST_SUSPECTS = 5_000  # the same where only whole numbers contradict each other
-_PATIENCE = 1.0  # seconds for one question: a search among unbounded whole cells may never end
+_WORK = 2000  # questions about a thousand facts or fewer, or as many fewer about more
+_EACH = 1000  # the facts of a question that counts as one
+_LOOKS = 5000  # at the limits of one question: a search among unbounded whole cells may never end
 _MOST_TERMS = 6
 _LISTED = 6
 
@@ -83,11 +84,11 @@ class ConflictError(ContradictionError):
         self.conflict = found
 
 
-def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
+def conflict(known: Knowledge, *, work: int = _WORK) -> Conflict | None:
     """A few facts that contradict each other; None if there are none, or too many to search.
 
-    After this many ``seconds``, or if a search among whole numbers does not end, the result may hold more
-    facts than needed.
+    After this much ``work``, or if a search among whole numbers does not end, the result may hold more
+    facts than needed. Work is counted and not timed, so that the answer is the same on every machine.
 
     >>> known = Knowledge.of("xyz").fact({"x": 1, "y": 1}, 5, 5).bound("x", 3, 3).bound("y", 4, 4)
     >>> print(conflict(known))
@@ -95,8 +96,7 @@ def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
     """
     if len(known) > _MOST_CELLS:
         return None
-    end = time.monotonic() + seconds
-    items = _Items(known)
+    items = _Items(known, work)
     everything = np.arange(items.count)
     for whole in (False, True) if known.whole else (False,):
         suspects = items.blamed() if not whole else everything
@@ -104,27 +104,27 @@ def conflict(known: Knowledge, *, seconds: float = 5.0) -> Conflict | None:
             continue
 
         def is_infeasible(kept: Indices, whole: bool = whole) -> bool:
-            return items.is_infeasible(kept, whole, end)
+            return items.is_infeasible(kept, whole)
 
         if not is_infeasible(suspects):
             suspects = everything
             if not is_infeasible(suspects):
                 continue
-        kept, done = _shrunk(suspects, is_infeasible, end)
+        kept, done = _shrunk(suspects, is_infeasible, lambda: items.work <= 0)
         facts = tuple(items.fact(int(i)) for i in kept)
         return Conflict(facts, whole, done and not items.undecided)
     return None
 
 
 def _shrunk(
-    suspects: Indices, is_infeasible: Callable[[Indices], bool], end: float
+    suspects: Indices, is_infeasible: Callable[[Indices], bool], is_over: Callable[[], bool]
 ) -> tuple[Indices, bool]:
-    """Leave out halves, quarters, and finally single facts; also returns whether the time was enough."""
+    """Leave out halves, quarters, and finally single facts; also returns whether the work was enough."""
     kept, size = suspects, max(suspects.size // 2, 1)
     while True:
         at = 0
         while at < kept.size:
-            if time.monotonic() > end:
+            if is_over():
                 return kept, False
             fewer = np.delete(kept, np.s_[at : at + size])
             if is_infeasible(fewer):
@@ -139,8 +139,8 @@ def _shrunk(
 class _Items:
     """Every end of every cell and fact, numbered; an equation is one item, not two."""
 
-    def __init__(self, known: Knowledge) -> None:
-        self.known = known
+    def __init__(self, known: Knowledge, work: int) -> None:
+        self.known, self.work = known, work
         self.matrix = known.matrix.tocsr().astype(np.float64)
         low = np.concatenate([as_floats(known.low), as_floats(known.fact_low)])
         high = np.concatenate([as_floats(known.high), as_floats(known.fact_high)])
@@ -181,14 +181,15 @@ class _Items:
         )
         return problem, np.concatenate([columns, cells + rows])
 
-    def is_infeasible(self, kept: Indices, whole: bool, end: float) -> bool:
-        """Whether no table satisfies all of these."""
+    def is_infeasible(self, kept: Indices, whole: bool) -> bool:
+        """Whether no table satisfies all of these; no search among whole numbers goes on for ever."""
         if kept.size == 0:
             return False
         problem, _ = self.problem(kept)
-        left = max(min(end - time.monotonic(), _PATIENCE), 1e-3)
+        self.work -= 1 + kept.size // _EACH
         zero = np.zeros(problem.low.size)
-        found = Highs().load(problem).minimise(zero, whole=whole, seconds=left)
+        steps = _LOOKS if whole else None
+        found = Highs().load(problem).minimise(zero, whole=whole, steps=steps)
         self.undecided |= found.outcome is Outcome.CUT_SHORT
         return found.outcome is Outcome.INFEASIBLE
 
