@@ -568,7 +568,7 @@ def test_the_oracle_knows_holdings_and_filters_on_an_axis() -> None:
     seen: set[str] = set()
 
     @given(data=st.data(), world=worlds())
-    @quick(15, 160)
+    @quick(40, 160)
     def look(data: st.DataObject, world: World) -> None:
         raw = data.draw(questions(world))
         names = {a["variable"] for a in raw["by"]}
