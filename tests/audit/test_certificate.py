@@ -26,10 +26,11 @@ from lustrum.audit import (
     from_suppression,
     from_tables,
 )
-from lustrum.audit.certificate import Certificate, certify, knowledge_digest, verify
+from lustrum.audit.certificate import Certificate, certify, knowledge_digest, linear, verify
 from lustrum.audit.certificate.basis import solve
-from lustrum.audit.certificate.exact import Leaf, Split
+from lustrum.audit.certificate.exact import Leaf, Split, System
 from lustrum.model import Table
+from lustrum.solve.highs import Limits
 
 MANY = settings(deadline=None, max_examples=examples(40, 320))
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]
@@ -227,6 +228,20 @@ def test_a_search_that_would_never_end_is_cut_off():
     made = certify(known, nodes=20)
     holds(made)
     assert ranges(made) == [(None, None)] * 4
+
+
+def test_a_search_for_a_whole_table_is_limited_by_counted_looks_and_no_clock(monkeypatch):
+    set_up = []
+
+    class Noted(Limits):
+        def set(self, model):
+            set_up.append((self.seconds, self.steps))
+            super().set(model)
+
+    monkeypatch.setattr(linear, "Limits", Noted)
+    known = Knowledge.of(["x", "y"]).fact({"x": 2, "y": -2}, 1, 1)
+    assert linear.whole_table(System.of(known), 0, 1, 40) is None
+    assert set_up == [(None, 40 * linear._LOOKS)]
 
 
 def test_facts_that_no_table_fits_make_no_certificate():

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.network import Flows, Network, _slots
+from lustrum.audit.bounding.network import Flows, Network, slots
 from lustrum.audit.bounding.network_kernels import push
 from lustrum.audit.knowledge.reduce import Piece, pieces
 from lustrum.solve import Highs
@@ -202,7 +202,7 @@ def test_a_network_that_nothing_fits_is_refused_by_flows_too() -> None:
 def test_no_more_is_sent_than_the_limit() -> None:
     """Two ways of 3 each from node 0 to node 3, one over node 1 and one over node 2."""
     tail, head = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
-    indptr, to, mate, arc, slot = _slots(tail, head, 4)
+    indptr, to, mate, arc, slot = slots(tail, head, 4)
     for limit, sent in ((0, 0), (1, 1), (3, 3), (4, 4), (5, 5), (6, 6), (9, 6)):
         room = np.zeros(to.size, dtype=np.int64)
         room[slot] = 3

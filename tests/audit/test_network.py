@@ -199,9 +199,9 @@ def test_the_compiled_push_sends_what_a_second_method_sends(seed):
     capacity = np.where(rng.random((nodes, nodes)) < 0.4, rng.integers(1, 50, (nodes, nodes)), 0)
     np.fill_diagonal(capacity, 0)
     tail, head = (a.astype(np.int64) for a in np.nonzero(capacity))
-    from lustrum.audit.bounding.network import _slots
+    from lustrum.audit.bounding.network import slots
 
-    indptr, to, mate, arc, slot = _slots(tail, head, nodes)
+    indptr, to, mate, arc, slot = slots(tail, head, nodes)
     room = np.zeros(to.size, dtype=np.int64)
     room[slot] = capacity[tail, head]
     flow, work = np.zeros(tail.size, dtype=np.int64), np.zeros((4, nodes), dtype=np.int64)

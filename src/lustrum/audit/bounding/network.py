@@ -22,7 +22,7 @@ from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.structure.ragged import pointers
 
-__all__ = ["Flows", "Network"]
+__all__ = ["Flows", "Network", "slots"]
 
 
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
@@ -126,7 +126,7 @@ class Flows:
         self.tail = np.concatenate([network.tail, np.where(lacks, every, nodes)])
         self.head = np.concatenate([network.head, np.where(lacks, nodes + 1, every)])
         self.flow = np.concatenate([start, np.zeros(nodes, dtype=np.int64)])
-        self.indptr, self.to, self.mate, self.arc, self.slot = _slots(
+        self.indptr, self.to, self.mate, self.arc, self.slot = slots(
             self.tail, self.head, nodes + 2
         )
         self.room = np.zeros(self.to.size, dtype=np.int64)
@@ -221,7 +221,7 @@ def _turned(matrix: Sparse) -> Ints | None:
     return turned
 
 
-def _slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """The arc ends, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
     arcs = np.arange(tail.size, dtype=np.int64)
     near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
@@ -238,7 +238,7 @@ def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, b
     """Nodes in search order: node, parent, the arc between, and whether the node is the arc's head."""
     from lustrum.audit.bounding.network_kernels import spanning
 
-    indptr, to, mate, arc, _ = _slots(tail, head, nodes)
+    indptr, to, mate, arc, _ = slots(tail, head, nodes)
     order, by = spanning(indptr, to)
     for node, slot in zip(order.tolist(), by.tolist(), strict=True):
         if slot >= 0:

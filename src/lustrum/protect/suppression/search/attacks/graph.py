@@ -5,19 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Ints
-from lustrum.structure.ragged import pointers
+from lustrum.audit.bounding.network import slots
 
 __all__ = ["adjacency"]
 
 
 def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
     """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
-    near = np.concatenate([tail[arcs], head[arcs]])
-    far = np.concatenate([head[arcs], tail[arcs]])
-    order = np.argsort(near, kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    mate = np.concatenate([place[arcs.size :], place[: arcs.size]])
-    own = np.concatenate([arcs, ~arcs])
-    indptr = pointers(np.bincount(near, minlength=nodes))
-    return indptr, far[order], mate[order], own[order]
+    indptr, to, mate, place, _ = slots(tail[arcs], head[arcs], nodes)
+    own = np.concatenate([arcs, ~arcs[::-1]])  # ~k counts from the end
+    return indptr, to, mate, own[place]

@@ -39,16 +39,7 @@ class LocalPrograms:
         seen, rows = {cell}, set[int]()
         waiting = [cell]
         while waiting:
-            one = waiting.pop()
-            span = slice(self.columns.indptr[one], self.columns.indptr[one + 1])
-            for row in self.columns.indices[span].tolist():
-                if row in rows:
-                    continue
-                rows.add(row)
-                others = self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]
-                fresh = [c for c in others[suppressed[others]].tolist() if c not in seen]
-                seen.update(fresh)
-                waiting.extend(fresh)
+            waiting.extend(self._beside(waiting.pop(), suppressed, seen, rows))
             if len(seen) > _MOST:
                 return None
         return np.array(sorted(seen), dtype=np.int64)
@@ -58,19 +49,22 @@ class LocalPrograms:
         seen, rows = {cell}, set[int]()
         ring = [cell]
         while ring and len(seen) < _AROUND:
-            fresh: list[int] = []
-            for one in ring:
-                span = slice(self.columns.indptr[one], self.columns.indptr[one + 1])
-                for row in self.columns.indices[span].tolist():
-                    if row in rows:
-                        continue
-                    rows.add(row)
-                    others = self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]
-                    more = [c for c in others[allowed[others]].tolist() if c not in seen]
-                    seen.update(more)
-                    fresh.extend(more)
-            ring = fresh
+            ring = [c for one in ring for c in self._beside(one, allowed, seen, rows)]
         return np.array(sorted(seen), dtype=np.int64)
+
+    def _beside(self, cell: int, mask: Mask, seen: set[int], rows: set[int]) -> list[int]:
+        """The cells of a mask in the relations of a cell, without those seen; both sets take what is new."""
+        fresh: list[int] = []
+        span = slice(self.columns.indptr[cell], self.columns.indptr[cell + 1])
+        for row in self.columns.indices[span].tolist():
+            if row in rows:
+                continue
+            rows.add(row)
+            others = self.rows.indices[self.rows.indptr[row] : self.rows.indptr[row + 1]]
+            more = [c for c in others[mask[others]].tolist() if c not in seen]
+            seen.update(more)
+            fresh.extend(more)
+        return fresh
 
     def program(self, cells: Ints) -> DeviationProgram:
         """The program of some cells."""
