@@ -53,13 +53,15 @@ def made(rng: np.random.Generator, whole: bool) -> tuple[SuppressionProblem, np.
         targets = None if rng.random() < 0.5 else rng.random(9) < 0.6
         views.append(ContributorView(f"v{number}", cells, low, top, targets))
     count = int(primary.sum())
+    upper, lower, sliding = (rng.integers(0, most, count) for most in (3, 3, 4))
+    sliding[upper + lower == 0] = 1 + rng.integers(0, 3)
     problem = SuppressionProblem.of(
         values,
         SUMS,
         np.flatnonzero(primary),
-        rng.integers(0, 3, count),
-        rng.integers(0, 3, count),
-        sliding=rng.integers(0, 4, count),
+        upper,
+        lower,
+        sliding=sliding,
         low=np.zeros(9, dtype=np.int64),
         high=high,
         never=np.flatnonzero(rng.random(9) < 0.05),
@@ -112,7 +114,7 @@ def test_deviations_prove_a_level_only_with_tables_that_nobody_can_rule_out(seed
     """A deviation of each target; it holds where it is a table that every attacker has to reckon with."""
     rng = np.random.default_rng(seed)
     outcomes = set()
-    for _ in range(40):
+    for _ in range(120):
         problem, suppressed = made(rng, True)
         others = tuple(replace(v, targets=None) for v in problem.views)
         problem = replace(problem, views=others, sliding=0 * problem.sliding)

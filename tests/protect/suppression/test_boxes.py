@@ -159,6 +159,17 @@ def test_no_pattern_costs_less_than_the_simple_bound(seed: int) -> None:
     assert simple_bound(problem) <= cheapest(problem) + 1e-6
 
 
+def test_a_cell_without_a_level_needs_no_box() -> None:
+    """Levels of cells that cannot be protected are dropped, and the others are protected all the same."""
+    problem = table((FLAT, FLAT), 0)
+    first, *others = np.flatnonzero(problem.primary).tolist()
+    lost = np.arange(problem.values.size) == first
+    upper, lower = (np.where(lost, 0, level) for level in (problem.upper, problem.lower))
+    pattern = suppress(replace(problem, upper=upper, lower=lower), algorithm="boxes")
+    assert pattern.safe
+    assert pattern.suppressed[[first, *others]].all()
+
+
 def test_boxes_need_a_table() -> None:
     problem = SuppressionProblem.of([1, 2, 3], [(2, [0, 1])], [0], [1])
     with pytest.raises(InputError, match="nest"):

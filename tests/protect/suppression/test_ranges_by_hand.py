@@ -141,7 +141,7 @@ def test_whole_cells_are_bounded_in_whole_numbers() -> None:
     """Twice a plus b is 7 where b is at most 3: real numbers reach 3.5, whole ones 3."""
     matrix = sparse.csr_array(np.array([[2, 1, -1]]))
     for whole, most in ((False, 3.5), (True, 3.0)):
-        problem = SuppressionProblem.of([3, 1, 7], matrix, [0], [0], whole=whole, high=[9, 3, 9])
+        problem = SuppressionProblem.of([3, 1, 7], matrix, [0], [1], whole=whole, high=[9, 3, 9])
         low, high, *_ = _ranges(problem, np.array([True, True, False]), np.array([0]), None, 1)
         assert (low[0], high[0]) == (pytest.approx(2.0), pytest.approx(most))
 

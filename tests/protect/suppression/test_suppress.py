@@ -303,6 +303,9 @@ def test_wrong_words_get_one_sentence() -> None:
         suppress(problem, algorithm="swift")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="does not add up"):
         SuppressionProblem.of([1, 2, 4], [(2, [0, 1])], [0], [1])
+    with pytest.raises(InputError, match="Primary cell 1 has a level of 0"):
+        SuppressionProblem.of([5, 3, 8], [(2, [0, 1])], primary=[0, 1], upper=[1, 0])
+    assert SuppressionProblem.of([5, 3, 8], [(2, [0, 1])], [1], upper=0, sliding=1).primary[1]
     with pytest.raises(InputError, match="must be published and must not"):
         SuppressionProblem.of([1, 2, 3], [(2, [0, 1])], [0], [1], frozen=[0])
     with pytest.raises(InputError, match="do not hold its value"):

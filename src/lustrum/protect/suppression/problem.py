@@ -160,9 +160,9 @@ class SuppressionProblem:
 
         ``relations`` are a matrix, the relations of a structure, or pairs of a total and its parts.
         ``primary``, ``frozen`` and ``never`` are masks or cell numbers. Levels have one entry a cell, or
-        one a primary cell in order; ``lower`` is as ``upper`` unless given. Attacker bounds run from 0 (or
-        minus the largest size, where a value is negative) to the largest size of any value, unless given.
-        The cost of a cell is the size of its value unless given.
+        one a primary cell in order; ``lower`` is as ``upper`` unless given, and every primary cell needs one
+        that is not 0. Attacker bounds run from 0 (or minus the largest size, where a value is negative) to
+        the largest size of any value, unless given. The cost of a cell is the size of its value unless given.
         """
         a = _whole(values, "values")
         marks = _mask(primary, a.size, "primary")
@@ -170,7 +170,7 @@ class SuppressionProblem:
         top = int(np.abs(a).max(initial=0))
         floor = -top if bool((a < 0).any()) else 0
         above = _levels(upper, marks, order, "upper")
-        return cls(
+        made = cls(
             values=a,
             relations=_matrix(relations, a.size),
             primary=marks,
@@ -190,6 +190,14 @@ class SuppressionProblem:
             unions=unions,
             axes=None if axes is None else tuple(axes),
         )
+        levels = made.lower + made.upper + made.sliding
+        bare = np.flatnonzero(made.primary & (levels == 0))
+        if bare.size:
+            raise InputError(
+                f"Primary {made.name(int(bare[0]))} has a level of 0, so readers might work it out; "
+                "give a level of at least 1, or name it in 'never' if it needs no protection."
+            )
+        return made
 
     @property
     def fixed(self) -> Mask:

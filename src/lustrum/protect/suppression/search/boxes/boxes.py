@@ -283,7 +283,7 @@ class _Search:
         if left != (0, 0):
             return None
         where = np.array(sorted(moved), dtype=np.int64)
-        amounts = np.array([moved[int(c)] for c in where], dtype=np.int64)
+        amounts = np.array([moved[int(c)] for c in where], dtype=np.int64).reshape(-1, 2)
         return where, amounts[:, 0], amounts[:, 1]
 
     def _levels(self, cell: int) -> tuple[int, int]:
