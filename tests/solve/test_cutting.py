@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lustrum.solve import cutting
 from lustrum.solve.cutting import Cut, CuttingProgram
 
 COLUMNS = 5
@@ -64,3 +65,13 @@ def test_searches_in_turn_end_at_the_cheapest_whole_solution(
         if all(cut.lacks(found.x) <= 1e-6 for cut in covering(rows)):
             break
     assert float(np.dot(cost, found.x)) == pytest.approx(cheapest)
+
+
+def test_pivots_count_for_more_the_more_weights_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = CuttingProgram(np.ones(COLUMNS))
+    assert [program.work(pivots) for pivots in (0, 9, 10, 1000)] == [1, 1, 2, 101]
+    monkeypatch.setattr(cutting, "_HEAVY", 4)
+    program.add(covering([[0, 1, 2], [2, 3, 4], [1, 3]]))
+    assert program.relax() is not None
+    # Eight weights are two times four, so every pivot counts three times.
+    assert program.work(1000) == 301

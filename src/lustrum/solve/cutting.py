@@ -33,6 +33,8 @@ _NO_HEURISTICS: dict[str, object] = {
     "mip_pool_soft_limit": 200,
 }
 _OLD = 12  # rounds that a row may be slack before it is set aside
+_PIVOTS = 10  # of a light program that take as long as one question
+_HEAVY = 50_000  # weights with which a pivot takes twice as long
 _AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
 
 
@@ -107,6 +109,11 @@ class CuttingProgram:
         """How many weights of all rows stand at columns that are still open."""
         open_columns = self.low < self.high
         return sum(int(open_columns[cut.columns].sum()) for cut in (*self.cuts, *self._idle))
+
+    def work(self, pivots: int) -> int:
+        """How many questions of a usual size take as long as a number of pivots."""
+        weights = 0 if self._stack is None else int(self._stack[0].nnz)
+        return 1 + pivots * (1 + weights // _HEAVY) // _PIVOTS
 
     def add(self, cuts: Sequence[Cut]) -> int:
         """Add rows that are new; gives how many were."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -21,7 +23,7 @@ from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.solve import deviations
-from lustrum.solve.cutting import Cut, stacked
+from lustrum.solve.cutting import Cut, CuttingProgram, Searched, stacked
 from lustrum.solve.deviations import DeviationProgram
 
 
@@ -271,6 +273,39 @@ def test_a_pattern_near_a_point_comes_before_those_around_cells(
     assert not asked
     search._anew()
     assert asked == ["near", "around"]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_whole_patterns_are_not_searched_for_in_a_dense_program_with_a_wide_gap(
+    dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few attacks such searches went on for minutes and hardly raised the bound."""
+    problem = table((6, 7, 7), 0.02, 3)
+    monkeypatch.setattr(exact, "_SMALL", -1)
+    monkeypatch.setattr(exact, "_WIDE", 0.0)
+    monkeypatch.setattr(exact, "_TOO_WIDE", 0.0)
+    monkeypatch.setattr(exact, "_DENSE", -1 if dense else 10**9)
+    monkeypatch.setattr(
+        exact, "improve_nearby", lambda *given: None
+    )  # this searches near a pattern only
+    monkeypatch.setattr(exact, "_IN_VAIN_ANEW", 1)
+    asked: list[int] = []
+
+    def in_vain(self: CuttingProgram, nodes: int, *given: Any, **named: Any) -> Searched:
+        asked.append(nodes)
+        return Searched(None, 0.0, 10**6, False)
+
+    monkeypatch.setattr(CuttingProgram, "search", in_vain)
+    attacks = ProgramAttacks(Tasks.of(problem))
+    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
+    assert first is not None
+    search = exact.BranchAndCut(
+        attacks, state, 600, lambda *told: None, near=first.near, around=first.around
+    )
+    search.run()
+    # A search gets as many nodes as the work allows that is left, and one that takes all of it is the last.
+    assert len(asked) == (0 if dense else 1)
+    assert all(exact._NODES_AT_LEAST <= nodes <= 60 for nodes in asked)
 
 
 def test_a_program_that_goes_in_circles_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,9 @@ _FEW_TASKS = 40  # attacks to withstand with which a search among whole patterns
 _WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
 _TOO_WIDE = 0.15  # one that it does not close
 _SMALL = 20_000  # weights in a program that is searched in a moment, however wide the gap
+_DENSE = 50_000  # weights in a program that whole patterns take long to search, however few attacks there are
+_NODE = 10  # steps that a node of a search takes, roughly
+_NODES_AT_LEAST = 20  # of one search, however little work is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,10 +266,11 @@ class BranchAndCut:
         improve_nearby(self, self.spent + share, self._repair)
 
     def _is_wide(self, share: float) -> bool:
-        """Whether the gap is more than a share of the cost, with many attacks and many cells to choose from."""
+        """Whether the gap is more than a share of the cost, too much for a search among whole patterns."""
         free = int((self.program.low < self.program.high).sum())
-        many = free > _FEW_COLUMNS and len(self.attacks.tasks) > _FEW_TASKS
-        return not self.done and many and self.cost - self.bound > share * self.cost
+        many = len(self.attacks.tasks) > _FEW_TASKS or self.program.entries > _DENSE
+        wide = self.cost - self.bound > share * self.cost
+        return not self.done and free > _FEW_COLUMNS and wide and many
 
     def room(self, bound: float) -> float:
         """By how much columns can raise a bound before no cheaper pattern is left."""
@@ -353,8 +357,9 @@ class BranchAndCut:
             start = mine.astype(np.float64)
             inside = bool(((start >= self.program.low) & (start <= self.program.high)).all())
             high = None if closed is None else np.where(closed, self.program.low, self.program.high)
-            found = self.program.search(_NODES, start if inside else None, high=high)
-            self.steps += 1 + found.steps // 100
+            nodes = min(_NODES, max((end - self.spent) // _NODE, _NODES_AT_LEAST))
+            found = self.program.search(nodes, start if inside else None, high=high)
+            self.steps += self.program.work(found.steps)
             if closed is None:
                 self.bound = max(self.bound, min(found.bound, self.cost))
             self.tell("search", self.cost, self.bound)

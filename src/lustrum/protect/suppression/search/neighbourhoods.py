@@ -116,7 +116,7 @@ def _choose_anew(
         relaxed = program.relax(low, high)
         if relaxed is None:
             return
-        search.steps += 1 + relaxed.steps // 20
+        search.steps += program.work(relaxed.steps)
         room = search.room(relaxed.bound)
         if room <= 0:
             return
@@ -134,7 +134,7 @@ def _choose_anew(
         found = program.search(
             _NODES, low=low, high=np.where(closed, 0.0, high), below=search.cost - search.least_step
         )
-        search.steps += 1 + found.steps // 20
+        search.steps += program.work(found.steps)
         if found.x is None:
             return
         complete(found.x)
