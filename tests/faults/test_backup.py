@@ -79,6 +79,16 @@ def test_a_backup_of_a_damaged_dataset_is_refused(house: Path, tmp_path: Path) -
         check_backup(tmp_path / "backup")
 
 
+def _is_refused_or_whole(backup: Path, new: Path, right: object) -> bool:
+    """Where the last call failed, which makes the name of the last file last, all files are there."""
+    try:
+        check_backup(backup)
+    except LustrumError:
+        return True
+    restore(backup, new)
+    return observe(new) == right
+
+
 @pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", ["backup", "restore"])
 def test_one_failing_call_leaves_no_half_backup_and_no_half_folder(
@@ -105,8 +115,7 @@ def test_one_failing_call_leaves_no_half_backup_and_no_half_folder(
                 work()
         except LustrumError:
             if kind == "backup":
-                with pytest.raises(LustrumError):
-                    check_backup(tmp_path / "second")
+                assert _is_refused_or_whole(tmp_path / "second", new, right)
             else:
                 assert not new.exists() or observe(new) == right
         else:
