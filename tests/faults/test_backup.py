@@ -80,7 +80,7 @@ def test_a_backup_of_a_damaged_dataset_is_refused(house: Path, tmp_path: Path) -
 
 
 def _is_refused_or_whole(backup: Path, new: Path, right: object) -> bool:
-    """Where the last call failed, which makes the name of the last file last, all files are there."""
+    """The last call only makes the manifest's name durable, so a backup may be whole though that failed."""
     try:
         check_backup(backup)
     except LustrumError:

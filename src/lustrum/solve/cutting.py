@@ -112,7 +112,7 @@ class CuttingProgram:
 
     def work(self, pivots: int) -> int:
         """How many questions of a usual size take as long as a number of pivots."""
-        weights = 0 if self._stack is None else int(self._stack[0].nnz)
+        weights = sum(cut.columns.size for cut in self.cuts)
         return 1 + pivots * (1 + weights // _HEAVY) // _PIVOTS
 
     def add(self, cuts: Sequence[Cut]) -> int:

@@ -285,9 +285,8 @@ def test_whole_patterns_are_not_searched_for_in_a_dense_program_with_a_wide_gap(
     monkeypatch.setattr(exact, "_WIDE", 0.0)
     monkeypatch.setattr(exact, "_TOO_WIDE", 0.0)
     monkeypatch.setattr(exact, "_DENSE", -1 if dense else 10**9)
-    monkeypatch.setattr(
-        exact, "improve_nearby", lambda *given: None
-    )  # this searches near a pattern only
+    # This looks near the best pattern only.
+    monkeypatch.setattr(exact, "improve_nearby", lambda *given: None)
     monkeypatch.setattr(exact, "_IN_VAIN_ANEW", 1)
     asked: list[int] = []
 
