@@ -14,7 +14,7 @@ from scipy import linalg, sparse
 from examples import examples
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.protect.suppression.search import exact, start
+from lustrum.protect.suppression.search import anew, exact, start
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
@@ -142,36 +142,132 @@ def test_a_pattern_is_given_up_only_if_it_costs_more_than_the_limit(seed: int) -
     assert given_up > 0
 
 
-def test_patterns_around_cells_of_a_pattern_are_safe_and_repeatable() -> None:
+def test_patterns_made_anew_in_both_ways_are_safe_and_repeatable() -> None:
     problem = table((5, 5, 5), 0.1, 4)
+    point = np.random.default_rng(1).random(len(problem))
     made = []
     for _ in range(2):
         attacks = ProgramAttacks(Tasks.of(problem))
         state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
         assert first is not None
-        patterns = [state.suppressed]
-        for _ in range(6):
-            other = first.around(patterns[-1])
+        patterns, ways = [state.suppressed], set()
+        for _ in range(8):
+            turns = list(first.anew._turns)
+            other = first.anew.pattern(patterns[-1], point)
             assert other is not None
             patterns.append(other.suppressed)
+            ways.add(int(first.anew._turns[1] > turns[1]))
+        assert ways == {0, 1}
         made.append(np.array(patterns))
     assert (made[0] == made[1]).all()
-    assert len({row.tobytes() for row in made[0]}) > 1
+    assert len({row.tobytes() for row in made[0]}) > 2
     for pattern in made[0]:
         assert audit_pattern(problem, pattern).safe
+
+
+def _patterns_anew(problem: SuppressionProblem) -> tuple[npt.NDArray[np.bool_], anew.PatternsAnew]:
+    attacks = ProgramAttacks(Tasks.of(problem))
+    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
+    assert first is not None
+    return state.suppressed, first.anew
+
+
+def test_patterns_are_made_in_the_way_that_gains_more() -> None:
+    _, search = _patterns_anew(table((5, 5, 5), 0.1, 4))
+    ways = []
+    for spent, gained, unchanged in (
+        ([0, 0], [0.0, 0.0], 0),
+        ([50, 0], [9.0, 0.0], 0),
+        ([50, 30], [9.0, 1.0], 0),
+        ([50, 30], [9.0, 8.0], 0),
+        ([50, 30], [0.0, 0.0], 0),
+        ([50, 900], [0.0, 8.0], 0),
+        ([50, 900], [0.0, 8.0], anew._UNCHANGED),
+    ):
+        search._spent, search._gained, search._unchanged = spent, gained, unchanged
+        ways.append(search._way())
+    # Both in turn at first; then by what was gained for the work; the one that gains less now and then.
+    assert ways == [0, 1, 0, 1, 1, 0, 1]
+    search.whole = None
+    assert search._way() == 0
+
+
+def test_patterns_around_cells_go_on_elsewhere_after_many_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(anew, "_STALE", 3)
+    problem = table((5, 5, 5), 0.1, 4)
+    best, search = _patterns_anew(problem)
+    # A pattern near a point may come before, and is not gone back to.
+    assert audit_pattern(problem, search.near(np.zeros(len(problem))).suppressed).safe
+    search.whole = None
+    begun: list[tuple[npt.NDArray[np.bool_], bool]] = []
+    begin = anew.PatternsAnew._begin
+
+    def noted(
+        self: anew.PatternsAnew, pattern: npt.NDArray[np.bool_], *, mixed: bool = False
+    ) -> None:
+        begun.append((pattern.copy(), mixed))
+        begin(self, pattern, mixed=mixed)
+
+    monkeypatch.setattr(anew.PatternsAnew, "_begin", noted)
+    first = best.copy()
+    for _ in range(60):
+        found = search.pattern(best, None)
+        assert found is not None
+        assert audit_pattern(problem, found.suppressed).safe
+        if problem.total_cost(found.suppressed) < problem.total_cost(best):
+            best = found.suppressed
+    # From the first pattern at the start and once more, then from the cells of two good ones.
+    assert (begun[0][0] == first).all()
+    assert [mixed for _, mixed in begun][:3] == [False, False, True]
+    assert (begun[1][0] == first).all()
+    assert all(audit_pattern(problem, pattern).safe for pattern, _ in begun)
+    costs = [cost for cost, _ in search._ends]
+    assert 1 < len(costs) <= anew._ENDS
+    assert costs == sorted(costs)
+    assert problem.total_cost(best) == min(*costs, search._end[0])
+
+
+def test_patterns_from_the_whole_begin_afresh_after_many_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(anew, "_IN_VAIN", 2)
+    problem = table((5, 5, 5), 0.1, 4)
+    suppressed, search = _patterns_anew(problem)
+    search._unchanged = anew._UNCHANGED
+    asked = []
+    first = Publisher.first
+
+    def fresh(self: Publisher, *given: Any, **named: Any) -> Any:
+        asked.append("first")
+        return first(self, *given, **named)
+
+    def in_vain(self: Publisher, *given: Any, **named: Any) -> Any:
+        asked.append("again")
+        return None
+
+    monkeypatch.setattr(Publisher, "first", fresh)
+    monkeypatch.setattr(Publisher, "again", in_vain)
+    for _ in range(6):
+        found = search.pattern(suppressed, np.zeros(len(problem)))
+        assert found is not None
+        assert audit_pattern(problem, found.suppressed).safe
+    assert asked == ["again", "again", "first"] * 2
 
 
 def test_patterns_around_a_cell_leave_distant_cells_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(start, "_ANEW", 0)
-    monkeypatch.setattr(start, "_AROUND", 12)
+    monkeypatch.setattr(anew, "_ANEW", 0)
+    monkeypatch.setattr(anew, "_AROUND", 12)
     problem = table((5, 5, 5), 0.1, 4)
     attacks = ProgramAttacks(Tasks.of(problem))
     state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
     assert first is not None
+    first.anew.whole = None
     for _ in range(4):
-        other = first.around(state.suppressed)
+        other = first.anew.pattern(state.suppressed)
         assert other is not None
         # A cell that the others give away protects nothing; all others are kept.
         gone = state.suppressed & ~other.suppressed
@@ -262,17 +358,17 @@ def test_a_pattern_near_a_point_comes_before_those_around_cells(
         asked.append("near")
         return first.near(x)
 
-    def around(suppressed: npt.NDArray[np.bool_]) -> Witnessed | None:
-        asked.append("around")
+    def made_anew(suppressed: npt.NDArray[np.bool_], x: object) -> Witnessed | None:
+        asked.append("anew")
         return None
 
     search = exact.BranchAndCut(
-        attacks, state, 5_000, lambda what, cost, bound: None, near=near, around=around
+        attacks, state, 5_000, lambda what, cost, bound: None, near=near, anew=made_anew
     )
     search._root()
     assert not asked
     search._anew()
-    assert asked == ["near", "around"]
+    assert asked == ["near", "anew"]
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -299,7 +395,7 @@ def test_whole_patterns_are_not_searched_for_in_a_dense_program_with_a_wide_gap(
     state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
     assert first is not None
     search = exact.BranchAndCut(
-        attacks, state, 600, lambda *told: None, near=first.near, around=first.around
+        attacks, state, 600, lambda *told: None, near=first.near, anew=first.anew.pattern
     )
     search.run()
     # A search gets as many nodes as the work allows that is left, and one that takes all of it is the last.

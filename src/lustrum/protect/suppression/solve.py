@@ -40,7 +40,7 @@ Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _MOST_WORK = 150_000
-_SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
+_SHARE = 0.1  # the share of the work for a first pattern, before anything is proven
 _WORK_BELOW = 500  # for one sub-table of a hierarchy
 _ON = 4000  # cells up to which a pattern by sub-tables is improved in the table as a whole
 _WHOLE = 10_000  # cells up to which a table whose sub-tables are no networks is searched as a whole
@@ -263,7 +263,7 @@ def _part(
         limit,
         tell,
         near=None if first is None else first.near,
-        around=None if first is None else first.around,
+        anew=None if first is None else first.anew.pattern,
         known=() if first is None else first.needs.cuts,
     ).run()
     why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."

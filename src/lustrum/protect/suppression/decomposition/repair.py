@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from lustrum.arrays import Mask
+from lustrum.protect.suppression.search.anew import witnessed
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
-from lustrum.protect.suppression.search.start import witnessed
 
 __all__ = ["repaired"]
 

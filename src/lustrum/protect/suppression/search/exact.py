@@ -40,7 +40,7 @@ _SHARE_ROOT = 0.35  # of the work, where other patterns can be looked for after 
 _IN_VAIN_ROOT = (
     2  # patterns near points of the root that are no cheaper, where others are looked for later
 )
-_IN_VAIN_ANEW = 400  # patterns around cells of the best one that are no cheaper
+_IN_VAIN_ANEW = 400  # patterns made anew from the best one that are no cheaper
 _SHARE_ANEW = 0.9  # of the work that is left after the root
 _POLISH = 8
 _LEARNT = 200  # inequalities learnt from one clean-up
@@ -79,13 +79,13 @@ class BranchAndCut:
         *,
         gap: float = 0.0,
         near: Callable[[Floats], Witnessed | None] | None = None,
-        around: Callable[[Mask], Witnessed | None] | None = None,
+        anew: Callable[[Mask, Floats | None], Witnessed | None] | None = None,
         known: Sequence[Cut] = (),
     ) -> None:
-        # ``around`` gives a safe pattern near another.
+        # ``anew`` gives a safe pattern from another one and a fractional point.
         # ``known`` may grow while patterns near fractional points are looked for.
         # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
-        self.near, self.around = near, around
+        self.near, self.anew = near, anew
         self.attacks, self.problem = attacks, attacks.tasks.problem
         self.best = start
         self.cost = self.problem.total_cost(start.suppressed)
@@ -136,9 +136,9 @@ class BranchAndCut:
     def _root(self) -> None:
         """Cut off fractional optima while that raises the bound."""
         stalled = 0
-        # Where patterns around the best one can be looked for, part of the work is left for that.
-        work = self.work if self.around is None else int(_SHARE_ROOT * self.work)
-        in_vain, most = 0, np.inf if self.around is None else _IN_VAIN_ROOT
+        # Where patterns can be made anew from the best one, part of the work is left for that.
+        work = self.work if self.anew is None else int(_SHARE_ROOT * self.work)
+        in_vain, most = 0, np.inf if self.anew is None else _IN_VAIN_ROOT
         self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
         while not self.done:
             before = self.bound
@@ -226,8 +226,8 @@ class BranchAndCut:
 
     def _explore(self, x: Floats) -> None:
         """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
-        if self.around is not None and self._is_wide(_WIDE):
-            return  # patterns around the best one are cheaper to come by
+        if self.anew is not None and self._is_wide(_WIDE, few=0):
+            return  # patterns made anew from the best one are cheaper to come by
         half = self.spent + (self.work - self.spent) // 2
         in_vain, cost = 0, self.cost
         while self.near is None or self.spent < self.work:
@@ -238,8 +238,8 @@ class BranchAndCut:
                 return
 
     def _anew(self) -> None:
-        """Patterns around single cells of the best one where the gap is wide, while cheaper ones turn up."""
-        if self.around is None or not self._is_wide(_WIDE):
+        """Patterns made anew from the best one where the gap is wide, while cheaper ones turn up."""
+        if self.anew is None or not self._is_wide(_WIDE, few=0):
             return
         if not self.completed and self.last is not None and self.spent < self.work:
             # The root had no work left for this, and no other step gets as far from the first pattern.
@@ -248,7 +248,8 @@ class BranchAndCut:
         in_vain = 0
         while self.spent < end and in_vain < _IN_VAIN_ANEW and not self.done:
             cost = self.cost
-            state = self.around(self.best.suppressed)
+            point = None if self.last is None else self._point(self.last)
+            state = self.anew(self.best.suppressed, point)
             if state is None:
                 break
             self._take_in()
@@ -265,12 +266,15 @@ class BranchAndCut:
         share = left if self._is_wide(_TOO_WIDE) else 3 * left // 4
         improve_nearby(self, self.spent + share, self._repair)
 
-    def _is_wide(self, share: float) -> bool:
-        """Whether the gap is more than a share of the cost, too much for a search among whole patterns."""
+    def _is_wide(self, share: float, few: int = _FEW_COLUMNS) -> bool:
+        """Whether the gap is more than a share of the cost, too much for a search among whole patterns.
+
+        With few columns to choose from it is not.
+        """
         free = int((self.program.low < self.program.high).sum())
         many = len(self.attacks.tasks) > _FEW_TASKS or self.program.entries > _DENSE
         wide = self.cost - self.bound > share * self.cost
-        return not self.done and free > _FEW_COLUMNS and wide and many
+        return not self.done and free > few and wide and many
 
     def room(self, bound: float) -> float:
         """By how much columns can raise a bound before no cheaper pattern is left."""

@@ -28,6 +28,7 @@ _NOISE = (
     0.6,
 )  # how much chance there is in the order: standard deviations of the logarithm of costs
 _BACK = (0.05, 0.9)  # which share of what was published is taken back
+_CHEAPER = 0.9  # by how much what a fractional point suppresses is cheaper to suppress again
 _PATIENCE = 80  # patterns in a row that are no cheaper before the search ends
 _FIRST_WORK = 100_000  # steps for one pattern; what is not looked at by then stays suppressed
 _SEVERAL = 8  # cells to publish at once, or one after the other
@@ -88,6 +89,10 @@ class Publisher:
         space = DeviationSpace.of(part, unit)
         return None if space is None or space.dimension > most else cls(tasks, cells, space, needs)
 
+    def allow_more(self) -> None:
+        """Allow as much work from here on as for a first pattern."""
+        self.end = self.steps + _FIRST_WORK
+
     @property
     def steps(self) -> int:
         """The work so far: cells looked at, dearer the larger the basis is, and programs."""
@@ -112,15 +117,28 @@ class Publisher:
             weight = self.cost * (1.0 - 0.999 * x[self.cells]) * chance
         return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, weight)
 
-    def again(self, best: Published, limit: float = np.inf) -> Published | None:
-        """A pattern from part of what the best one publishes; None once it must cost more than a limit."""
-        share = float(np.exp(self.luck.uniform(*np.log(_BACK))))
+    def again(
+        self,
+        best: Published,
+        limit: float = np.inf,
+        *,
+        back: tuple[float, float] = _BACK,
+        x: Floats | None = None,
+    ) -> Published | None:
+        """A pattern from part of what the best one publishes; None once it must cost more than a limit.
+
+        A share between those of ``back`` is taken back. Where a fractional point is given, what it suppresses
+        in part is cheap.
+        """
+        share = float(np.exp(self.luck.uniform(*np.log(back))))
         noise = float(self.luck.uniform(*_NOISE))
         kept = best.basis[self.luck.random(best.basis.size) >= share]
         space = self.space.without(kept)
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         shut[kept] = True
         weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
+        if x is not None:
+            weight = weight * (1.0 - _CHEAPER * x[self.cells])
         pool = [rows.copy() for rows in best.pool]
         return self._publish(space, shut, kept, pool, weight, limit)
 
@@ -259,6 +277,6 @@ def _dearest_first(live: Ints, number: Ints, weight: Floats) -> list[Ints]:
     """The groups of cells, those first whose weights sum up to most."""
     price = np.bincount(number, weights=weight[live])
     order = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number))[:-1]
-    groups = np.split(live[order], ends)
-    return [groups[k] for k in np.argsort(-price, kind="stable").tolist()]
+    ends = [0, *np.cumsum(np.bincount(number)).tolist()]
+    ordered = live[order]
+    return [ordered[ends[k] : ends[k + 1]] for k in np.argsort(-price, kind="stable").tolist()]

@@ -13,6 +13,13 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
+from lustrum.protect.suppression.search.anew import (
+    DIMENSIONS,
+    PatternsAnew,
+    most_dimensions,
+    spread_out,
+    witnessed,
+)
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.joint import Pool
@@ -28,23 +35,25 @@ Tell = Callable[[str, float, float], None]
 _WITH_BOXES = (
     400  # dimensions of a basis of all cells, where boxes give a first pattern more quickly
 )
-_DIMENSIONS = 1600  # of any other basis that is written down
-_ENTRIES = 12_000_000  # of the same
+_WHOLE = 400  # dimensions of a basis of all cells with which patterns are made anew from the whole
 _HARDLY = 1e-3  # a share of a cell that counts as none
 _TRIES = 2  # times the work of a first pattern that goes into better ones among the same cells
-_TRIES_AROUND = 1  # the same around one cell of a pattern
-_AROUND = 60  # cheap cells around it
-_ANEW = 80  # cells of the pattern near it that may be published; the others stay as they are
-_FAR = 2  # relations between that cell and these
-_CHANCE = 0.5  # standard deviation of the logarithm of how near a cell is
+_TRIES_MOST = 2000  # steps of the same
 _BESIDE = 0.3  # cheap cells beside a first pattern, for each of its cells
 
 
 class FirstPattern:
     """The best safe pattern so far, and others among its cells and those that a fractional point suppresses."""
 
-    def __init__(self, attacks: Attacks, suppressed: Mask, needs: Needs) -> None:
+    def __init__(
+        self,
+        attacks: Attacks,
+        suppressed: Mask,
+        needs: Needs,
+        whole: tuple[Publisher, Published] | None = None,
+    ) -> None:
         self.attacks, self.needs = attacks, needs
+        self.anew = PatternsAnew(attacks, needs, whole)
         self.best = suppressed
         self.luck = np.random.default_rng(0)
         self._pool: Pool | None = None  # witnesses of the best pattern, over all cells
@@ -55,76 +64,30 @@ class FirstPattern:
         Cells that neither the best pattern nor the point suppresses stay published, so that the basis of
         what the others can do together is small.
         """
+        if self.anew.whole is not None:
+            return self.anew.near(x)
         problem = self.attacks.tasks.problem
         cells = np.flatnonzero((self.best | problem.fixed | (x > _HARDLY)) & ~problem.frozen)
-        return self._among(cells, _TRIES, x)
-
-    def around(self, suppressed: Mask) -> Witnessed | None:
-        """A safe pattern among the cells of one and some cheap cells that lie near each other.
-
-        These, and what the pattern suppresses near them, are published anew in an order with some chance in
-        it. Of patterns that cost the same the last one is gone on from.
-        """
-        problem = self.attacks.tasks.problem
-        if problem.total_cost(suppressed) < problem.total_cost(self.best):
-            self.best, self._pool = suppressed.copy(), None
-        mine = np.flatnonzero(self.best & problem.choice)
-        others = np.flatnonzero(problem.choice & ~self.best)
-        if not mine.size or not others.size:
-            return None
-        matrix = abs(problem.relations)
-        spread = np.zeros(suppressed.size)
-        spread[self.luck.choice(mine)] = 1.0
-        near = np.zeros(suppressed.size)
-        for _ in range(_FAR):
-            spread = matrix.T @ (matrix @ spread)
-            spread /= spread.sum()
-            near += spread
-        chance = np.exp(_CHANCE * self.luck.standard_normal(others.size))
-        value = near[others] * chance / np.maximum(problem.cost[others], 1.0)
-        more = others[np.argsort(-value, kind="stable")[:_AROUND]]
-        kept = mine[np.argsort(-near[mine], kind="stable")[_ANEW:]]
-        cells = np.union1d(np.flatnonzero(self.best), more)
-        return self._among(cells, _TRIES_AROUND, kept=kept)
-
-    def _among(
-        self, cells: Ints, tries: int, x: Floats | None = None, kept: Ints | None = None
-    ) -> Witnessed | None:
-        """A safe pattern that suppresses some of the cells; what a point suppresses in part is cheap."""
-        problem = self.attacks.tasks.problem
-        publisher = Publisher.of(self.attacks.tasks, cells, _most(cells.size), self.needs)
+        publisher = Publisher.of(self.attacks.tasks, cells, most_dimensions(cells.size), self.needs)
         if publisher is None:
             return None
         publisher.luck = self.luck
-        if kept is not None:
-            publisher.kept = np.isin(cells, kept)
         # What moves cells of the best pattern alone moves them here too.
         known = None if self._pool is None else [rows[:, cells] for rows in self._pool]
-        found = publisher.first(np.zeros(problem.values.size) if x is None else x, known)
+        found = publisher.first(x, known)
         if found is not None:
-            found = publisher.improve(found, tries * max(publisher.steps, 1), lambda cost: None)
+            work = min(_TRIES * publisher.steps, _TRIES_MOST)
+            found = publisher.improve(found, work, lambda cost: None)
         self.attacks.steps += publisher.steps
         if found is None:
             return None
         least, cost = problem.total_cost(self.best), problem.total_cost(publisher.pattern(found))
         if cost <= least:
             self.best = publisher.pattern(found)
-            self._pool = [_spread_out(rows, cells, problem.values.size) for rows in found.pool]
+            self._pool = [spread_out(rows, cells, problem.values.size) for rows in found.pool]
         if cost < least:
             return witnessed(self.attacks, publisher, found)
         return Witnessed(self.attacks, publisher.pattern(found))
-
-
-def _spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
-    """Deviations of some cells as deviations of all."""
-    out = np.zeros((rows.shape[0], count))
-    out[:, cells] = rows
-    return out
-
-
-def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
-    """A pattern that was published, with a witness for each task."""
-    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
 
 
 def published_pattern(
@@ -138,11 +101,12 @@ def published_pattern(
     room = np.minimum(problem.room_up, problem.room_down)
     both_ways = np.flatnonzero(~problem.frozen & (problem.fixed | (room > 0)))
     needs = Needs(tasks)
-    dimensions = _DIMENSIONS if problem.axes is None else _WITH_BOXES
-    publisher = Publisher.of(tasks, both_ways, _most(both_ways.size, dimensions), needs)
+    dimensions = DIMENSIONS if problem.axes is None else _WITH_BOXES
+    publisher = Publisher.of(tasks, both_ways, most_dimensions(both_ways.size, dimensions), needs)
     found = None if publisher is None else publisher.first()
     if found is None and both_ways.size < every.size:
-        publisher = Publisher.of(tasks, every, _most(every.size, dimensions), needs)
+        publisher = Publisher.of(tasks, every, most_dimensions(every.size, dimensions), needs)
+    whole = publisher is not None and publisher.space.dimension <= _WHOLE
     if publisher is None:
         boxed = protect_by_boxes(problem, tell)
         if boxed is not None and not boxed.without.size:
@@ -153,7 +117,7 @@ def published_pattern(
             tell("paths", problem.total_cost(state.suppressed), 0.0)
             suppressed = state.suppressed
         near = _with_cheap_cells(problem, suppressed)
-        publisher = Publisher.of(tasks, near, _most(near.size), needs)
+        publisher = Publisher.of(tasks, near, most_dimensions(near.size), needs)
         if publisher is None:
             state = Witnessed(attacks, suppressed)
             protect_all(state, problem.cost, np.arange(len(tasks)))
@@ -167,7 +131,8 @@ def published_pattern(
     found = publisher.improve(found, work, lambda cost: tell("published", cost, 0.0))
     attacks.steps += publisher.steps
     state = witnessed(attacks, publisher, found)
-    return state, FirstPattern(attacks, state.suppressed, needs)
+    again = (publisher, found) if whole else None
+    return state, FirstPattern(attacks, state.suppressed, needs, again)
 
 
 def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
@@ -177,7 +142,3 @@ def _with_cheap_cells(problem: SuppressionProblem, suppressed: Mask) -> Ints:
     more = int(_BESIDE * suppressed.sum())
     mask[others[np.argsort(problem.cost[others], kind="stable")[:more]]] = True
     return np.flatnonzero(mask)
-
-
-def _most(cells: int, dimensions: int = _DIMENSIONS) -> int:
-    return min(dimensions, _ENTRIES // max(cells, 1))

@@ -273,16 +273,9 @@ class JointWitnesses:
 
     def _reach(self, known: Known, rows: Floats) -> tuple[Floats, Floats]:
         """How far up and down some witness moves each target, when each is stretched as far as bounds allow."""
-        if not rows.shape[0]:
-            nothing = np.zeros(known.targets.size)
-            return nothing, nothing.copy()
-        ahead, back = _stretches(known, rows)
-        moved = rows[:, known.targets]
-        forward, backward = moved * ahead[:, None], moved * back[:, None]
-        return (
-            np.maximum(forward, -backward).max(axis=0),
-            np.maximum(-forward, backward).max(axis=0),
-        )
+        high, low = np.zeros(known.targets.size), np.zeros(known.targets.size)
+        _furthest(np.ascontiguousarray(rows), known.up, known.down, known.targets, high, low)
+        return high, low
 
     def _few(self, known: Known, rows: Floats) -> Floats:
         """The same without witnesses that are of no use, looked at only when many have come since last time."""
@@ -353,22 +346,35 @@ def _narrow(limits: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
 
 def _stretches(known: Known, rows: Floats) -> tuple[Floats, Floats]:
     """By which factor each witness, and its opposite, can be multiplied within the bounds."""
-    ahead, back = np.full(rows.shape[0], _LONGEST), np.full(rows.shape[0], _LONGEST)
-    _stretch(np.ascontiguousarray(rows), known.up, known.down, ahead, back)
+    pairs = [_factors(row, known.up, known.down) for row in np.ascontiguousarray(rows)]
+    ends = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    return ends[:, 0], ends[:, 1]
+
+
+@compiled
+def _factors(row: Any, up: Any, down: Any) -> Any:  # pragma: no cover
+    ahead = back = _LONGEST
+    for cell in range(row.size):
+        move = row[cell]
+        if move > 1e-9:
+            ahead = min(ahead, up[cell] / move)
+            back = min(back, down[cell] / move)
+        elif move < -1e-9:
+            ahead = min(ahead, down[cell] / -move)
+            back = min(back, up[cell] / -move)
     return ahead, back
 
 
 @compiled
-def _stretch(rows: Any, up: Any, down: Any, ahead: Any, back: Any) -> None:  # pragma: no cover
+def _furthest(
+    rows: Any, up: Any, down: Any, targets: Any, high: Any, low: Any
+) -> None:  # pragma: no cover
     for i in range(rows.shape[0]):
-        for cell in range(rows.shape[1]):
-            move = rows[i, cell]
-            if move > 1e-9:
-                ahead[i] = min(ahead[i], up[cell] / move)
-                back[i] = min(back[i], down[cell] / move)
-            elif move < -1e-9:
-                ahead[i] = min(ahead[i], down[cell] / -move)
-                back[i] = min(back[i], up[cell] / -move)
+        ahead, back = _factors(rows[i], up, down)
+        for place in range(targets.size):
+            move = rows[i, targets[place]]
+            high[place] = max(high[place], move * ahead, -move * back)
+            low[place] = max(low[place], -move * ahead, move * back)
 
 
 def _lacking(known: Known, high: Floats, low: Floats, *, each: bool = False) -> Mask:

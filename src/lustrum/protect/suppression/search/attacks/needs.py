@@ -133,8 +133,10 @@ class Slack:
             if len(out) >= most:
                 break
             rows, lost = self._lost(places)
-            mine, back = np.unique(rows, return_inverse=True)
-            gone = np.bincount(back, weights=lost, minlength=mine.size)
+            mine, gone = rows, lost
+            if places.size > 1:
+                mine, back = np.unique(rows, return_inverse=True)
+                gone = np.bincount(back, weights=lost, minlength=mine.size).astype(np.float64)
             sums = [float(weights[places].sum()) for weights in self._recent]
             if bool((gone > left[mine] + _CLEAR).any()) or any(
                 0 < total > rest + _CLEAR for total, rest in zip(sums, recent, strict=True)
