@@ -40,7 +40,8 @@ Progress = Callable[[str, float, float], None]
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _MOST_WORK = 150_000
-_SHARE = 0.1  # the share of the work for a first pattern, before anything is proven
+_SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
+_SHARE_MOST = 4000  # steps of the same
 _WORK_BELOW = 500  # for one sub-table of a hierarchy
 _ON = 4000  # cells up to which a pattern by sub-tables is improved in the table as a whole
 _WHOLE = 10_000  # cells up to which a table whose sub-tables are no networks is searched as a whole
@@ -251,8 +252,8 @@ def _part(
             clean_up(state, problem.cost)
             state = improve(state, problem.cost, limit)
     else:
-        share = 1.0 if algorithm == "heuristic" else _SHARE
-        state, first = published_pattern(attacks, int(share * limit), tell)
+        share = limit if algorithm == "heuristic" else min(int(_SHARE * limit), _SHARE_MOST)
+        state, first = published_pattern(attacks, share, tell)
         state = _cheaper(state, first, asked.known)
     if algorithm == "heuristic":
         why = f"Asked for. The table was attacked by {kind}."
