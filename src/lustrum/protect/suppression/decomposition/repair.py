@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from lustrum.arrays import Mask
-from lustrum.protect.suppression.search.anew import witnessed
 from lustrum.protect.suppression.search.attacks.attack import Attacks
-from lustrum.protect.suppression.search.greedy import Publisher
+from lustrum.protect.suppression.search.greedy import Publisher, witnessed
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
 
 __all__ = ["repaired"]

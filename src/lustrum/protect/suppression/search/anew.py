@@ -15,13 +15,17 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.joint import Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs
-from lustrum.protect.suppression.search.greedy import Published, Publisher
+from lustrum.protect.suppression.search.greedy import (
+    Published,
+    Publisher,
+    most_dimensions,
+    spread_out,
+    witnessed,
+)
 from lustrum.protect.suppression.search.heuristic import Witnessed
 
-__all__ = ["DIMENSIONS", "PatternsAnew", "most_dimensions", "spread_out", "witnessed"]
+__all__ = ["PatternsAnew"]
 
-_ENTRIES = 12_000_000  # of a basis that is written down
-DIMENSIONS = 1600  # of the same
 _AROUND = 60  # cheap cells around a cell
 _ANEW = 80  # cells of the pattern near it that may be published; the others stay as they are
 _FAR = 2  # relations between that cell and these
@@ -202,20 +206,3 @@ class PatternsAnew:
             return Witnessed(self.attacks, made)
         self._least = cost
         return witnessed(self.attacks, publisher, found)
-
-
-def spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
-    """Deviations of some cells as deviations of all."""
-    out = np.zeros((rows.shape[0], count))
-    out[:, cells] = rows
-    return out
-
-
-def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
-    """A pattern that was published, with a witness for each task."""
-    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
-
-
-def most_dimensions(cells: int, dimensions: int = DIMENSIONS) -> int:
-    """How many dimensions a basis of deviations of some cells may have."""
-    return min(dimensions, _ENTRIES // max(cells, 1))

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.suppression.search.attacks.attack import program_weight
+from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.protect.suppression.search.heuristic import Witnessed
 
-__all__ = ["Published", "Publisher"]
+__all__ = ["DIMENSIONS", "Published", "Publisher", "most_dimensions", "spread_out", "witnessed"]
 
+DIMENSIONS = 1600  # of a basis that is written down
+_WRITTEN = 12_000_000  # entries of the same
 
 _ENTRIES = 100_000  # of a basis, which take about as long as one small program
 _NOISE = (
@@ -280,3 +283,20 @@ def _dearest_first(live: Ints, number: Ints, weight: Floats) -> list[Ints]:
     ends = [0, *np.cumsum(np.bincount(number)).tolist()]
     ordered = live[order]
     return [ordered[ends[k] : ends[k + 1]] for k in np.argsort(-price, kind="stable").tolist()]
+
+
+def spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
+    """Deviations of some cells as deviations of all."""
+    out = np.zeros((rows.shape[0], count))
+    out[:, cells] = rows
+    return out
+
+
+def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
+    """A pattern that was published, with a witness for each task."""
+    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
+
+
+def most_dimensions(cells: int, dimensions: int = DIMENSIONS) -> int:
+    """How many dimensions a basis of deviations of some cells may have."""
+    return min(dimensions, _WRITTEN // max(cells, 1))

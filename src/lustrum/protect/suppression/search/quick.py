@@ -14,7 +14,7 @@ import numpy as np
 
 from lustrum.arrays import Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
-from lustrum.protect.suppression.search.greedy import Publisher
+from lustrum.protect.suppression.search.greedy import DIMENSIONS, Publisher
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
 
 __all__ = ["quick_pattern", "union_of_paths"]
@@ -23,7 +23,6 @@ Tell = Callable[[str, float, float], None]
 
 _RUNS = 3  # patterns by paths whose union is published from
 _CHANCE = 0.5  # the standard deviation of the logarithm of prices after the first run
-_DIMENSIONS = 1600  # of a basis that is written down
 _FEW = 200  # cells up to which the cheapest others join a small union
 _WORK = 300  # steps of a search for cheaper patterns
 
@@ -56,7 +55,7 @@ def quick_pattern(attacks: Attacks, tell: Tell) -> Witnessed:
         others = np.flatnonzero(problem.choice & ~union)
         room = max(_FEW - int(union.sum()), 0)
         union[others[np.argsort(problem.cost[others], kind="stable")[:room]]] = True
-        publisher = Publisher.of(attacks.tasks, np.flatnonzero(union), _DIMENSIONS)
+        publisher = Publisher.of(attacks.tasks, np.flatnonzero(union), DIMENSIONS)
         found = None if publisher is None else publisher.first()
         if publisher is not None and found is not None:
             found = publisher.improve(found, _WORK, lambda cost: tell("published", cost, 0.0))

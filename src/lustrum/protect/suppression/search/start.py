@@ -13,19 +13,20 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.anew import (
-    DIMENSIONS,
-    PatternsAnew,
-    most_dimensions,
-    spread_out,
-    witnessed,
-)
+from lustrum.protect.suppression.search.anew import PatternsAnew
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.joint import Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
-from lustrum.protect.suppression.search.greedy import Published, Publisher
+from lustrum.protect.suppression.search.greedy import (
+    DIMENSIONS,
+    Published,
+    Publisher,
+    most_dimensions,
+    spread_out,
+    witnessed,
+)
 from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
 
 __all__ = ["FirstPattern", "published_pattern"]
