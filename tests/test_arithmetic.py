@@ -106,6 +106,29 @@ def test_normal_quantiles_agree_with_scipy(p: float) -> None:
     assert float(arithmetic.normal_quantile(p)) == pytest.approx(expected, rel=1e-13, abs=1e-15)
 
 
+@given(st.floats(-700, 700))
+def test_expm1_is_close(x: float) -> None:
+    expected = x if abs(x) < 1e-20 else exactly(x, lambda value: value.exp() - 1)
+    assert units_between(float(arithmetic.expm1(x)), expected) <= 4
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 9, 50, 199, 999, 1000, 1001, 5000, 10**7])
+@pytest.mark.parametrize("p", [0.0005, 0.3, 0.5, 0.9, 0.975, 0.9995])
+def test_quantiles_of_student_agree_with_scipy(p: float, degrees: int) -> None:
+    from scipy import stats
+
+    expected = float(stats.t.ppf(p, degrees))
+    assert arithmetic.student_quantile(p, degrees) == pytest.approx(expected, rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 32, 360, 1001])
+def test_a_circle_has_its_cosines_and_sines(count: int) -> None:
+    angle = np.arange(count) * (2 * np.pi / count)
+    cosine, sine = arithmetic.circle(count)
+    assert np.allclose(cosine, np.cos(angle), rtol=0, atol=2e-15)
+    assert np.allclose(sine, np.sin(angle), rtol=0, atol=2e-15)
+
+
 def test_ends_are_those_of_ieee() -> None:
     x = np.array([-np.inf, -1.0, 0.0, np.inf, np.nan])
     assert np.array_equal(arithmetic.log(x), [np.nan, np.nan, -np.inf, np.inf, np.nan], True)
@@ -129,6 +152,7 @@ def test_compiled_loops_and_arrays_give_the_same_bytes(name: str) -> None:
         ),
         "log1p": rng.uniform(-1, 2, 4000) * np.ldexp(1.0, rng.integers(-60, 1, 4000)),
         "log_gamma": np.concatenate([rng.uniform(0.1, 30, 4000), np.arange(1.0, 200.0)]),
+        "digamma": np.concatenate([rng.uniform(0.1, 30, 4000), np.arange(1.0, 200.0)]),
     }[name]
     one_by_one = np.array([getattr(arithmetic_loops, name)(float(v)) for v in x])
     plain = np.array([getattr(arithmetic_loops, name).py_func(float(v)) for v in x])

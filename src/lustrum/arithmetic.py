@@ -9,15 +9,20 @@ All take numbers or arrays and return arrays of floats; `lustrum.arithmetic_loop
 
 from __future__ import annotations
 
+from functools import cache
+from math import sqrt
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lustrum.arrays import Floats
 
 __all__ = [
+    "circle",
     "digamma",
     "exp",
     "exp2",
+    "expm1",
     "log",
     "log1p",
     "log2",
@@ -26,6 +31,7 @@ __all__ = [
     "normal_draws",
     "normal_quantile",
     "power",
+    "student_quantile",
 ]
 
 # ln 2 in two parts: products of the first with whole numbers below 2**20 are exact.
@@ -35,6 +41,7 @@ LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 PER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 ROOT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 HALF_LOG_2PI = float.fromhex("0x1.d67f1c864beb5p-1")
+_HALF_PI = float.fromhex("0x1.921fb54442d18p+0")
 
 # exp(r) = 1 + r + r**2 (1/2! + r/3! + ...), from the last term to the first; |r| <= ln(2) / 2.
 EXP_TERMS = tuple(
@@ -54,6 +61,7 @@ SHIFT_TO = 10.0
 _LEAST, _MOST = -746.0, 710.0
 _FROM_TAIL = 3.0
 _STEPS = 100
+_MANY = 1000
 
 
 def exp(x: ArrayLike) -> Floats:
@@ -65,6 +73,18 @@ def exp(x: ArrayLike) -> Floats:
     x = np.clip(np.asarray(x, dtype=np.float64), _LEAST, _MOST)
     k = np.rint(x * PER_LN2)
     return _scaled(x - k * LN2_HIGH, k * LN2_LOW, k)
+
+
+def expm1(x: ArrayLike) -> Floats:
+    """``e**x - 1``, also for small ``x``.
+
+    >>> float(expm1(1e-20)), round(float(expm1(1.0)), 14)
+    (1e-20, 1.71828182845905)
+    """
+    x = np.asarray(x, dtype=np.float64)
+    near = np.abs(x) <= LN2 / 2
+    small = np.where(near, x, 0.0)
+    return np.asarray(np.where(near, small + small * small * _horner(EXP_TERMS, small), exp(x) - 1))
 
 
 def exp2(x: ArrayLike) -> Floats:
@@ -207,10 +227,95 @@ def normal_quantile(p: ArrayLike) -> Floats:
     return np.asarray(np.where(np.abs(q) <= 0.425, middle, np.where(q < 0, -outer, outer)))
 
 
+@cache
+def student_quantile(p: float, degrees: int) -> float:
+    """The number that Student's t with whole degrees of freedom stays below with chance ``p``.
+
+    The smallest float whose chance is at least ``p``, by halving. The chances are finite sums (Abramowitz
+    and Stegun 1964, 26.7.3 and 26.7.4); for many degrees the expansion 26.7.5 has all digits.
+
+    >>> round(student_quantile(0.975, 9), 6), round(student_quantile(0.75, 1), 12)
+    (2.262157, 1.0)
+    """
+    if p < 0.5:
+        return -student_quantile(1.0 - p, degrees)
+    if degrees > _MANY:
+        return _near_normal(float(normal_quantile(p)), float(degrees))
+    low, high = 0.0, 1.0
+    while _student_middle(high, degrees) < 2.0 * p - 1.0:
+        low, high = high, 2.0 * high
+    while low < (middle := 0.5 * (low + high)) < high:
+        if _student_middle(middle, degrees) < 2.0 * p - 1.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def circle(count: int) -> tuple[Floats, Floats]:
+    """Cosines and sines of this many angles that divide a full turn evenly, from 0 on.
+
+    >>> [part.round(6).tolist() for part in circle(4)]
+    [[1.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, -1.0]]
+    """
+    k = np.arange(count)
+    quarters = (8 * k + count) // (2 * count)
+    x = _HALF_PI * ((4 * k - quarters * count) / count)
+    square = x * x
+    cosine, sine, term = np.ones(count), x, np.ones(count)
+    for step in range(2, 20, 2):
+        term = -term * square / (step * (step - 1))
+        cosine = cosine + term
+        sine = sine + term * x / (step + 1)
+    turn = quarters % 4
+    # Adding 0 turns a negative zero into a plain one.
+    return (
+        np.choose(turn, [cosine, -sine, -cosine, sine]) + 0.0,
+        np.choose(turn, [sine, cosine, -sine, -cosine]) + 0.0,
+    )
+
+
 def normal_draws(rng: np.random.Generator, count: int) -> Floats:
     """Standard normal numbers, by quantiles of whole numbers that are drawn."""
     whole = rng.integers(0, 2**52, size=count)
     return normal_quantile((whole + 0.5) * 2.0**-52)
+
+
+def _student_middle(t: float, degrees: int) -> float:
+    """The chance that Student's t lies between ``-t`` and ``t``."""
+    far = sqrt(degrees + t * t)
+    sine, square = t / far, degrees / (degrees + t * t)
+    odd = degrees % 2
+    term = sqrt(square) if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for step in range(2 + odd, degrees, 2):
+        term = term * square * (step - 1) / step
+        total = total + term
+    if not odd:
+        return sine * total
+    return (_arctan(t / sqrt(degrees)) + sine * total) / _HALF_PI
+
+
+def _arctan(x: float) -> float:
+    for _ in range(4):
+        x = x / (1.0 + sqrt(1.0 + x * x))
+    square, total = x * x, 0.0
+    for odd in range(25, 0, -2):
+        total = 1.0 / odd - square * total
+    return 16.0 * (x * total)
+
+
+def _near_normal(z: float, degrees: float) -> float:
+    square = z * z
+    first = (square + 1.0) * z / 4.0
+    second = ((5.0 * square + 16.0) * square + 3.0) * z / 96.0
+    third = (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) * z / 384.0
+    fourth = (
+        ((((79.0 * square + 776.0) * square + 1482.0) * square - 1920.0) * square - 945.0)
+        * z
+        / 92160.0
+    )
+    return z + (first + (second + (third + fourth / degrees) / degrees) / degrees) / degrees
 
 
 def _scaled(high: Floats, low: Floats, k: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from lustrum.arithmetic import (
+    DIGAMMA_TERMS,
     EXP_TERMS,
     GAMMA_TERMS,
     HALF_LOG_2PI,
@@ -17,7 +18,7 @@ from lustrum.arithmetic import (
 )
 from lustrum.compiled import compiled
 
-__all__ = ["exp", "log", "log1p", "log_gamma"]
+__all__ = ["digamma", "exp", "log", "log1p", "log_gamma"]
 
 
 @compiled
@@ -85,3 +86,19 @@ def log_gamma(x: float) -> float:  # pragma: no cover
     for term in GAMMA_TERMS[1:]:
         total = total * square + term
     return ((at - 0.5) * log(at) - at + HALF_LOG_2PI + inverse * total) - log(below)
+
+
+@compiled
+def digamma(x: float) -> float:  # pragma: no cover
+    """The derivative of `log_gamma` at a positive number."""
+    below = 0.0
+    at = x
+    while at < SHIFT_TO:
+        below += 1.0 / at
+        at += 1.0
+    inverse = 1.0 / at
+    square = inverse * inverse
+    total = DIGAMMA_TERMS[0]
+    for term in DIGAMMA_TERMS[1:]:
+        total = total * square + term
+    return ((log(at) - 0.5 * inverse) + square * total) - below
