@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log, log1p, log_gamma
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 
@@ -59,17 +60,15 @@ class MarkovSquare:
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``; a row of zeros where theta rules w out."""
-        from scipy import stats  # imported here because it takes a second, and few callers need it
-
         size = self.most - self.least + 1
         out = np.zeros((size, size))
         for stay in range(size):
             enter = self._enter(stay + self.least, size - 1 - stay)
             if enter is None:
                 continue
-            stayers = stats.binom.pmf(np.arange(stay + 1), stay, 1.0 - self.theta)
-            comers = stats.binom.pmf(np.arange(size - stay), size - 1 - stay, enter)
-            out[stay] = np.convolve(stayers, comers)
+            leavers, comers = _binomial(stay, self.theta), _binomial(size - 1 - stay, enter)
+            for stayed, chance in enumerate(leavers[::-1].tolist()):
+                out[stay, stayed : stayed + comers.size] += chance * comers
         return out
 
     def _enter(self, true: int, movers: int) -> float | None:
@@ -101,3 +100,12 @@ class MarkovSquare:
         if part.size == 0:
             raise InputError("The square has no values in that range.")
         return float(part.mean())
+
+
+def _binomial(n: int, p: float) -> Floats:
+    """The chance of 0 .. n successes."""
+    k = np.arange(n + 1)
+    if p in (0.0, 1.0):
+        return np.asarray(k == n * p, dtype=np.float64)
+    ways = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
+    return exp(ways + k * log(p) + (n - k) * log1p(-p))

@@ -46,7 +46,7 @@ def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
         made = np.stack([_corner(r, c, rng) for r, c in zip(left, right, strict=True)])
         axes = shared + mine + theirs
         table = made.reshape([size for part in sizes for size in part])
-    return np.ascontiguousarray(table.transpose(np.argsort(axes)))
+    return np.ascontiguousarray(table.transpose(np.argsort(axes, kind="stable")))
 
 
 def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
