@@ -5,10 +5,13 @@ IEEE 754 fixes the result of ``+ - * /``, square roots, roundings and shifts of 
 from these alone, in a fixed order, give one result everywhere. Errors are a few units in the last place.
 
 All take numbers or arrays and return arrays of floats; `lustrum.arithmetic_loops` has twins for compiled loops.
+Where these are loaded already, `exp` and `log` use them: the same bytes in a fifth of the time.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from functools import cache
 from math import sqrt
 
@@ -70,7 +73,10 @@ def exp(x: ArrayLike) -> Floats:
     >>> float(exp(0.0)), round(float(exp(1.0)), 14)
     (1.0, 2.71828182845905)
     """
-    x = np.clip(np.asarray(x, dtype=np.float64), _LEAST, _MOST)
+    x = np.asarray(x, dtype=np.float64)
+    if (loop := _compiled("exps")) is not None:
+        return loop(np.ascontiguousarray(x).ravel()).reshape(x.shape)
+    x = np.asarray(np.clip(x, _LEAST, _MOST))
     k = np.rint(x * PER_LN2)
     return _scaled(x - k * LN2_HIGH, k * LN2_LOW, k)
 
@@ -105,6 +111,8 @@ def log(x: ArrayLike) -> Floats:
     (0.0, 2.302585092994046, -inf)
     """
     x = np.asarray(x, dtype=np.float64)
+    if (loop := _compiled("logs")) is not None:
+        return loop(np.ascontiguousarray(x).ravel()).reshape(x.shape)
     f, e = _split(x)
     s, rest = _series(f)
     found = e * LN2_HIGH - ((s * (f - rest) - e * LN2_LOW) - f)
@@ -279,6 +287,11 @@ def normal_draws(rng: np.random.Generator, count: int) -> Floats:
     """Standard normal numbers, by quantiles of whole numbers that are drawn."""
     whole = rng.integers(0, 2**52, size=count)
     return normal_quantile((whole + 0.5) * 2.0**-52)
+
+
+def _compiled(name: str) -> Callable[[Floats], Floats] | None:
+    """A loop over a flat array; None where the compiler is not loaded, which takes half a second."""
+    return getattr(sys.modules.get("lustrum.arithmetic_loops"), name, None)
 
 
 def _student_middle(t: float, degrees: int) -> float:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from lustrum.arithmetic import (
     DIGAMMA_TERMS,
@@ -59,6 +62,24 @@ def log(x: float) -> float:  # pragma: no cover
     for term in LOG_TERMS[1:]:
         total = total * z + term
     return e * LN2_HIGH - ((s * (f - z * total) - e * LN2_LOW) - f)
+
+
+@compiled
+def exps(x: Any) -> Any:  # pragma: no cover
+    """``e**x`` of a flat array."""
+    out = np.empty(x.size)
+    for i in range(x.size):
+        out[i] = exp(x[i])
+    return out
+
+
+@compiled
+def logs(x: Any) -> Any:  # pragma: no cover
+    """The natural logarithms of a flat array."""
+    out = np.empty(x.size)
+    for i in range(x.size):
+        out[i] = log(x[i])
+    return out
 
 
 @compiled
