@@ -27,12 +27,12 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from examples import examples
+from lustrum.answer import TableService
 from lustrum.arrays import Ints
 from lustrum.log_lines import JsonLines
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
-from lustrum.release import TableService
-from lustrum.release.records import LocalRecordsService
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.records import LocalRecordsService
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
 from lustrum.server.urls.display import PARAMETERS as VIEWS

@@ -33,7 +33,7 @@ from lustrum.protect.suppression import (
     linked_patterns,
     linked_problem,
 )
-from lustrum.release.records.programme.source import read_waivers
+from lustrum.publish.programme.source import read_waivers
 from lustrum.sensitivity import Background
 from lustrum.tabulate.keys import text_identity
 
