@@ -163,7 +163,7 @@ class KeyedNoise:
     def error(self, published: Floats, variables: int) -> Floats:
         """The mean size of the noise where one contribution is all of the sum; less where it is not."""
         values, chances = self._coefficients
-        return np.asarray(100.0 * self._share(published) * float(np.abs(values) @ chances))
+        return np.asarray(100.0 * self._share(published) * float((np.abs(values) * chances).sum()))
 
     def growth_error(self, published: Floats, variables: int) -> float | None:
         """Noise of two measures is independent, so their errors add up as squares do."""
