@@ -99,7 +99,7 @@ class FactorNoise:
             for side in ("up", "down")
             if left > 1 or side == "down"
         ]
-        return min(both, key=lambda belief: belief.bits)
+        return min(both, key=lambda belief: round(belief.bits, 9))
 
     def error(self, published: Floats, variables: int) -> Floats:
         """The typical error of the size, or that of the number of variables where no size is stated."""
