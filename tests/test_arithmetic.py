@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -72,6 +73,12 @@ def test_powers_of_two_have_whole_logarithms_and_back() -> None:
 def test_power_is_close(exponent: float) -> None:
     x = np.array([0.25, 0.9, 1.0, 3.0, 1e6])
     assert np.allclose(arithmetic.power(x, exponent), x**exponent, rtol=1e-14, atol=0)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_a_power_of_ten_is_not_above_and_ten_times_it_is(x: float) -> None:
+    found = Fraction(f"{arithmetic.power_of_ten(x)!r}")
+    assert found <= Fraction(x) < 10 * found
 
 
 def test_factorials_have_their_logarithms() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache
 from math import sqrt
 
@@ -34,6 +35,7 @@ __all__ = [
     "normal_draws",
     "normal_quantile",
     "power",
+    "power_of_ten",
     "student_quantile",
 ]
 
@@ -157,6 +159,15 @@ def power(x: ArrayLike, exponent: float) -> Floats:
     if exponent in (0.0, 1.0, 2.0):
         return np.asarray({0.0: np.ones_like(x), 1.0: x, 2.0: x * x}[exponent])
     return exp(exponent * log(x))
+
+
+def power_of_ten(x: float) -> float:
+    """The largest power of ten that is not above a positive number, for the steps of an axis.
+
+    >>> power_of_ten(999.0), power_of_ten(1000.0), power_of_ten(0.02)
+    (100.0, 1000.0, 0.01)
+    """
+    return float(f"1e{Decimal(x).adjusted()}")
 
 
 def log_gamma(x: ArrayLike) -> Floats:

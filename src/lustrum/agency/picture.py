@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from lustrum.arithmetic import power_of_ten
 from lustrum.rumap import Point, RUMap
 
 __all__ = ["map_svg"]
@@ -153,7 +154,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = 10 ** math.floor(math.log10((high - low) / 4))
+    step = power_of_ten((high - low) / 4)
     step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 6)
     first = math.ceil(low / step - 1e-9)
     return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -8,7 +8,6 @@ solver says is rounded far above its noise before anything depends on it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,7 +19,7 @@ from scipy import sparse
 
 from lustrum.arrays import Floats, Indices, Mask
 from lustrum.solve.highs_model import highs_model
-from lustrum.solve.products import cleared, dot, power_of_two, sparse_product
+from lustrum.solve.products import cleared, dot, floored, sparse_product
 
 __all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched", "stacked"]
 
@@ -41,7 +40,6 @@ _HEAVY = 50_000  # weights with which a pivot takes twice as long
 _AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
 _BITS = 26  # of a column between 0 and 1
 _DUAL_BITS = 40  # of a multiplier, in units of the largest
-_BOUND_BITS = 32  # of a bound
 _RANK_BITS = 30  # of what rows are ranked by
 
 
@@ -237,7 +235,7 @@ class CuttingProgram:
         bound = float(info.mip_dual_bound)
         finished = status == highspy.HighsModelStatus.kOptimal
         bound = base + bound - 1e-7 * (1 + abs(bound)) if np.isfinite(bound) else -np.inf
-        return Searched(x, self._floor(bound), steps, finished)
+        return Searched(x, floored(bound), steps, finished)
 
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
@@ -295,14 +293,7 @@ class CuttingProgram:
         by_column = np.where(reduced > 0, reduced * self._ends[0], reduced * self._ends[1])
         bound = dot(y, side) + float(by_column.sum())
         scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
-        return reduced, self._floor(bound - 1e-12 * (1.0 + scale))
-
-    def _floor(self, bound: float) -> float:
-        """A bound without the solver's noise, which is never higher."""
-        if not np.isfinite(bound) or bound == 0.0:
-            return bound
-        grid = math.ldexp(power_of_two(abs(bound)), -_BOUND_BITS)
-        return math.floor(bound / grid) * grid
+        return reduced, floored(bound - 1e-12 * (1.0 + scale))
 
 
 def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:

@@ -11,20 +11,22 @@ import math
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum.arrays import Floats
 from lustrum.compiled import compiled
 
-__all__ = ["cleared", "dot", "power_of_two", "snapped", "sparse_product", "uniform"]
+__all__ = ["cleared", "dot", "floored", "power_of_two", "snapped", "sparse_product", "uniform"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array and csc_array.
 Sparse: TypeAlias = Any
 
 # Numbers that come of sums and differences of cells are nearly always multiples of 1 over this.
 _COMMON = 840.0
+_BOUND_BITS = 32
 
 
-def dot(one: Floats, other: Floats) -> float:
+def dot(one: Floats, other: npt.NDArray[Any]) -> float:
     """The sum of the products of two vectors.
 
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -70,6 +72,18 @@ def cleared(x: Floats, bits: int, size: float = 1.0) -> Floats:
     """
     grid = math.ldexp(power_of_two(size), -bits)
     return np.asarray(np.rint(x / grid) * grid) + 0.0  # no minus 0
+
+
+def floored(bound: float) -> float:
+    """A bound without a solver's noise, and never higher.
+
+    >>> floored(0.75), floored(0.75 - 1e-14) == floored(0.75 - 2e-14)
+    (0.75, True)
+    """
+    if bound == 0.0 or not math.isfinite(bound):
+        return bound
+    grid = math.ldexp(power_of_two(abs(bound)), -_BOUND_BITS)
+    return math.floor(bound / grid) * grid
 
 
 def snapped(x: Floats, near: float) -> Floats:
