@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         tabulate,
         utility,
     )
-    from lustrum.frames import suppress
     from lustrum.model import (
         Axis,
         Dataset,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         Table,
         TableQuery,
     )
+    from lustrum.publish.frames import suppress
     from lustrum.rumap import best, rumap
 
 __all__ = [
@@ -111,6 +111,6 @@ __getattr__, __dir__ = offer(
     __name__,
     dict.fromkeys(_ROOMS, "")
     | dict.fromkeys(_MODEL, "model")
-    | {"best": "rumap", "suppress": "frames"},
+    | {"best": "rumap", "suppress": "publish.frames"},
     __all__,
 )

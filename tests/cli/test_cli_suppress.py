@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from lustrum.audit import Bounds, PublishedTable, best_bounds, from_release
 from lustrum.audit.report import known_and_places
-from lustrum.cli.app import app
+from lustrum.cli.application import app
 from lustrum.formats.table_files import read_table, recognise, releases_of
 from lustrum.model import InputError
 
@@ -137,7 +137,7 @@ def test_ranges_and_proofs_are_written(table: Path) -> None:
 def test_a_range_that_may_be_narrower_is_not_called_enough(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = import_module("lustrum.cli.suppression.files")
+    files = import_module("lustrum.publish.suppression.files")
     sharp = files.bounds
 
     def outer(*words: Any, **options: Any) -> Bounds:
@@ -255,7 +255,7 @@ def test_several_rules_mean_any_of_them(table: Path) -> None:
     [
         "lustrum.protect.suppression.solve.protect_all",
         "lustrum.protect.suppression.choose.audit_pattern",
-        "lustrum.cli.suppression.files.write_release",
+        "lustrum.publish.suppression.files.write_release",
     ],
 )
 def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(

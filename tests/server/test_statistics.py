@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from browsing import arrive, context_of, expect, visit
 from lustrum.answer import TableService
 from lustrum.answer.archive import read_decision, write_decision
-from lustrum.cli.app import app as command_line
+from lustrum.cli.application import app as command_line
 from lustrum.client import Client
 from lustrum.demo import businesses, description_path
 from lustrum.formats.jsonstat import JsonStat

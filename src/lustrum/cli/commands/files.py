@@ -231,7 +231,8 @@ def suppress(
     Exit code 3: some cell cannot be protected; then nothing is written.
     """
     from lustrum.cli.inputs.table_options import FileOptions
-    from lustrum.cli.suppression import SuppressFiles, suppress_files
+    from lustrum.cli.suppress import suppress_files
+    from lustrum.publish.suppression.files import SuppressFiles
 
     method = {
         "cost": cost,

@@ -10,14 +10,15 @@ import pyarrow as pa
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.publish.programme.spec import Source
+from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import Background
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.engine import KernelEngine
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.ingest import FileSource, read_description
-from lustrum.tabulate.keys import Secret, text_identity
+from lustrum.tabulate.keys import Secret
 
-__all__ = ["Records", "open_records", "read_waivers"]
+__all__ = ["Records", "open_records"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,17 +69,3 @@ def open_records(source: Source, data: Path, workers: int | None = None) -> Reco
     secret = None if source.secret is None else Secret.load(source.secret)
     engine = FrameEngine(pa.concat_tables(parts), dataset, secret, workers)
     return Records(engine, background)
-
-
-def read_waivers(path: Path | None) -> Background:
-    """The holdings that gave a waiver, one on each line; an empty line or a line after '#' is none."""
-    if path is None:
-        return Background()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8; save it in that encoding.") from None
-    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return Background(waived=[text_identity(name) for name in names])

@@ -1,4 +1,4 @@
-"""What the options of 'suppress' say about tables: rules, cells by their codes, the last pattern."""
+"""What is said about tables: rules, cells by their codes, the pattern of the last period."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Mask
-from lustrum.cli.inputs.rule_words import rule_of
-from lustrum.cli.inputs.table_options import FileOptions
-from lustrum.formats.table_files import TableFile, read_table
+from lustrum.formats.table_files import ColumnNames, TableFile, read_table
 from lustrum.formats.table_files.table_file import Number
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
@@ -52,10 +50,10 @@ def same_names(files: Sequence[TableFile], attacker: str) -> bool:
     return bool(with_names)
 
 
-def rule_for(words: Sequence[str], file: TableFile, table: Table) -> Rule:
+def rule_for(rule: Rule | None, file: TableFile, table: Table) -> Rule:
     """The rule that is named, or the cells that the file itself marks as primary."""
-    if words:
-        return rule_of(words)
+    if rule is not None:
+        return rule
     if file.primary is None:
         raise InputError(
             f"Say what is sensitive: --rule p=10, --rule nk=2,85 or --rule threshold=3, or give {file.source} "
@@ -120,7 +118,11 @@ def _cells(table: Table, words: Sequence[str], option: str) -> Mask | None:
 
 
 def previous_masks(
-    paths: Sequence[Path], tables: Sequence[Table], previous: Path, options: FileOptions
+    paths: Sequence[Path],
+    tables: Sequence[Table],
+    previous: Path,
+    columns: ColumnNames,
+    hidden: Sequence[str],
 ) -> list[Mask | None]:
     """The cells that the last period's files do not show; None for a table that was not there.
 
@@ -131,9 +133,9 @@ def previous_masks(
             raise InputError(
                 f"{previous}: name the folder with the protected tables of the last period."
             )
-        return [_previous(tables[0], previous, options)]
+        return [_previous(tables[0], previous, columns, hidden)]
     masks = [
-        _previous(table, previous / path.name, options)
+        _previous(table, previous / path.name, columns, hidden)
         if (previous / path.name).is_file()
         else None
         for path, table in zip(paths, tables, strict=True)
@@ -144,9 +146,9 @@ def previous_masks(
     return masks
 
 
-def _previous(table: Table, path: Path, options: FileOptions) -> Mask:
+def _previous(table: Table, path: Path, columns: ColumnNames, hidden: Sequence[str]) -> Mask:
     """The cells that the protected table of the last period does not show."""
-    file = read_table(path, replace(options.columns(), values=("value",)), options.hidden)
+    file = read_table(path, replace(columns, values=("value",)), hidden)
     names = [axis.name for axis in table.axes]
     if sorted(file.dimensions) != sorted(names):
         raise InputError(

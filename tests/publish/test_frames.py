@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from lustrum.formats import release_as_arrow, write_release
-from lustrum.frames import suppress, table_of_records
 from lustrum.model import InputError
+from lustrum.publish.frames import suppress, table_of_records
 from lustrum.sensitivity import AnyOf, PPercent, Threshold
 
 RNG = np.random.default_rng(8)
