@@ -1,0 +1,5 @@
+"""after SDMX, Eurostat, national offices, code lists, companion columns, crosstabs, linked files"""
+
+from corpus.build.families import america, europe, islands, sdmx
+
+__all__ = ["america", "europe", "islands", "sdmx"]
