@@ -1,5 +1,5 @@
 """after SDMX, Eurostat, national offices, code lists, companion columns, crosstabs, linked files"""
 
-from corpus.build.families import america, codes, continent, europe, islands, sdmx
+from corpus.build.families import america, codes, columns, continent, crosstabs, europe, islands, linked, numbers, sdmx
 
-__all__ = ["america", "codes", "continent", "europe", "islands", "sdmx"]
+__all__ = ["america", "codes", "columns", "continent", "crosstabs", "europe", "islands", "linked", "numbers", "sdmx"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corpus.build.attack import Dim, flat, last, leak, secure, tree, true_table
-from corpus.build.case import Case, case, peer, reread, with_rest
+from corpus.build.case import Case, case, peer, reread
 from corpus.build.layout import code, const, delimited, flag, long, value
 
 SEX = tree("sex", ["Total", "F", "M"])
@@ -29,8 +29,9 @@ def _() -> Case:
     dim = tree("nace", ["Total", ["C", "C1", "C2", "C3"], ["F", "F1", "F2"]])
     book = true_table(502, dim, low=20, high=90)
     book.hidden = [("value", "C2"), ("value", "F1")]
-    whole = with_rest(with_rest(dim, "C", "Total"), "F")
-    loose = reread(book, (Dim("nace", {**whole.codes, "Total": whole.codes["Total"]}),))
+    more = {"C": {"?c"}, "F": {"?f"}, "Total": {"?c", "?f"}}
+    loose = reread(book, (Dim("nace", {c: p | more.get(c, set()) for c, p in dim.codes.items()}),))
+    loose.values = {**loose.values, ("value", "C2"): 1, ("value", "F1"): 1}
     lines = "C\n@C1\n@C2\n@C3\nF\n@F1\n@F2\n"
     return Case(
         book,
