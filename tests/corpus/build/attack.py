@@ -112,10 +112,11 @@ class Book:
     def cells(self) -> list[Cell]:
         return [cell for cell in self.values if cell not in self.unlisted]
 
-    def matrix(self) -> tuple[dict[tuple[str, Cell], int], list[str]]:
+    def unknowns(self) -> dict[tuple[str, Cell], int]:
+        """The place of every unknown: a response that is no sum of others, and smallest categories."""
         bases = list(dict.fromkeys(b for parts in self.responses.values() for b in parts))
         leaves = list(product(*(dim.leaves for dim in self.dims)))
-        return {(b, leaf): i for i, (b, leaf) in enumerate(product(bases, leaves))}, bases
+        return {(b, leaf): i for i, (b, leaf) in enumerate(product(bases, leaves))}
 
     def row(self, cell: Cell, index: Mapping[tuple[str, Cell], int]) -> dict[int, int]:
         """A cell as a weighted sum of the unknowns."""
@@ -145,7 +146,7 @@ class Book:
 
     def solver(self, *, sums_only: bool = False) -> Callable[[Cell], Range]:
         """A function that gives the range of a cell; an error if nothing fits what is printed."""
-        index, bases = self.matrix()
+        index = self.unknowns()
         hidden = set(self.hidden)
         rows: list[dict[int, int]] = []
         low: list[float] = []
@@ -216,7 +217,9 @@ class Book:
         """'exact', 'close', 'open', or 'between', which no file of the corpus may leave undecided."""
         low, high = found
         true = self.values[cell]
-        if (low is not None and low - self.noise > true) or (high is not None and high + self.noise < true):
+        if (low is not None and low - self.noise > true) or (
+            high is not None and high + self.noise < true
+        ):
             raise ValueError(f"{cell}: the true value is outside {found}")
         if low is not None and low == high:
             return "exact"
@@ -227,7 +230,11 @@ class Book:
         if below <= self.near(cell) and above <= self.near(cell):
             return "close"
         margin = max(abs(true) / 10, 3)
-        return "open" if below >= min(margin, true if true > 0 else margin) and above >= margin else "between"
+        return (
+            "open"
+            if below >= min(margin, true if true > 0 else margin) and above >= margin
+            else "between"
+        )
 
     def verdict(self, found: Mapping[Cell, Range]) -> str:
         """'disclosed' if a hidden value is known exactly or closely, 'safe' if all are open."""
@@ -272,7 +279,7 @@ def true_table(
     book = Book(tuple(dims), {}, **more)  # type: ignore[arg-type]
     if responses is not None:
         book.responses = responses
-    index, _ = book.matrix()
+    index = book.unknowns()
     leaves = []
     for _ in index:
         value = draw.between(low, high)
@@ -361,7 +368,9 @@ def leak(book: Book, seed: int, primaries: int = 2, response: str | None = None)
             solve = book.solver()
             for other in book.hidden:
                 low, high = solve(other)
-                if low is not None and (low == high or book.verdict_of(other, (low, high)) == "close"):
+                if low is not None and (
+                    low == high or book.verdict_of(other, (low, high)) == "close"
+                ):
                     return book
         hidden = [c for c in hidden if c != order[0]]
     book.hidden = hidden

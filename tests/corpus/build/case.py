@@ -27,6 +27,8 @@ class Case:
     """Why nobody can judge the file without the options; empty where somebody can."""
     readings: list[tuple[str, Book]] = field(default_factory=list)
     """Other readings of the same bytes, one of which must end otherwise."""
+    usual: bool = False
+    """Whether the first of those readings is what names in the file suggest, so that a reader may follow it."""
     inputs: list[str] = field(default_factory=lambda: ["{stem}.csv"])
     family: str = ""
     name: str = ""
@@ -52,14 +54,17 @@ class Case:
         return self
 
 
-REGISTRY: list[tuple[str, str, str, Callable[[], Case]]] = []
+REGISTRY: dict[tuple[str, str], tuple[str, Callable[[], Case]]] = {}
+"""What each case imitates and how it is made, by family and name, in the order of their numbers."""
 
 
-def case(family: str, name: str, imitates: str) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+def case(
+    family: str, name: str, imitates: str
+) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
     """Enter a function that makes a case."""
 
     def enter(make: Callable[[], Case]) -> Callable[[], Case]:
-        REGISTRY.append((family, name, imitates, make))
+        REGISTRY[family, name] = imitates, make
         return make
 
     return enter

@@ -23,7 +23,9 @@ BY = ["--by", "REF_AREA,ACTIVITY", "--value", "OBS_VALUE"]
 FREE_NOTE = "CONF_STATUS F is free, N not for publication; OBS_STATUS A is a normal value."
 
 
-def observations(book: Book, values: Column, *more: Column, flow: str = "XX:SBS_REG(1.0)") -> list[list[str]]:
+def observations(
+    book: Book, values: Column, *more: Column, flow: str = "XX:SBS_REG(1.0)"
+) -> list[list[str]]:
     return long(
         book,
         const("STRUCTURE", "dataflow"),
@@ -51,7 +53,11 @@ def _() -> Case:
     return Case(book, "safe", {".csv": delimited(rows)}, BY, "OBS_STATUS: A normal, Q suppressed.")
 
 
-@case("sdmx", "obs-status-a-q-leak", "SDMX-CSV; OBS_STATUS A and Q, DECIMALS and UNIT columns, semicolons")
+@case(
+    "sdmx",
+    "obs-status-a-q-leak",
+    "SDMX-CSV; OBS_STATUS A and Q, DECIMALS and UNIT columns, semicolons",
+)
 def _() -> Case:
     book = leak(true_table(13, AREAS, SECTIONS, low=1, high=40), 3)
     rows = observations(
@@ -61,10 +67,16 @@ def _() -> Case:
         const("UNIT_MEASURE", "PS"),
         const("DECIMALS", "0"),
     )
-    return Case(book, "disclosed", {".csv": delimited(rows, ";")}, BY, "OBS_STATUS: A normal, Q suppressed.")
+    return Case(
+        book, "disclosed", {".csv": delimited(rows, ";")}, BY, "OBS_STATUS: A normal, Q suppressed."
+    )
 
 
-@case("sdmx", "both-status-columns", "SDMX-CSV; OBS_STATUS A on every row, CONF_STATUS C on hidden ones")
+@case(
+    "sdmx",
+    "both-status-columns",
+    "SDMX-CSV; OBS_STATUS A on every row, CONF_STATUS C on hidden ones",
+)
 def _() -> Case:
     book = secure(true_table(14, AREAS, NACE, low=2, high=80), 4, primaries=2)
     rows = observations(
@@ -77,7 +89,11 @@ def _() -> Case:
     return Case(book, "safe", {".csv": delimited(rows)}, BY, note)
 
 
-@case("sdmx", "values-still-standing", "SDMX-CSV from an internal system; CONF_STATUS C, values not removed")
+@case(
+    "sdmx",
+    "values-still-standing",
+    "SDMX-CSV from an internal system; CONF_STATUS C, values not removed",
+)
 def _() -> Case:
     book = secure(true_table(15, AREAS, SECTIONS), 5)
     rows = observations(book, standing(book, "OBS_VALUE"), flag(book, "CONF_STATUS", "C", "F"))
@@ -85,7 +101,11 @@ def _() -> Case:
     return Case(book, "disclosed", {".csv": delimited(rows)}, BY, note)
 
 
-@case("sdmx", "one-value-still-standing", "SDMX-CSV; hidden values empty but for one that was forgotten")
+@case(
+    "sdmx",
+    "one-value-still-standing",
+    "SDMX-CSV; hidden values empty but for one that was forgotten",
+)
 def _() -> Case:
     book = secure(true_table(16, AREAS, SECTIONS), 6)
     left = book.hidden[1]
@@ -97,7 +117,10 @@ def _() -> Case:
 
 
 def block_of_twos() -> Book:
-    areas, jobs = tree("REF_AREA", ["_T", "X1", "X2", "X3"]), tree("ACTIVITY", ["_T", "B", "C", "D"])
+    areas, jobs = (
+        tree("REF_AREA", ["_T", "X1", "X2", "X3"]),
+        tree("ACTIVITY", ["_T", "B", "C", "D"]),
+    )
     book = true_table(17, areas, jobs, low=9, high=30)
     block = {("X1", "B"): 2, ("X1", "C"): 2, ("X2", "B"): 2, ("X2", "C"): 2}
     leaves = {c: block.get(c[1:], v) for c, v in book.values.items() if "_T" not in c}
@@ -111,7 +134,11 @@ def block_of_twos() -> Book:
     return book
 
 
-@case("sdmx", "letters-and-stated-rule", "SDMX-CSV; CONF_STATUS A and D, and a comment that states the rule")
+@case(
+    "sdmx",
+    "letters-and-stated-rule",
+    "SDMX-CSV; CONF_STATUS A and D, and a comment that states the rule",
+)
 def _() -> Case:
     book = block_of_twos()
     for cell in book.hidden:
@@ -132,14 +159,20 @@ def _() -> Case:
     )
 
 
-@case("sdmx", "letters-without-rule", "SDMX-CSV; the same cells with one letter N and no rule stated")
+@case(
+    "sdmx", "letters-without-rule", "SDMX-CSV; the same cells with one letter N and no rule stated"
+)
 def _() -> Case:
     book = block_of_twos()
     rows = observations(book, value(book, "OBS_VALUE"), flag(book, "CONF_STATUS", "N", "F"))
     return Case(book, "safe", {".csv": delimited(rows)}, BY, FREE_NOTE)
 
 
-@case("sdmx", "secondary-letter-discloses", "SDMX-CSV; A holds 1 to 4, D holds 5 or more, stated in a comment")
+@case(
+    "sdmx",
+    "secondary-letter-discloses",
+    "SDMX-CSV; A holds 1 to 4, D holds 5 or more, stated in a comment",
+)
 def _() -> Case:
     areas, jobs = tree("REF_AREA", ["_T", "X1", "X2"]), tree("ACTIVITY", ["_T", "B", "C"])
     book = true_table(18, areas, jobs, low=9, high=30)
@@ -153,7 +186,9 @@ def _() -> Case:
     book.hidden = [("value", *c) for c in leaves]
     primary = book.hidden[0]
     for cell in book.hidden:
-        book.facts.append(Fact(((cell, 1),), 1 if cell == primary else 5, 4 if cell == primary else None))
+        book.facts.append(
+            Fact(((cell, 1),), 1 if cell == primary else 5, 4 if cell == primary else None)
+        )
     letters = "CONF_STATUS", lambda c: "A" if c == primary else "D" if c in book.hidden else "F"
     rows = observations(
         book,
@@ -171,7 +206,11 @@ def _() -> Case:
     )
 
 
-@case("sdmx", "unit-mult-3", "SDMX-CSV in thousands (UNIT_MULT 3), each figure rounded, totals off by one")
+@case(
+    "sdmx",
+    "unit-mult-3",
+    "SDMX-CSV in thousands (UNIT_MULT 3), each figure rounded, totals off by one",
+)
 def _() -> Case:
     book = true_table(19, AREAS, SECTIONS, low=200, high=9000, noise=0.5, counts=False)
     leak(book, 7)
@@ -185,7 +224,9 @@ def _() -> Case:
         flag(book, "OBS_STATUS", "Q", "A"),
     )
     note = "Thousand euros. Figures are rounded each on its own; sums may differ in the last digit."
-    return Case(book, "disclosed", {".csv": delimited(rows)}, BY, note, wanted="--rounding-noise 0.5")
+    return Case(
+        book, "disclosed", {".csv": delimited(rows)}, BY, note, wanted="--rounding-noise 0.5"
+    )
 
 
 @case("sdmx", "three-periods", "SDMX-CSV; three years below each other, hidden cells in each")
@@ -203,7 +244,14 @@ def _() -> Case:
         value(book, "OBS_VALUE"),
         flag(book, "OBS_STATUS", "Q", "A"),
     )
-    options = ["--by", "REF_AREA,ACTIVITY,TIME_PERIOD", "--value", "OBS_VALUE", "--no-totals", "TIME_PERIOD"]
+    options = [
+        "--by",
+        "REF_AREA,ACTIVITY,TIME_PERIOD",
+        "--value",
+        "OBS_VALUE",
+        "--no-totals",
+        "TIME_PERIOD",
+    ]
     return Case(book, "safe", {".csv": delimited(rows)}, options, "One table for each year.")
 
 
@@ -222,11 +270,28 @@ def _() -> Case:
         value(book, "OBS_VALUE", "NaN"),
         flag(book, "OBS_STATUS", "Q", "A"),
     )
-    options = ["--by", "REF_AREA,ACTIVITY,TIME_PERIOD", "--value", "OBS_VALUE", "--no-totals", "TIME_PERIOD"]
-    return Case(book, "disclosed", {".csv": delimited(rows)}, options, "One table for each year. NaN: suppressed.")
+    options = [
+        "--by",
+        "REF_AREA,ACTIVITY,TIME_PERIOD",
+        "--value",
+        "OBS_VALUE",
+        "--no-totals",
+        "TIME_PERIOD",
+    ]
+    return Case(
+        book,
+        "disclosed",
+        {".csv": delimited(rows)},
+        options,
+        "One table for each year. NaN: suppressed.",
+    )
 
 
-@case("sdmx", "nace-prefix", "SDMX-CSV; NACE sections and divisions in one column, a part of a section hidden")
+@case(
+    "sdmx",
+    "nace-prefix",
+    "SDMX-CSV; NACE sections and divisions in one column, a part of a section hidden",
+)
 def _() -> Case:
     book = leak(true_table(22, NACE, AREAS, low=1, high=60), 10)
     rows = long(
@@ -241,7 +306,11 @@ def _() -> Case:
     return Case(book, "disclosed", {".csv": delimited(rows, "\t")}, BY, note)
 
 
-@case("sdmx", "union-with-unlisted-members", "SDMX-CSV; a union of countries of which only some are listed")
+@case(
+    "sdmx",
+    "union-with-unlisted-members",
+    "SDMX-CSV; a union of countries of which only some are listed",
+)
 def _() -> Case:
     listed = tree("REF_AREA", ["EU27_2020", "AT", "BE", "BG", "CZ"])
     areas = with_rest(listed, "EU27_2020")
@@ -256,7 +325,10 @@ def _() -> Case:
         "EU27_2020 holds Member States that this extract does not list.",
         reason="The file does not say whether EU27_2020 is the sum of the four countries listed.",
         readings=[
-            ("EU27_2020 is the sum of the countries listed", reread(_summed(book, listed), (listed, book.dims[1]))),
+            (
+                "EU27_2020 is the sum of the countries listed",
+                reread(_summed(book, listed), (listed, book.dims[1])),
+            ),
         ],
     )
 
@@ -269,7 +341,11 @@ def _summed(book: Book, dim: Dim) -> Book:
     return reread(book, values={hidden: total - others})
 
 
-@case("sdmx", "included-elsewhere", "SDMX-CSV; OBS_STATUS K (included in another category) and W (includes it)")
+@case(
+    "sdmx",
+    "included-elsewhere",
+    "SDMX-CSV; OBS_STATUS K (included in another category) and W (includes it)",
+)
 def _() -> Case:
     book = true_table(24, tree("ACTIVITY", ["_T", "B", "C", "D", "E"]), low=40, high=300)
     parts = [("value", "B"), ("value", "C")]
@@ -295,7 +371,11 @@ def _() -> Case:
     )
 
 
-@case("sdmx", "series-key", "ECB-like CSV; a column KEY that repeats the codes, numbers with a decimal")
+@case(
+    "sdmx",
+    "series-key",
+    "ECB-like CSV; a column KEY that repeats the codes, numbers with a decimal",
+)
 def _() -> Case:
     book = leak(true_table(25, AREAS, SECTIONS, low=300, high=9000, counts=False), 11)
     rows = long(
@@ -313,7 +393,11 @@ def _() -> Case:
     return Case(book, "disclosed", {".csv": delimited(rows)}, BY, note)
 
 
-@case("sdmx", "status-letter-a-beside-values", "SDMX-like; a column called only 'status' with A beside values")
+@case(
+    "sdmx",
+    "status-letter-a-beside-values",
+    "SDMX-like; a column called only 'status' with A beside values",
+)
 def _() -> Case:
     book = secure(true_table(26, AREAS, SECTIONS), 12)
     rows = long(
@@ -332,9 +416,12 @@ def _() -> Case:
         ["--by", "area,activity"],
         "A: actual value. C: confidential.",
         wanted="--shown-status A",
-        reason="A in a column called 'status' is a normal value in OBS_STATUS and primary confidential in CONF_STATUS.",
+        reason="A is a normal value in OBS_STATUS and primary confidential in CONF_STATUS; this is neither.",
         readings=[
-            ("A is primary confidential, and the values still stand", reread(book, hidden=book.cells, facts=stands)),
+            (
+                "A is primary confidential, and the values still stand",
+                reread(book, hidden=book.cells, facts=stands),
+            ),
         ],
     )
 
@@ -343,7 +430,11 @@ def _named(book: Book, *names: str) -> Book:
     return reread(book, dims=tuple(Dim(n, d.codes) for n, d in zip(names, book.dims, strict=True)))
 
 
-@case("sdmx", "lower-case-flags", "SDMX-like; obs_flag with p (provisional), e (estimated) and c (hidden)")
+@case(
+    "sdmx",
+    "lower-case-flags",
+    "SDMX-like; obs_flag with p (provisional), e (estimated) and c (hidden)",
+)
 def _() -> Case:
     book = leak(true_table(27, AREAS, SECTIONS), 13)
     places = {cell: i for i, cell in enumerate(book.values)}
@@ -354,10 +445,20 @@ def _() -> Case:
         value(book, "OBS_VALUE"),
         (
             "obs_flag",
-            lambda c: "c" if c in book.hidden else ("p" if places[c] % 5 == 2 else "e" if places[c] % 9 == 4 else ""),
+            lambda c: (
+                "c"
+                if c in book.hidden
+                else ("p" if places[c] % 5 == 2 else "e" if places[c] % 9 == 4 else "")
+            ),
         ),
     )
-    return Case(book, "disclosed", {".csv": delimited(rows)}, BY, "c confidential, e estimated, p provisional.")
+    return Case(
+        book,
+        "disclosed",
+        {".csv": delimited(rows)},
+        BY,
+        "c confidential, e estimated, p provisional.",
+    )
 
 
 @case("sdmx", "zero-total", "SDMX-CSV; a total of 0 above hidden parts")
@@ -386,10 +487,20 @@ def _() -> Case:
         value(book, "OBS_VALUE"),
         drop_hidden=True,
     )
-    return Case(book, "disclosed", {".csv": delimited(rows)}, BY, "Confidential observations are not transmitted.")
+    return Case(
+        book,
+        "disclosed",
+        {".csv": delimited(rows)},
+        BY,
+        "Confidential observations are not transmitted.",
+    )
 
 
-@case("sdmx", "area-total-like-a-country", "SDMX-CSV; the total is one more country code, and each column hides one")
+@case(
+    "sdmx",
+    "area-total-like-a-country",
+    "SDMX-CSV; the total is one more country code, and each column hides one",
+)
 def _() -> Case:
     areas = tree("REF_AREA", ["XK0", "XA1", "XA2", "XA3", "XA4"])
     book = true_table(30, areas, flat("ACTIVITY", "C13"), low=20, high=200)
@@ -402,5 +513,7 @@ def _() -> Case:
         [*BY, "--total", "REF_AREA=XK0", "--no-totals", "ACTIVITY"],
         FREE_NOTE + " XK0: the whole country.",
         reason="Nothing in the file tells whether XK0 is the sum of the other areas.",
-        readings=[("XK0 is an area like the others", reread(book, (peer(areas, "XK0"), book.dims[1])))],
+        readings=[
+            ("XK0 is an area like the others", reread(book, (peer(areas, "XK0"), book.dims[1])))
+        ],
     )
