@@ -46,7 +46,9 @@ def reader_facts(
     for proof in claims:
         for cell in proof.bounds:
             low = -INFINITY if cell.low is None else cell.low
-            facts.add(Fact(people.leaves(cell.where), low, INFINITY if cell.high is None else cell.high))
+            facts.add(
+                Fact(people.leaves(cell.where), low, INFINITY if cell.high is None else cell.high)
+            )
         claimed = {people.leaves(where) for where in proof.claimed}
         if problem.counts and letters and claimed and claimed < hidden:
             # A proof for some of the hidden cells says which of them are primary.
@@ -108,7 +110,9 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
             if problem.columns == "holdings":
                 name = cell.parts[rank][1]
             elif cell.n == 1:
-                root = min((other for other in alone if other <= leaves), key=lambda x: (len(x), sorted(x)))
+                root = min(
+                    (other for other in alone if other <= leaves), key=lambda x: (len(x), sorted(x))
+                )
                 name = f"alone in {sorted(root)}"
             else:
                 name = f"number {rank + 1} in {sorted(leaves)}"
@@ -116,7 +120,8 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
             if cell.n == 1:
                 knows.setdefault(name, set()).add(leaves)
     return [
-        Insider(name, frozenset(knows.get(name, ())), tuple(parts.items())) for name, parts in own.items()
+        Insider(name, frozenset(knows.get(name, ())), tuple(parts.items()))
+        for name, parts in own.items()
     ]
 
 

@@ -1,7 +1,7 @@
 """Files with and without disclosures, for ``lustrum audit``: an all-clear over a disclosed cell is a failure.
 
-A file is drawn with blanks in random places, in the layouts that agencies use. Which of its blanks one value is left
-for is worked out by the programs of this package, from all that the file says.
+A file is drawn with blanks in the layouts that agencies use. Which blanks have one value left is worked out by
+the programs of this package, from all that the file says.
 """
 
 from __future__ import annotations
@@ -86,7 +86,11 @@ def case(number: int, *, negative: bool = False) -> Case:
     Half of the files then get one more blank, a value left standing, or columns beside the values.
     """
     rng = random.Random(f"audit {number} {negative}")
-    first = grouped(rng, "nace", prefix=True, deep=False) if rng.random() < 0.4 else plain("a", rng.randint(3, 5))
+    first = (
+        grouped(rng, "nace", prefix=True, deep=False)
+        if rng.random() < 0.4
+        else plain("a", rng.randint(3, 5))
+    )
     others = tuple(plain("bc"[i], rng.randint(2, 4)) for i in range(rng.choice((0, 1, 1, 1, 2))))
     people = _population(rng, (first, *others), negative)
     cells = people.table(v.name for v in people.variables)
@@ -98,7 +102,9 @@ def case(number: int, *, negative: bool = False) -> Case:
     style = rng.choice(STYLES)
     companion: Companion = "none"
     standing: int | None = None
-    leak = rng.choice(("none", "none", "none", "blank", "blank", "companion", "companion", "standing"))
+    leak = rng.choice(
+        ("none", "none", "none", "blank", "blank", "companion", "companion", "standing")
+    )
     if leak == "blank":
         hidden |= {rng.randrange(len(cells))}
     elif leak == "companion":
@@ -140,7 +146,8 @@ def _blanks(rng: random.Random, people: Population, cells: list[dict[str, str]])
     """A box of inner cells, two codes along every variable."""
     chosen = [set(rng.sample(v.leaves, 2)) for v in people.variables]
     return {
-        i for i, cell in enumerate(cells) if all(c in some for c, some in zip(cell.values(), chosen, strict=True))
+        i for i, cell in enumerate(cells)
+        if all(c in some for c, some in zip(cell.values(), chosen, strict=True))
     }  # fmt: skip
 
 
@@ -156,7 +163,11 @@ def _text(
     facts: Facts,
 ) -> str:
     column, symbol, free, letter = style
-    companions = {"bounds": ["lower", "upper"], "mean": ["mean", "firms"], "percent": ["percent"]}.get(companion, [])
+    companions = {
+        "bounds": ["lower", "upper"],
+        "mean": ["mean", "firms"],
+        "percent": ["percent"],
+    }.get(companion, [])
     rows = [",".join([*cells[0], "value", *([column] if column else []), *companions])]
     grand = sum(people.values)
     for i, where in enumerate(cells):
@@ -172,14 +183,22 @@ def _text(
 
 
 def _beside(
-    rng: random.Random, companion: Companion, leaves: Leaves, value: int, blank: bool, grand: int, facts: Facts
+    rng: random.Random,
+    companion: Companion,
+    leaves: Leaves,
+    value: int,
+    blank: bool,
+    grand: int,
+    facts: Facts,
 ) -> list[str]:
     """The companion columns of a row, and what they say."""
     if companion == "bounds":
         if not blank:
             return ["", ""]
         near = rng.random() < 0.3
-        low, high = (value, value) if near else (value - rng.randint(1, 9), value + rng.randint(1, 9))
+        low, high = (
+            (value, value) if near else (value - rng.randint(1, 9), value + rng.randint(1, 9))
+        )
         facts.add(Fact(leaves, low, high))
         return [str(low), str(high)]
     if companion == "mean":
@@ -191,7 +210,9 @@ def _beside(
         if grand <= 0:
             return [""]
         share = round(100 * value / grand, 1)
-        facts.add(Fact(leaves, (share - 0.05) * grand / 100 - 1e-9, (share + 0.05) * grand / 100 + 1e-9))
+        facts.add(
+            Fact(leaves, (share - 0.05) * grand / 100 - 1e-9, (share + 0.05) * grand / 100 + 1e-9)
+        )
         return [f"{share:.1f}"]
     return []
 

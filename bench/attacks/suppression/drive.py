@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ def run(problem: Problem, folder: Path) -> Ran:
     """Protect the tables of a problem by the door that it names."""
     if problem.door == "frame":
         return _frame(problem, folder)
+    if problem.door == "crosstab":
+        return _crosstab(problem, folder)
     if problem.door == "programme":
         return _programme(problem, folder)
     source, public = folder / "confidential", folder / "public"
@@ -109,7 +112,12 @@ def _mapping(rule: Rule, counts: bool) -> dict[str, Any]:
     if rule.name == "p":
         return {"rule": "p-percent", "p": numbers[0], "coalition": rule.coalition}
     if rule.name == "pq":
-        return {"rule": "prior-posterior", "p": numbers[0], "q": numbers[1], "coalition": rule.coalition}
+        return {
+            "rule": "prior-posterior",
+            "p": numbers[0],
+            "q": numbers[1],
+            "coalition": rule.coalition,
+        }
     if rule.name == "nk":
         return {"rule": "dominance", "n": numbers[0], "k": numbers[1]}
     margin = {} if counts else {"margin": MARGIN}
@@ -119,7 +127,8 @@ def _mapping(rule: Rule, counts: bool) -> dict[str, Any]:
 def _records(problem: Problem) -> dict[str, list[Any]]:
     people = problem.population
     columns: dict[str, list[Any]] = {
-        v.name: [v.leaves[r.codes[i]] for r in people.records] for i, v in enumerate(people.variables)
+        v.name: [v.leaves[r.codes[i]] for r in people.records]
+        for i, v in enumerate(people.variables)
     }
     columns["holding"] = [r.holding for r in people.records]
     columns["amount"] = [r.amount for r in people.records]
@@ -151,8 +160,53 @@ def _frame(problem: Problem, folder: Path) -> Ran:
     return Ran(0, "", command, (path,))
 
 
+def _crosstab(problem: Problem, folder: Path) -> Ran:
+    """A table with margins as pandas makes it, suppressed by the method that is registered by name."""
+    import pandas
+
+    from lustrum import Table
+    from lustrum.formats import write_release
+    from lustrum.model import LustrumError
+
+    frame = pandas.DataFrame(_records(problem))
+    one, other = problem.tables[0]
+    counts = pandas.crosstab(frame[one], frame[other], margins=True)
+    rule = _mapping(problem.rules[0], True)
+    command = f"Table.from_counts(pandas.crosstab(..., margins=True)) under {rule}"
+    path = folder / "public.csv"
+    try:
+        method = entry_points(group="lustrum.methods")["suppression"].load()
+        with _limited():
+            write_release(method(rule=rule).apply(Table.from_counts(counts)), path)
+    except LustrumError as error:
+        return Ran(3, str(error), command)
+    except TooLongError:
+        return Ran("too long", "", command)
+    except Exception:
+        return Ran("crashed", traceback.format_exc(limit=-3), command)
+    _named(path, (one, other), ([str(c) for c in counts.index], [str(c) for c in counts.columns]))
+    return Ran(0, "", command, (path,))
+
+
+def _named(path: Path, names: tuple[str, str], codes: tuple[list[str], list[str]]) -> None:
+    """Give a file whose names were lost those of the crosstab: its reader knows what it was made from."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    if rows[0][:2] == list(names):
+        return
+    rows[0][:2] = names
+    for row in rows[1:]:
+        row[:2] = [
+            c if c in known else known[int(c) - 1] for c, known in zip(row[:2], codes, strict=True)
+        ]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
 def _toml(mapping: dict[str, Any]) -> str:
-    return "\n".join(f'{k} = "{v}"' if isinstance(v, str) else f"{k} = {v}" for k, v in mapping.items())
+    return "\n".join(
+        f'{k} = "{v}"' if isinstance(v, str) else f"{k} = {v}" for k, v in mapping.items()
+    )
 
 
 def _programme(problem: Problem, folder: Path) -> Ran:
@@ -175,13 +229,23 @@ def _programme(problem: Problem, folder: Path) -> Ran:
         by = ", ".join(f'{{variable = "{n}"}}' for n in names)
         measures = "" if problem.counts else '\nmeasures = ["amount"]'
         name = "-".join(names)
-        lines.append(f'[[sets.tables]]\nname = "{name}"\ntitle = "{name}"\ntotals = true\nby = [{by}]{measures}')
+        lines.append(
+            f'[[sets.tables]]\nname = "{name}"\ntitle = "{name}"\ntotals = true\nby = [{by}]{measures}'
+        )
     lines[-1] += "\nend = true"
     (folder / "tables.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     public = folder / "public"
-    words = ["release", str(folder / "tables.toml"), "--out", str(public), "--trace", str(folder / "trace.json")]
+    words = [
+        "release",
+        str(folder / "tables.toml"),
+        "--out",
+        str(public),
+        "--trace",
+        str(folder / "trace.json"),
+    ]
     code, said = command_line(*words, "--workers", "1")
     return Ran(
         code, said, " ".join(["lustrum", *words]),
-        tuple(sorted((public / "tables").rglob("*.*"))), tuple(sorted((public / "certificates").rglob("*.json"))),
+        tuple(sorted((public / "tables").rglob("*.*"))),
+        tuple(sorted((public / "certificates").rglob("*.json"))),
     )  # fmt: skip

@@ -100,7 +100,11 @@ def reason_of(column: str, letter: str, value: float | None) -> Reason:
 
 
 def _rows(
-    path: Path, headings: Sequence[str], rows: Iterable[Sequence[Any]], names: Sequence[str], notes: str
+    path: Path,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    names: Sequence[str],
+    notes: str,
 ) -> Written:
     status = next((h for h in headings if "status" in h.lower()), "")
     low = next((h for h in headings if h.lower() in LOWS), "")
@@ -152,12 +156,16 @@ def _read_xlsx(path: Path, names: Sequence[str]) -> Written:
     notes += [c.comment.text for s in book for row in s.iter_rows() for c in row if c.comment]
     cells = sheets["Cells"]
     said = _rows(path, [str(c) for c in cells[0]], cells[1:], names, "\n".join(notes))
-    shown = {c.value for c in said.cells} | {c.low for c in said.cells} | {c.high for c in said.cells}
+    shown = (
+        {c.value for c in said.cells} | {c.low for c in said.cells} | {c.high for c in said.cells}
+    )
     others = {
         _number(cell) for title, rows in sheets.items() if title != "Cells" for row in rows for cell in row
         if isinstance(cell, int | float)
     }  # fmt: skip
-    strange = tuple(f"{x} outside the sheet of cells" for x in sorted(others - shown - {None}, key=str))
+    strange = tuple(
+        f"{x} outside the sheet of cells" for x in sorted(others - shown - {None}, key=str)
+    )
     return Written(path, said.cells, said.notes, (*said.unexplained, *strange))
 
 
@@ -170,7 +178,9 @@ def _read_json(path: Path, names: Sequence[str]) -> Written:
         axes = []
         for name in content["id"]:
             index = content["dimension"][name]["category"]["index"]
-            axes.append((name, index if isinstance(index, list) else sorted(index, key=index.__getitem__)))
+            axes.append(
+                (name, index if isinstance(index, list) else sorted(index, key=index.__getitem__))
+            )
     size = 1
     for _, codes in axes:
         size *= len(codes)
@@ -184,7 +194,9 @@ def _read_json(path: Path, names: Sequence[str]) -> Written:
         value = _number(values[i])
         reason = reason_of("status", str(letters[i] or ""), value)
         cells.append(Said(where, value, reason, _number(lows[i]), _number(highs[i])))
-    told = {k: v for k, v in content.items() if k in ("note", "notes", "extension", "method", "label")}
+    told = {
+        k: v for k, v in content.items() if k in ("note", "notes", "extension", "method", "label")
+    }
     return Written(path, tuple(cells), json.dumps(told))
 
 

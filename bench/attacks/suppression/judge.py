@@ -88,7 +88,9 @@ def attack(outcome: Outcome, written: Sequence[Written], claims: Sequence[Claims
     primary = problem.primary()
     outcome.primary = len(primary)
     for file in written:
-        outcome.untrue += [f"{file.path.name}: unexplained numbers in {x}" for x in file.unexplained]
+        outcome.untrue += [
+            f"{file.path.name}: unexplained numbers in {x}" for x in file.unexplained
+        ]
     facts = reader_facts(problem, written, claims)
     outcome.hidden = sum(1 for file in written[:1] for c in file.cells if c.value is None)
     for leaves in facts.broken(people.values):
@@ -113,16 +115,24 @@ def attack(outcome: Outcome, written: Sequence[Written], claims: Sequence[Claims
     useful = [i for i in everybody if any(leaves not in fixed for leaves, _ in i.own)]
     named = problem.columns == "holdings"
     # A cell that is short to anybody is counted there; insiders are asked about the others.
-    rest = {leaves: level for leaves, level in primary.items() if leaves not in _cells(outcome.outsider)}
+    rest = {
+        leaves: level for leaves, level in primary.items() if leaves not in _cells(outcome.outsider)
+    }
     for who in useful:
         outcome.insider += _inside(problem, program, cells, rest, who)
-    rest = {leaves: level for leaves, level in rest.items() if leaves not in _cells(outcome.insider)}
+    rest = {
+        leaves: level for leaves, level in rest.items() if leaves not in _cells(outcome.insider)
+    }
     for both in pairs(useful, cells, named=named, most=MOST_PAIRS):
         outcome.pair += _inside(problem, program, cells, rest, both)
 
 
 def _other(
-    problem: Problem, name: str, facts: Facts, cells: dict[Leaves, Content], among: Sequence[Short] | None
+    problem: Problem,
+    name: str,
+    facts: Facts,
+    cells: dict[Leaves, Content],
+    among: Sequence[Short] | None,
 ) -> list[Short]:
     """What a reader with other facts finds, of all primary cells or among those that are short already."""
     people = problem.population

@@ -62,9 +62,13 @@ def _people(variables: tuple[Variable, ...], counts: Mapping[tuple[int, ...], in
     return Population(variables, tuple(records))
 
 
-def _firms(variables: tuple[Variable, ...], amounts: Mapping[tuple[int, ...], Iterable[int]]) -> Population:
+def _firms(
+    variables: tuple[Variable, ...], amounts: Mapping[tuple[int, ...], Iterable[int]]
+) -> Population:
     records = [
-        Record(codes, f"f{codes}{i}", amount) for codes, several in amounts.items() for i, amount in enumerate(several)
+        Record(codes, f"f{codes}{i}", amount)
+        for codes, several in amounts.items()
+        for i, amount in enumerate(several)
     ]
     return Population(variables, tuple(records))
 
@@ -109,7 +113,9 @@ def _twos(letter: str, status: str = "status", free: str = "F") -> tuple[Problem
     """A block of twos: with letters that say "fewer than 3, not none" only one table fits."""
     counts = {(i, j): 2 if i < 2 and j < 2 else 9 for i in range(3) for j in range(3)}
     made = _problem(_people((A, B), counts), (("a", "b"),), Rule("threshold", (3,)))
-    return made, {"t.csv": release(made, ("a", "b"), dict.fromkeys(SQUARE, letter), status=status, free=free)}
+    return made, {
+        "t.csv": release(made, ("a", "b"), dict.fromkeys(SQUARE, letter), status=status, free=free)
+    }
 
 
 def _mixed(letters: bool) -> tuple[Problem, dict[str, str]]:
@@ -151,12 +157,15 @@ def _linked() -> tuple[Problem, dict[str, str]]:
     """Only a nonnegative table behind all three files gives the firm away: at least 600, which it has."""
     two = Variable("a", ("a1", "a2")), Variable("b", ("b1", "b2")), C
     amounts = {
-        (0, 0, 0): [600], (0, 0, 1): [40] * 10, (0, 1, 0): [10] * 20, (1, 1, 0): [20] * 25, (1, 1, 1): [20] * 25,
+        (0, 0, 0): [600], (0, 0, 1): [40] * 10, (0, 1, 0): [10] * 20,
+        (1, 1, 0): [20] * 25, (1, 1, 1): [20] * 25,
     }  # fmt: skip
     tables = (("a", "b"), ("a", "c"), ("b", "c"))
     made = _problem(_firms(two, amounts), tables, Rule("p", (10,)), "largest")
     hidden = {(b, c): "N" for b in ("b1", "b2") for c in ("c1", "c2")}
-    files = {f"{''.join(t)}.csv": release(made, t, hidden if t == ("b", "c") else {}) for t in tables}
+    files = {
+        f"{''.join(t)}.csv": release(made, t, hidden if t == ("b", "c") else {}) for t in tables
+    }
     return made, files
 
 
@@ -205,9 +214,13 @@ def _negative() -> tuple[Problem, dict[str, str]]:
 
 def _row(named: bool) -> tuple[Problem, dict[str, str]]:
     """Two firms, each alone in a blank of the same row: each subtracts its own cell."""
-    amounts: dict[tuple[int, ...], list[int]] = {(i, j): [50] * 10 for i in range(3) for j in range(3)}
+    amounts: dict[tuple[int, ...], list[int]] = {
+        (i, j): [50] * 10 for i in range(3) for j in range(3)
+    }
     amounts |= {(0, 0): [700], (0, 1): [600]}
-    made = _problem(_firms((A, B), amounts), (("a", "b"),), Rule("p", (10,)), "holdings" if named else "n")
+    made = _problem(
+        _firms((A, B), amounts), (("a", "b"),), Rule("p", (10,)), "holdings" if named else "n"
+    )
     if not named:
         made = _problem(made.population, made.tables, Rule("threshold", (3,)), "n")
     return made, {"t.csv": release(made, ("a", "b"), dict.fromkeys(SQUARE, "N"))}
@@ -261,4 +274,6 @@ def planted() -> list[Planted]:
         ("files in spite of exit code 3", _twos("N"), "untrue", 3),
         ("intake: a traceback", (_twos("N")[0], {}), "crashed", "crashed"),
     ]
-    return [Planted(name, problem, files, finder, code) for name, (problem, files), finder, code in made]
+    return [
+        Planted(name, problem, files, finder, code) for name, (problem, files), finder, code in made
+    ]

@@ -14,7 +14,7 @@ from attacks.suppression.cells import Content, Leaves, Population, Record, Varia
 from attacks.suppression.rules import MARGIN, Rule, demanded
 
 Columns = Literal["none", "n", "largest", "holdings"]
-Door = Literal["suppress", "programme", "frame"]
+Door = Literal["suppress", "programme", "frame", "crosstab"]
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,11 @@ def _counts(rng: random.Random, variables: tuple[Variable, ...], mean: float) ->
         place = len(codes)
         if place == len(variables):
             expected = mean * weight
-            n = 0 if rng.random() < 0.15 else int(rng.expovariate(1 / max(expected, 0.2)) + rng.random())
+            n = (
+                0
+                if rng.random() < 0.15
+                else int(rng.expovariate(1 / max(expected, 0.2)) + rng.random())
+            )
             records.extend(Record(codes, f"u{len(records) + i}") for i in range(n))
             return
         for code, w in enumerate(weights[place]):
@@ -206,7 +210,12 @@ def _counts(rng: random.Random, variables: tuple[Variable, ...], mean: float) ->
 
 
 def _firms(
-    rng: random.Random, variables: tuple[Variable, ...], mean: float, *, shared: float, negative: bool = False
+    rng: random.Random,
+    variables: tuple[Variable, ...],
+    mean: float,
+    *,
+    shared: float,
+    negative: bool = False,
 ) -> Population:
     """Firms with skewed sizes; some holdings own firms in several cells."""
     records: list[Record] = []
@@ -256,7 +265,12 @@ def _threshold(rng: random.Random) -> tuple[Rule, ...]:
     return (Rule("threshold", (rng.choice((3, 3, 4, 5, 10)),)),)
 
 
-SIZES = {1: ((4, 8),), 2: ((3, 6), (3, 5)), 3: ((2, 4), (2, 3), (2, 3)), 4: ((2, 3), (2, 2), (2, 2), (2, 2))}
+SIZES = {
+    1: ((4, 8),),
+    2: ((3, 6), (3, 5)),
+    3: ((2, 4), (2, 3), (2, 3)),
+    4: ((2, 3), (2, 2), (2, 2), (2, 2)),
+}
 
 
 def _variables(rng: random.Random, ways: int) -> tuple[Variable, ...]:
@@ -298,7 +312,9 @@ def _hierarchy(prefix: bool) -> Callable[[str, int, random.Random], Problem]:
             people = _counts(rng, variables, rng.choice((2, 5, 10)))
             return Problem(kind, seed, people, (names,), _threshold(rng), hierarchy=word)
         people = _firms(rng, variables, 4, shared=0.0)
-        return Problem(kind, seed, people, (names,), _sum_rules(rng), columns="largest", hierarchy=word)
+        return Problem(
+            kind, seed, people, (names,), _sum_rules(rng), columns="largest", hierarchy=word
+        )
 
     return make
 
@@ -343,7 +359,9 @@ def _zeros(kind: str, seed: int, rng: random.Random) -> Problem:
     people = _counts(rng, variables, rng.choice((0.5, 1, 2)))
     names = tuple(v.name for v in variables)
     options = ("--zeros",) if rng.random() < 0.6 else ()
-    return Problem(kind, seed, people, (names,), _threshold(rng), options=options, gaps=rng.random() < 0.5)
+    return Problem(
+        kind, seed, people, (names,), _threshold(rng), options=options, gaps=rng.random() < 0.5
+    )
 
 
 def _holdings(kind: str, seed: int, rng: random.Random) -> Problem:
@@ -366,7 +384,9 @@ def _pairs(kind: str, seed: int, rng: random.Random) -> Problem:
 def _hand(kind: str, seed: int, rng: random.Random) -> Problem:
     variables = _variables(rng, rng.randint(1, 3))
     people = _firms(rng, variables, 4, shared=0.0)
-    return Problem(kind, seed, people, (tuple(v.name for v in variables),), (), columns="n", by_hand=True)
+    return Problem(
+        kind, seed, people, (tuple(v.name for v in variables),), (), columns="n", by_hand=True
+    )
 
 
 def _spoiled(kind: str, seed: int, rng: random.Random) -> Problem:
@@ -377,7 +397,9 @@ def _spoiled(kind: str, seed: int, rng: random.Random) -> Problem:
 
 def _written(format: str) -> Callable[[str, int, random.Random], Problem]:
     def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        inner = rng.choice((_count_problem(2), _count_problem(3), _sum_problem(2), _zeros, _linked(2)))
+        inner = rng.choice(
+            (_count_problem(2), _count_problem(3), _sum_problem(2), _zeros, _linked(2))
+        )
         made = inner(kind, seed, rng)
         options = list(made.options)
         if rng.random() < 0.4:
@@ -399,6 +421,21 @@ def _frame(kind: str, seed: int, rng: random.Random) -> Problem:
     inner = rng.choice((_count_problem(2), _sum_problem(2), _holdings))
     made = inner(kind, seed, rng)
     return replace(made, rules=made.rules[:1], door="frame", gaps=False, blanks="zero")
+
+
+def _crosstab(kind: str, seed: int, rng: random.Random) -> Problem:
+    made = _count_problem(2)(kind, seed, rng)
+    used = [sorted({r.codes[i] for r in made.population.records}) for i in range(2)]
+    # A crosstab has no line for a code that nobody has.
+    variables = tuple(
+        replace(v, leaves=tuple(v.leaves[c] for c in codes))
+        for v, codes in zip(made.population.variables, used, strict=True)
+    )
+    records = tuple(
+        replace(r, codes=tuple(codes.index(c) for c, codes in zip(r.codes, used, strict=True)))
+        for r in made.population.records
+    )
+    return replace(made, population=Population(variables, records), door="crosstab", gaps=False)
 
 
 KINDS: dict[str, Callable[[str, int, random.Random], Problem]] = {
@@ -427,6 +464,7 @@ KINDS: dict[str, Callable[[str, int, random.Random], Problem]] = {
     "parquet": _written("parquet"),
     "programme": _programme,
     "frame": _frame,
+    "crosstab": _crosstab,
 }
 
 

@@ -51,7 +51,9 @@ class Facts:
 class Program:
     """All tables that fit what is known: a column for each cell of the unseen table, a row for each fact."""
 
-    def __init__(self, size: int, facts: Facts, *, whole: bool, free: bool, also: Iterable[Leaves] = ()) -> None:
+    def __init__(
+        self, size: int, facts: Facts, *, whole: bool, free: bool, also: Iterable[Leaves] = ()
+    ) -> None:
         self.size = size
         rows = dict(facts.bounds)
         for leaves in also:
@@ -67,19 +69,28 @@ class Program:
         lp.row_upper_ = np.array([high for _, high in self._bounds], float)
         indices = [sorted(leaves) for leaves in rows]
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(np.int32)
+        lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(i) for i in indices])]).astype(
+            np.int32
+        )
         lp.a_matrix_.index_ = np.array([i for row in indices for i in row], np.int32)
         lp.a_matrix_.value_ = np.ones(len(lp.a_matrix_.index_))
         if whole:
             lp.integrality_ = [highspy.HighsVarType.kInteger] * size
         self._solver = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0)):
+        for option, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("mip_rel_gap", 0.0),
+            ("mip_abs_gap", 0.0),
+        ):
             self._solver.setOptionValue(option, value)
         self._solver.passModel(lp)
         self._whole = whole
         self._free = free
 
-    def range(self, leaves: Leaves, known: Mapping[Leaves, tuple[float, float]] | None = None) -> tuple[float, float]:
+    def range(
+        self, leaves: Leaves, known: Mapping[Leaves, tuple[float, float]] | None = None
+    ) -> tuple[float, float]:
         """The least and the largest value of a cell, for somebody who also knows some bounds."""
         changed = []
         for cell, (low, high) in (known or {}).items():
@@ -113,7 +124,9 @@ class Program:
         if status == highspy.HighsModelStatus.kInfeasible:
             raise ContradictionError
         if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-            self._solver.changeColsCost(self.size, np.arange(self.size, dtype=np.int32), np.zeros(self.size))
+            self._solver.changeColsCost(
+                self.size, np.arange(self.size, dtype=np.int32), np.zeros(self.size)
+            )
             self._solver.run()
             if self._solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
                 raise ContradictionError
