@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from attacks.suppression.attackers import insiders
 from attacks.suppression.audits import Audited, case
 from attacks.suppression.cells import Content, Population, Record, Variable
 from attacks.suppression.drive import run
@@ -88,6 +89,30 @@ def test_ranges_are_those_of_all_tables_that_fit() -> None:
     known = {places[0]: (1.0, 1.0)}
     sums = {sum(c[i] for i in places[1]) for c in fitting if sum(c[i] for i in places[0]) == 1}
     assert program.range(places[1], known) == pytest.approx((min(sums), max(sums)))
+
+
+def test_a_count_that_is_empty_or_large_has_a_gap() -> None:
+    facts = Facts()
+    facts.add(Fact(frozenset({0, 1}), 4, 4))
+    facts.add(Fact(frozenset({0}), 0, 9, 3))
+    facts.add(Fact(frozenset({1}), 1, 2))
+    program = Program(2, facts, whole=True, free=False)
+    assert program.range(frozenset({0})) == pytest.approx((3, 3))
+    assert facts.broken([2, 2]) == [frozenset({0})]
+
+
+def test_one_contributor_is_the_same_in_all_cells_that_hold_each_other() -> None:
+    variables = tuple(plain(name, 2) for name in "abc")
+    others = tuple(
+        Record((1, j, k), f"o{j}{k}{i}", 10) for j in (0, 1) for k in (0, 1) for i in range(5)
+    )
+    people = Population(variables, (Record((0, 0, 0), "f", 100), *others))
+    made = Problem("test", 0, people, (("a", "b"), ("a", "c")), (Rule("p", (10,)),), "n")
+    inside = insiders(made, made.cells())
+    assert len(inside) == 1
+    assert inside[0].knows == {
+        people.leaves(w) for w in ({"a": "a1"}, {"a": "a1", "b": "b1"}, {"a": "a1", "c": "c1"})
+    }
 
 
 def test_facts_that_no_table_fits_are_a_contradiction() -> None:

@@ -65,8 +65,10 @@ def _letter(problem: Problem, leaves: Leaves, reason: str) -> Iterator[Fact]:
         return
     if reason == "primary":
         yield Fact(leaves, 1, minimum - 1)
-    elif reason == "secondary" and not problem.zeros:
-        yield Fact(leaves, minimum, INFINITY)
+    elif reason == "secondary":
+        yield Fact(
+            leaves, 0 if problem.zeros else minimum, INFINITY, minimum if problem.zeros else 0
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
     ranks = {"n": 1, "largest": 3, "holdings": 3}[problem.columns]
     knows: dict[str, set[Leaves]] = {}
     own: dict[str, dict[Leaves, int]] = {}
-    alone = [leaves for leaves, cell in cells.items() if cell.n == 1]
+    alone = _same([leaves for leaves, cell in cells.items() if cell.n == 1])
     for leaves, cell in cells.items():
         for rank in range(min(ranks, cell.n)):
             if problem.columns == "n" and cell.n > 1:
@@ -110,10 +112,7 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
             if problem.columns == "holdings":
                 name = cell.parts[rank][1]
             elif cell.n == 1:
-                root = min(
-                    (other for other in alone if other <= leaves), key=lambda x: (len(x), sorted(x))
-                )
-                name = f"alone in {sorted(root)}"
+                name = f"alone in {sorted(alone[leaves])}"
             else:
                 name = f"number {rank + 1} in {sorted(leaves)}"
             own.setdefault(name, {})[leaves] = cell.parts[rank][0]
@@ -123,6 +122,20 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
         Insider(name, frozenset(knows.get(name, ())), tuple(parts.items()))
         for name, parts in own.items()
     ]
+
+
+def _same(alone: Sequence[Leaves]) -> dict[Leaves, Leaves]:
+    """For cells with one contributor the first cell of the same one: one alone in a cell is alone in its parts."""
+    first = {leaves: leaves for leaves in alone}
+    changed = True
+    while changed:
+        changed = False
+        for one, other in itertools.permutations(alone, 2):
+            if one <= other:
+                least = min(first[one], first[other], key=lambda x: (len(x), sorted(x)))
+                changed |= first[one] != least or first[other] != least
+                first[one] = first[other] = least
+    return first
 
 
 def pairs(

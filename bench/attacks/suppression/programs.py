@@ -11,6 +11,8 @@ import numpy as np
 from attacks.suppression.cells import Leaves
 
 INFINITY = highspy.kHighsInf
+MANY = 10_000
+"""More than any drawn count."""
 
 
 class ContradictionError(Exception):
@@ -24,6 +26,8 @@ class Fact:
     leaves: Leaves
     low: float = -INFINITY
     high: float = INFINITY
+    unless_empty: int = 0
+    """If it is not 0, it is at least this."""
 
 
 @dataclass
@@ -31,11 +35,14 @@ class Facts:
     """What an attacker knows: for each cell the closest bounds that anything said about it gives."""
 
     bounds: dict[Leaves, tuple[float, float]] = field(default_factory=dict)
+    gaps: dict[Leaves, int] = field(default_factory=dict)
 
     def add(self, fact: Fact) -> None:
         """Take a fact in."""
         low, high = self.bounds.get(fact.leaves, (-INFINITY, INFINITY))
         self.bounds[fact.leaves] = max(low, fact.low), min(high, fact.high)
+        if fact.unless_empty > 1:
+            self.gaps[fact.leaves] = max(fact.unless_empty, self.gaps.get(fact.leaves, 0))
 
     def broken(self, truth: Iterable[int], slack: float = 1e-6) -> list[Leaves]:
         """The facts that the truth contradicts: what a file says must be true."""
@@ -43,7 +50,7 @@ class Facts:
         found = []
         for leaves, (low, high) in self.bounds.items():
             true = float(values[sorted(leaves)].sum())
-            if not low - slack <= true <= high + slack:
+            if not low - slack <= true <= high + slack or 0 < true < self.gaps.get(leaves, 0):
                 found.append(leaves)
         return found
 
@@ -85,8 +92,19 @@ class Program:
         ):
             self._solver.setOptionValue(option, value)
         self._solver.passModel(lp)
-        self._whole = whole
-        self._free = free
+        if whole:
+            for leaves, least in facts.gaps.items():
+                self._gap(sorted(leaves), least)
+
+    def _gap(self, leaves: list[int], least: int) -> None:
+        """A count that is 0 or at least this: one more column says which."""
+        column = self._solver.getNumCol()
+        self._solver.addCol(0.0, 0.0, 1.0, 0, np.empty(0, np.int32), np.empty(0))
+        self._solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
+        index = np.array([*leaves, column], np.int32)
+        ones = np.ones(len(leaves))
+        self._solver.addRow(0.0, INFINITY, len(index), index, np.append(ones, -least))
+        self._solver.addRow(-INFINITY, 0.0, len(index), index, np.append(ones, -MANY))
 
     def range(
         self, leaves: Leaves, known: Mapping[Leaves, tuple[float, float]] | None = None
