@@ -142,7 +142,7 @@ def main() -> int:
         return 1
     print(f"All {len(planted())} planted files were judged rightly.\n")
     print("| kind | problems | " + " | ".join(RESULTS) + " | primary | short to outsider "
-          "| from values alone | short to an insider | within the rule | pairs "
+          "| counts, without letters | short to an insider | within the rule | pairs "
           "| if zeros are shown | untrue | s |")  # fmt: skip
     print("|---|" + "---:|" * (len(RESULTS) + 10))
     cases_found: list[str] = []

@@ -45,18 +45,30 @@ def reader_facts(
                     facts.add(fact)
     for proof in claims:
         for cell in proof.bounds:
-            low = -INFINITY if cell.low is None else cell.low
-            facts.add(
-                Fact(people.leaves(cell.where), low, INFINITY if cell.high is None else cell.high)
-            )
-        claimed = {people.leaves(where) for where in proof.claimed}
+            if (leaves := _place(problem, cell.where)) is not None:
+                low = -INFINITY if cell.low is None else cell.low
+                facts.add(Fact(leaves, low, INFINITY if cell.high is None else cell.high))
+        claimed = {_place(problem, where) for where in proof.claimed} & hidden
         if problem.counts and letters and claimed and claimed < hidden:
-            # A proof for some of the hidden cells says which of them are primary.
+            # A proof for some of the hidden cells suggests that these are the primary ones.
+            guess = Facts()
             for leaves in hidden:
-                reason = "primary" if leaves in claimed else "secondary"
-                for fact in _letter(problem, leaves, reason):
+                for fact in _letter(
+                    problem, leaves, "primary" if leaves in claimed else "secondary"
+                ):
+                    guess.add(fact)
+            if not guess.broken(people.values):
+                for fact in guess:
                     facts.add(fact)
     return facts
+
+
+def _place(problem: Problem, where: dict[str, str]) -> Leaves | None:
+    """The cell of a proof; proofs also have cells that no file shows, under names of their own."""
+    try:
+        return problem.population.leaves(where)
+    except KeyError:
+        return None
 
 
 def _letter(problem: Problem, leaves: Leaves, reason: str) -> Iterator[Fact]:
@@ -125,7 +137,7 @@ def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
 
 
 def _same(alone: Sequence[Leaves]) -> dict[Leaves, Leaves]:
-    """For cells with one contributor the first cell of the same one: one alone in a cell is alone in its parts."""
+    """The first cell of the same contributor, where cells have one: alone in a cell is alone in its parts."""
     first = {leaves: leaves for leaves in alone}
     changed = True
     while changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -330,19 +331,41 @@ LINKS: dict[int, tuple[tuple[tuple[str, ...], ...], ...]] = {
 }
 
 
-def _linked(number: int) -> Callable[[str, int, random.Random], Problem]:
+def _sparse(
+    rng: random.Random,
+    variables: tuple[Variable, ...],
+    share: float,
+    *,
+    counts: bool,
+    shared: float = 0.0,
+) -> Population:
+    """Most cells of the unseen table are empty: then it says much about the tables that are shown."""
+    population = Population(variables, ())
+    records: list[Record] = []
+    owners = [f"g{i}" for i in range(1, 7)]
+    for codes in itertools.product(*(range(n) for n in population.shape)):
+        if rng.random() > share:
+            continue
+        size = rng.choice((20, 100, 400, 2000))
+        for _ in range(rng.randint(1, rng.choice((2, 8)))):
+            amount = 1 if counts else max(1, int(size * rng.lognormvariate(0, 0.8)))
+            owner = rng.choice(owners) if rng.random() < shared else f"f{len(records)}"
+            records.append(Record(codes, owner, amount))
+    return replace(population, records=tuple(records) or (Record((0,) * len(variables), "f0", 9),))
+
+
+def _linked(number: int, shared: float = 0.0) -> Callable[[str, int, random.Random], Problem]:
     def make(kind: str, seed: int, rng: random.Random) -> Problem:
         tables = rng.choice(LINKS[number])
         used = sorted({name for names in tables for name in names})
-        variables = tuple(plain(name, rng.randint(2, 3)) for name in used)
-        sparse = rng.choice((0.3, 0.8, 2))
-        if rng.random() < 0.5:
-            people = _counts(rng, variables, sparse * 2)
+        most = 4 if len(used) == 3 else 3
+        variables = tuple(plain(name, rng.randint(2, most)) for name in used)
+        counts = rng.random() < 0.4 and not shared
+        people = _sparse(rng, variables, rng.choice((0.25, 0.4, 0.8)), counts=counts, shared=shared)
+        if counts:
             return Problem(kind, seed, people, tables, _threshold(rng))
-        people = _firms(rng, variables, sparse, shared=0.0)
-        keep = int(len(people.records) * rng.choice((0.4, 0.7, 1)))
-        people = replace(people, records=tuple(rng.sample(people.records, max(keep, 3))))
-        return Problem(kind, seed, people, tables, _sum_rules(rng), columns="largest")
+        columns: Columns = "holdings" if shared else "largest"
+        return Problem(kind, seed, people, tables, _sum_rules(rng), columns=columns)
 
     return make
 
@@ -372,9 +395,7 @@ def _holdings(kind: str, seed: int, rng: random.Random) -> Problem:
 
 
 def _linked_holdings(kind: str, seed: int, rng: random.Random) -> Problem:
-    made = _linked(rng.choice((2, 3)))(kind, seed, rng)
-    people = _firms(rng, made.population.variables, 1.5, shared=0.4)
-    return replace(made, population=people, rules=_sum_rules(rng), columns="holdings")
+    return _linked(rng.choice((2, 3)), shared=0.4)(kind, seed, rng)
 
 
 def _pairs(kind: str, seed: int, rng: random.Random) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import highspy
@@ -43,6 +43,10 @@ class Facts:
         self.bounds[fact.leaves] = max(low, fact.low), min(high, fact.high)
         if fact.unless_empty > 1:
             self.gaps[fact.leaves] = max(fact.unless_empty, self.gaps.get(fact.leaves, 0))
+
+    def __iter__(self) -> Iterator[Fact]:
+        for leaves, (low, high) in self.bounds.items():
+            yield Fact(leaves, low, high, self.gaps.get(leaves, 0))
 
     def broken(self, truth: Iterable[int], slack: float = 1e-6) -> list[Leaves]:
         """The facts that the truth contradicts: what a file says must be true."""
