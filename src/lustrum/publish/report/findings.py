@@ -11,6 +11,7 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
+from lustrum.counting.chunk import Chunk
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
@@ -32,7 +33,6 @@ from lustrum.publish.report.sums import (
 )
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine
-from lustrum.tabulate.counting.chunk import Chunk
 
 __all__ = ["Findings", "findings"]
 
