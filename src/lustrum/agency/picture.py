@@ -50,7 +50,7 @@ def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
         (x1, y), (x2, _) = at(x_ends[0], limit), at(x_ends[1], limit)
         parts.append(f'<line class="limit" x1="{x1}" y1="{y}" x2="{x2}" y2="{y}"/>')
         parts.append(f'<text class="limit-name" x="{x1 + 4}" y="{y - 5}">limit {limit:g}</text>')
-    steps = sorted((p for p, by in pairs if by == -1), key=lambda p: p.risk)
+    steps = sorted((p for p, by in pairs if by == -1), key=lambda p: round(p.risk, 9))
     if len(steps) > 1:
         corners = [at(steps[0].utility, steps[0].risk)]
         for before, after in pairwise(steps):

@@ -99,7 +99,7 @@ class FactorNoise:
             for side in ("up", "down")
             if left > 1 or side == "down"
         ]
-        return min(both, key=lambda belief: belief.bits)
+        return min(both, key=lambda belief: round(belief.bits, 9))
 
     def error(self, published: Floats, variables: int) -> Floats:
         """The typical error of the size, or that of the number of variables where no size is stated."""
@@ -163,7 +163,7 @@ class KeyedNoise:
     def error(self, published: Floats, variables: int) -> Floats:
         """The mean size of the noise where one contribution is all of the sum; less where it is not."""
         values, chances = self._coefficients
-        return np.asarray(100.0 * self._share(published) * float(np.abs(values) @ chances))
+        return np.asarray(100.0 * self._share(published) * float((np.abs(values) * chances).sum()))
 
     def growth_error(self, published: Floats, variables: int) -> float | None:
         """Noise of two measures is independent, so their errors add up as squares do."""

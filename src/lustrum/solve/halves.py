@@ -9,6 +9,7 @@ Kutschka 2009).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,7 +86,8 @@ def _halved(rows: Sequence[Cut], turned: npt.NDArray[np.bool_]) -> Cut:
     total = np.zeros(turned.size)
     for row in rows:
         np.add.at(total, row.columns, row.weights)
-    side = sum(row.side for row in rows) - total[turned].sum()
+    # Sides and weights are whole numbers.
+    side = math.fsum(row.side for row in rows) - total[turned].sum()
     weights = np.where(turned, np.floor(total / 2 + 1e-9), np.ceil(total / 2 - 1e-9))
     columns = np.flatnonzero(weights)
     side = np.ceil(side / 2 - 1e-9) + weights[turned].sum()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ _REACH = 64
 _MOST_CELLS = 40_000
 """Cells that are looked at in all; a small table is looked at more often than a large one."""
 
-_GOLDEN = (5**0.5 - 1) / 2
+_GOLDEN = (sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)

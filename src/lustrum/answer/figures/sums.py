@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lustrum.arithmetic import log2
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.contribution import ContributionBelief
 from lustrum.model import AttackerFigures, Measure, Release, SizeFigures, SumFigures
@@ -75,7 +76,7 @@ def _outsider(
     # Some contributor has an even share or more, and one unit at least where there is a sum.
     share = np.where(number < UNBOUNDED, -(-least // np.minimum(number, UNBOUNDED)), 0)
     share = np.maximum(share, 1)
-    bits = np.log2(np.maximum(largest - share + 1, 1).astype(np.float64))
+    bits = log2(np.maximum(largest - share + 1, 1).astype(np.float64))
     worst, usual = _places(bits, shown, share, largest)
     scale = 10**measure.decimals
     return (

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log, log1p, log_gamma
 from lustrum.arrays import Floats, Ints
+from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Transitions
 
 __all__ = ["MarkovSquare"]
@@ -66,9 +66,9 @@ class MarkovSquare:
             enter = self._enter(stay + self.least, size - 1 - stay)
             if enter is None:
                 continue
-            leavers, comers = _binomial(stay, self.theta), _binomial(size - 1 - stay, enter)
-            for stayed, chance in enumerate(leavers[::-1].tolist()):
-                out[stay, stayed : stayed + comers.size] += chance * comers
+            stayers = binomial(np.arange(stay + 1), stay, 1.0 - self.theta)
+            comers = binomial(np.arange(size - stay), size - 1 - stay, enter)
+            out[stay] = convolved(stayers, comers)
         return out
 
     def _enter(self, true: int, movers: int) -> float | None:
@@ -100,12 +100,3 @@ class MarkovSquare:
         if part.size == 0:
             raise InputError("The square has no values in that range.")
         return float(part.mean())
-
-
-def _binomial(n: int, p: float) -> Floats:
-    """The chance of 0 .. n successes."""
-    k = np.arange(n + 1)
-    if p in (0.0, 1.0):
-        return np.asarray(k == n * p, dtype=np.float64)
-    ways = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
-    return exp(ways + k * log(p) + (n - k) * log1p(-p))

@@ -8,10 +8,10 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log_gamma
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
+from lustrum.distributions import hypergeometric
 from lustrum.model import InputError
 
 __all__ = ["Marginals", "TwoWay", "count_tables"]
@@ -95,9 +95,7 @@ class TwoWay:
         for i, j in self.place:
             r, c = int(self.rows[i]), int(self.columns[j])
             x = np.arange(max(0, r + c - people), min(r, c) + 1)
-            parts = np.stack([x, r - x, c - x, people - r - c + x])
-            logs = -log_gamma(parts + 1.0).sum(axis=0)
-            weights = exp(logs - logs.max())
+            weights = hypergeometric(x, people, c, r)
             lows.append(int(x[0]))
             chances.append(weights / weights.sum())
         return Marginals(np.array(lows, dtype=np.int64), tuple(chances), None)

@@ -58,7 +58,7 @@ def try_policy(file: Path, questions: Path, data: Path, console: Console, progre
     """Replay questions under the policy in force and under the new one; how many would change."""
     policy, service = read_policy(file), local_service(data)
     asked = read_questions(questions)
-    for name in {query.dataset for query in asked} & set(service.described()):
+    for name in sorted({query.dataset for query in asked} & set(service.described())):
         if policy.dataset in ("*", name):
             check_names(policy, service.description(name), str(file))
     if policy.dataset != "*":

@@ -195,6 +195,8 @@ class _Search:
         picked = every[order][: 4 * filled.size]
         system = self.values[np.ix_(filled, picked)].T.astype(np.float64)
         scale = np.maximum(np.abs(system).max(axis=1), 1.0)
+        # A library's last bits differ between processors, a million times below what is rounded here;
+        # whether the numbers add up is checked in whole numbers at the end.
         weights, _, rank, _ = np.linalg.lstsq(
             system / scale[:, None], self.values[c, picked] / scale, rcond=1e-9
         )

@@ -46,7 +46,8 @@ def most_by_totals(
     shape = [len(categories) if name in names else 1 for name, categories in axes]
     kept = [place for place, name in enumerate(names) if name in on_axis]
     dropped = tuple(place for place in range(len(names)) if place not in kept)
-    order = np.argsort([[n for n, _ in axes].index(names[place]) for place in kept])
+    listed = [n for n, _ in axes]
+    order = np.argsort([listed.index(names[place]) for place in kept], kind="stable")
     full = tuple(len(categories) for _, categories in axes)
 
     def laid(array: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arithmetic import log2
 from lustrum.arrays import Ints
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
@@ -208,7 +209,7 @@ def _finest_beliefs(made: Made) -> Iterator[dict[str, Any]]:
                 "shown": number,
                 "who": who,
                 "counts": [one.low, one.high, one.left],
-                "bits_alike": float(np.log2(one.left)) if one.left else None,
+                "bits_alike": float(log2(one.left)) if one.left else None,
                 "bits_in_truth": _bits(np.bincount(held)) if held.size else None,
             }
 
@@ -262,7 +263,7 @@ def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
 def _bits(weights: Any) -> float:
     share = np.asarray(weights, dtype=np.float64)
     share = share[share > 0] / share.sum()
-    return abs(float((share * np.log2(share)).sum()))
+    return abs(float((share * log2(share)).sum()))
 
 
 def _comparison(

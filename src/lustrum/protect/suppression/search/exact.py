@@ -386,7 +386,7 @@ class BranchAndCut:
         free = np.flatnonzero(self.program.low < self.program.high)
         if free.size <= _FEW_COLUMNS:
             return None
-        limit = np.partition(relaxed.reduced[free], _FEW_COLUMNS)[_FEW_COLUMNS]
+        limit = np.sort(relaxed.reduced[free])[_FEW_COLUMNS]
         return np.asarray((relaxed.reduced > limit) & ~mine & (relaxed.x < 1e-3))
 
     def _judge(self, columns: Floats) -> bool:

@@ -150,5 +150,5 @@ def _distant(x: Floats, reduced: Floats, low: Floats, high: Floats, mine: Mask) 
     free = np.flatnonzero(low < high)
     if free.size <= _COLUMNS:
         return np.zeros(x.size, dtype=np.bool_)
-    limit = np.partition(reduced[free], _COLUMNS)[_COLUMNS]
+    limit = np.sort(reduced[free])[_COLUMNS]
     return np.asarray((reduced > limit) & (low == 0) & ~mine & (x < 1e-3))
