@@ -31,9 +31,9 @@ sys.path[0] = str(ROOT / "tests")
 
 from faults.injector import ERRORS, Faults  # noqa: E402
 from faults.world import WORK, asked, build, observe, verdict  # noqa: E402
+from lustrum.local import local_service  # noqa: E402
 from lustrum.model import Axis, Dataset, LustrumError, TableQuery  # noqa: E402
 from lustrum.model.errors import NotReadyError  # noqa: E402
-from lustrum.release.records import local_service  # noqa: E402
 from lustrum.tabulate import Secret, Store  # noqa: E402
 from lustrum.tabulate.encode import Chunk  # noqa: E402
 from lustrum.tabulate.store.digest import SEGMENT, segment_tag  # noqa: E402

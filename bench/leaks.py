@@ -43,7 +43,7 @@ from lustrum.demo import businesses, description_path
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
 from lustrum.policy.presets import preset
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.risk import EntropyRisk
 from lustrum.tabulate import Engine, FrameSource, Store, ingest, read_description
 

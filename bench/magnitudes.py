@@ -23,6 +23,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from lustrum.answer import answer
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, Dataset, TableQuery
 from lustrum.model.records import Records
@@ -30,8 +31,7 @@ from lustrum.policy.read import parse_policy
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.magnitudes.check import audit_contributors
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
-from lustrum.release import answer
-from lustrum.release.records import EngineNumbers
+from lustrum.publish.records import EngineNumbers
 from lustrum.sensitivity import PPercent
 from lustrum.tabulate import FrameEngine, KernelEngine, Secret, read_description, records_of
 

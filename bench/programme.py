@@ -25,11 +25,11 @@ from lustrum.demo.descriptions import description_path
 from lustrum.demo.register.businesses import businesses
 from lustrum.formats.table_files import read_table
 from lustrum.model import CellStatus, Release, TableAxis
-from lustrum.release.records.programme.audit import audit_ranges
-from lustrum.release.records.programme.judge import Judged, judge, ranks_for
-from lustrum.release.records.programme.read import bound_to, read_programme
-from lustrum.release.records.programme.source import open_records
-from lustrum.release.records.programme.system import Part, System, systems_of
+from lustrum.publish.programme.audit import audit_ranges
+from lustrum.publish.programme.judge import Judged, judge, ranks_for
+from lustrum.publish.programme.read import bound_to, read_programme
+from lustrum.publish.programme.source import open_records
+from lustrum.publish.programme.system import Part, System, systems_of
 from lustrum.structure import UNBOUNDED
 
 HEAD = """

@@ -35,14 +35,15 @@ from urllib.parse import urlsplit
 import duckdb
 import pyarrow as pa
 
+from lustrum.answer import TableService, pipeline
+from lustrum.answer.question_state import QuestionState
 from lustrum.demo.setup import prepare
+from lustrum.local import local_service
 from lustrum.model import Dataset, Release, Table, TableQuery
 from lustrum.policy import Method
 from lustrum.policy.presets import preset
-from lustrum.release import TableService, pipeline
-from lustrum.release.question_state import QuestionState
-from lustrum.release.records import LocalRecordsService, local_service
-from lustrum.release.records.protected_input import ProtectedInput
+from lustrum.publish.records import LocalRecordsService
+from lustrum.publish.records.protected_input import ProtectedInput
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
     (2457, {"by": ["age", "education", "occupation"], "where": {"region": ["1"]}}),

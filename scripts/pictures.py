@@ -24,8 +24,8 @@ import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from lustrum.demo import businesses, description_path, people
-from lustrum.release.records import local_service
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.local import local_service
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 

@@ -28,7 +28,7 @@ from lustrum.model.parameters import parameter_names
 from lustrum.model.plugins import GROUPS, load, names
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy
-from lustrum.release.records.programme.read import bound_to, parse_programme
+from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.server import Settings
 from lustrum.study import run_study
 from lustrum.study.figures import CAPTIONS, write_figures
@@ -69,7 +69,7 @@ def test_everything_registered_loads_and_is_documented(group: str, name: str) ->
 
 
 def test_every_preliminary_rule_is_documented() -> None:
-    source = (ROOT / "src/lustrum/release").glob("*.py")
+    source = (ROOT / "src/lustrum/answer").rglob("*.py")
     rules = {
         rule for path in source for rule in re.findall(r'Reason\(\s*"([a-z-]+)"', path.read_text())
     }
@@ -133,7 +133,7 @@ def test_every_setting_of_the_server_is_documented() -> None:
 
 
 def test_every_route_of_the_api_is_documented(tmp_path: Path) -> None:
-    from lustrum.release.records import local_service
+    from lustrum.local import local_service
     from lustrum.server import create_app
 
     text = (REFERENCE / "http-api.md").read_text()

@@ -16,7 +16,7 @@ import numpy as np
 from attacks.asker import Answer, Asker, HttpAsker
 from lustrum.model import Axis, TableQuery
 from lustrum.model.records import Records
-from lustrum.release.bundle import BundleNumbers
+from lustrum.public.bundle import BundleNumbers
 
 __all__ = ["PlantedWeight", "Weighed", "standard_errors", "weights"]
 

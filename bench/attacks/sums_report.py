@@ -17,9 +17,9 @@ from attacks.sums import Grown, Insiders, PlantedSums, Tables, growth, insiders
 from lustrum.model.records import Records
 from lustrum.policy import read_policy
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
-from lustrum.release.bundle import BundleNumbers, read_bundle
-from lustrum.release.bundle.files import bundle_digest
-from lustrum.release.records.memory import memory_path, read_memory
+from lustrum.public.bundle import BundleNumbers, read_bundle
+from lustrum.public.bundle.files import bundle_digest
+from lustrum.publish.bundles.memory import memory_path, read_memory
 from lustrum.tabulate import Store, records_of
 
 __all__ = ["SumsReport", "SurveyReport", "attack_register", "attack_survey"]

@@ -46,8 +46,16 @@ _BOUNDS = (
 _NETWORK = ("tests/audit/test_flows_by_hand.py", "tests/audit/test_bounds_hold.py")
 
 
-def _release(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/release/test_{name}.py" for name in names)
+def _answer(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/answer/test_{name}.py" for name in names)
+
+
+def _public(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/public/test_{name}.py" for name in names)
+
+
+def _publish(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/publish/test_{name}.py" for name in names)
 
 
 def _audit(*names: str) -> tuple[str, ...]:
@@ -97,41 +105,44 @@ GROUPS = {
         ("tests/audit/test_certificate_makers.py",),
     ),
     "rules": Group(
-        _in("release", "pipeline", "precheck", "preliminary", "door_audit", "question_state")
-        + _in("release", "coarsen"),
-        _release("limits", "rules", "sum_figures", "carried"),
+        _in("answer", "pipeline", "precheck", "preliminary", "door_audit", "question_state")
+        + _in("answer", "coarsen"),
+        _answer("limits", "rules", "sum_figures", "carried"),
     ),
     "figures": Group(
-        _in("release/figures", "counts"),
-        ("tests/release/test_figures_kept.py", "tests/release/test_figures.py"),
+        _in("answer/figures", "counts"),
+        _answer("figures_kept", "figures"),
     ),
     "statistics": Group(
-        _in("release", "statistics", "quantiles"), _release("quotients", "quantiles", "carried")
+        _in("answer/statistics", "compose", "quantiles"),
+        _answer("quotients", "quantiles", "carried"),
     ),
-    "service": Group(_in("release", "table_service"), _release("service_by_hand")),
+    "service": Group(_in("answer", "table_service"), _answer("service_by_hand")),
     "separate": Group(
-        _in("release", "separate_process", "replay"),
-        _release("pipe_by_hand", "changes_by_hand", "replay"),
+        _in("answer", "separate_process", "replay"),
+        _answer("pipe_by_hand", "changes_by_hand", "replay"),
         patience=15,
     ),
     "bundle": Group(
-        _in("release/bundle", "numbers", "known", "protection", "sums"),
-        _release("bundle_numbers"),
+        _in("public/bundle", "numbers", "known", "sums") + _in("answer", "protection"),
+        _public("bundle_numbers"),
     ),
     "bundle-files": Group(
-        _in("release/bundle", "files", "place"), _release("bundle_files_by_hand", "service_by_hand")
+        _in("public/bundle", "files", "place"),
+        _public("bundle_files_by_hand") + _answer("service_by_hand"),
     ),
     "bundle-survey": Group(
-        _in("release/bundle", "respondents", "weighted"), _release("bundle_survey_by_hand")
+        _in("public/bundle", "respondents", "weighted"), _public("bundle_survey_by_hand")
     ),
     "records": Group(
-        _in("release/records", "protected_input", "views"),
-        _release("input_by_hand", "views_by_hand"),
+        _in("publish/records", "protected_input", "views"),
+        _publish("input_by_hand", "views_by_hand"),
     ),
     "records-files": Group(
-        _in("release/records", "true_figures", "survey", "local", "memory", "make_bundle")
-        + _in("release/records", "open_datasets", "process"),
-        _release("records_files_by_hand", "make_bundle_by_hand"),
+        _in("publish/records", "true_figures", "local")
+        + _in("publish/bundles", "survey", "memory", "make")
+        + _in("publish/records", "open_datasets", "process"),
+        _publish("records_files_by_hand", "make_bundle_by_hand"),
         patience=20,
     ),
     "twins": Group(_in("audit/bounding", "twins"), _audit("twins_by_hand", "twins"), loops=True),
@@ -312,7 +323,7 @@ GROUPS = {
     "survey": Group(
         _in("protect/weighted", "method", "respondents"),
         (
-            "tests/release/test_bundle_survey_by_hand.py",
+            "tests/public/test_bundle_survey_by_hand.py",
             "tests/protect/weighted/test_survey_by_hand.py",
         ),
     ),

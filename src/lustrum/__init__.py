@@ -12,7 +12,8 @@ attack     :mod:`lustrum.audit`: what a reader can work out from a release
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
 compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
 write      :mod:`lustrum.formats`: files that other programs read
-decide     :mod:`lustrum.policy`, and :class:`~lustrum.release.TableService` which answers or refuses
+decide     :mod:`lustrum.policy`, and :class:`~lustrum.answer.TableService` which answers or refuses
+publish    :mod:`lustrum.publish`: bundles, yearly programmes and reports from records
 =========  ================================================================================
 """
 
@@ -25,18 +26,18 @@ from lustrum.lazy import offer
 
 if TYPE_CHECKING:
     from lustrum import (
+        answer,
         audit,
         formats,
         policy,
         protect,
-        release,
+        publish,
         risk,
         sensitivity,
         structure,
         tabulate,
         utility,
     )
-    from lustrum.frames import suppress
     from lustrum.model import (
         Axis,
         Dataset,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         Table,
         TableQuery,
     )
+    from lustrum.publish.frames import suppress
     from lustrum.rumap import best, rumap
 
 __all__ = [
@@ -61,12 +63,13 @@ __all__ = [
     "Table",
     "TableQuery",
     "__version__",
+    "answer",
     "audit",
     "best",
     "formats",
     "policy",
     "protect",
-    "release",
+    "publish",
     "risk",
     "rumap",
     "sensitivity",
@@ -77,11 +80,12 @@ __all__ = [
 ]
 
 _ROOMS = (
+    "answer",
     "audit",
     "formats",
     "policy",
     "protect",
-    "release",
+    "publish",
     "risk",
     "rumap",
     "sensitivity",
@@ -107,6 +111,6 @@ __getattr__, __dir__ = offer(
     __name__,
     dict.fromkeys(_ROOMS, "")
     | dict.fromkeys(_MODEL, "model")
-    | {"best": "rumap", "suppress": "frames"},
+    | {"best": "rumap", "suppress": "publish.frames"},
     __all__,
 )

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 from lustrum.structure.rank import matrix_rank
@@ -71,7 +72,7 @@ class LogLinearFit:
     def log_likelihood(self) -> float:
         """``sum f log p``, without the multinomial coefficient, which all models share."""
         seen = self.counts > 0
-        return float((self.counts[seen] * np.log(self.probabilities[seen])).sum())
+        return float((self.counts[seen] * log(self.probabilities[seen])).sum())
 
     @property
     def deviance(self) -> float:
@@ -84,7 +85,7 @@ class LogLinearFit:
         f, p = counts[seen].astype(np.float64), self.probabilities[seen]
         if bool((p <= 0).any()):
             return float(np.inf)
-        return max(0.0, 2.0 * float((f * np.log(f / (f.sum() * p))).sum()))
+        return max(0.0, 2.0 * float((f * log(f / (f.sum() * p))).sum()))
 
     @property
     def aic(self) -> float:

@@ -22,9 +22,9 @@ __all__ = ["WAYS", "warm"]
 def _answer() -> None:
     """Ingest, protect, count and judge, as a server does that shows a public bundle."""
     from lustrum.demo import description_path, people
+    from lustrum.local import local_service
     from lustrum.model import Axis, TableQuery
-    from lustrum.release.records import local_service
-    from lustrum.release.records.make_bundle import make_bundle
+    from lustrum.publish.bundles.make import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
     with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:
@@ -49,7 +49,7 @@ def _answer() -> None:
 def _sums() -> None:
     """Protect a register with sums and a survey with weights, as the first start of the demo does."""
     from lustrum.demo import businesses, description_path, survey
-    from lustrum.release.records.make_bundle import make_bundle
+    from lustrum.publish.bundles.make import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
     with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:

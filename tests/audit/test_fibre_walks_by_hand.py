@@ -292,7 +292,7 @@ def test_a_first_table_fits_or_is_refused(monkeypatch):
     ).blocks
     with pytest.raises(ContradictionError, match="no table"):
         any_table(never, rng)
-    for status, x in ((1, None), (0, np.zeros(8)), (0, np.full(8, 9.0))):
+    for status, x in ((1, None), (1, np.ones(8)), (0, np.zeros(8)), (0, np.full(8, 9.0))):
         monkeypatch.setattr(
             start_module,
             "milp",

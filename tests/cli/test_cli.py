@@ -158,7 +158,7 @@ def test_ingest_then_ask_with_the_starter_policy(
     assert "0 did not" in again.stderr.replace("\n", " ")
     assert "search" not in again.stderr
     with monkeypatch.context() as later:
-        later.setattr("lustrum.release.bundle.files.SEARCH", SEARCH + 1)
+        later.setattr("lustrum.public.bundle.files.SEARCH", SEARCH + 1)
         third = run("protect", "--dataset", "shop", data=root)
         assert f"was made by search {SEARCH}" in third.stderr.replace("\n", " ")
         with socket.socket() as taken:

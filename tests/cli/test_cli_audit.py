@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lustrum.cli.app import app
+from lustrum.cli.application import app
 from lustrum.model import InputError
 
 TURNOVER = "act,value\na,90\nb,51\n_T,141\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,6 +33,16 @@ def test_a_register_of_nothing_is_refused() -> None:
 def test_the_same_seed_gives_the_same_register() -> None:
     assert businesses(2_000, seed=4).equals(businesses(2_000, seed=4))
     assert not businesses(2_000, seed=4).equals(businesses(2_000, seed=5))
+
+
+def test_the_register_is_the_same_on_every_machine(register: pa.Table) -> None:
+    digest = hashlib.sha256()
+    for name in register.column_names:
+        column = register.column(name).combine_chunks()
+        values = column.indices if pa.types.is_dictionary(column.type) else column
+        cents = np.rint(values.to_numpy(zero_copy_only=False).astype(float) * 100)
+        digest.update(name.encode() + cents.astype("<i8").tobytes())
+    assert digest.hexdigest()[:16] == "1320aa0dfa08b5be"
 
 
 def test_turnover_adds_up(register: pa.Table) -> None:

@@ -13,7 +13,7 @@ from lustrum.demo import businesses, setup
 from lustrum.model import DatasetError
 from lustrum.model.stop import Stopped, check_stop, report_progress, reporting_progress, stopping
 from lustrum.protect.population.public import SEARCH
-from lustrum.release.bundle.files import bundle_digest
+from lustrum.public.bundle.files import bundle_digest
 from lustrum.side_by_side import side_by_side
 
 NAMES = ("businesses", "demo", "survey")
@@ -62,7 +62,7 @@ def test_a_bundle_of_an_earlier_search_is_made_again(
     monkeypatch.setattr(setup, "make_bundle", lambda _store, name, *_, **__: asked.append(name))
     setup.prepare(root, 2000)
     assert asked == []
-    monkeypatch.setattr("lustrum.release.bundle.files.SEARCH", SEARCH + 1)
+    monkeypatch.setattr("lustrum.public.bundle.files.SEARCH", SEARCH + 1)
     setup.prepare(root, 2000)
     assert sorted(asked) == list(NAMES)
 

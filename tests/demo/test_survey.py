@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pyarrow as pa
 
@@ -34,3 +36,13 @@ def test_weights_make_up_for_those_who_did_not_answer(sample: pa.Table) -> None:
 def test_the_same_seed_gives_the_same_sample() -> None:
     assert survey(5000, 3).equals(survey(5000, 3))
     assert not survey(5000, 3).equals(survey(5000, 4))
+
+
+def test_the_sample_is_the_same_on_every_machine(sample: pa.Table) -> None:
+    digest = hashlib.sha256()
+    for name in sample.column_names:
+        column = sample.column(name).combine_chunks()
+        values = column.indices if pa.types.is_dictionary(column.type) else column
+        cents = np.rint(values.to_numpy(zero_copy_only=False).astype(float) * 100)
+        digest.update(name.encode() + cents.astype("<i8").tobytes())
+    assert digest.hexdigest()[:16] == "202166a7edeb5d3d"

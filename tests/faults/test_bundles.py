@@ -12,12 +12,12 @@ import pytest
 from faults.injector import ERRORS, Faults
 from faults.kills import in_child
 from faults.world import build
+from lustrum.answer import TableService
 from lustrum.model import DatasetError, LustrumError
-from lustrum.release import TableService
-from lustrum.release.bundle import pack_bundle, read_bundle, write_bundle
-from lustrum.release.bundle import place as places
-from lustrum.release.records.doctor import examine
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.public.bundle import pack_bundle, read_bundle, write_bundle
+from lustrum.public.bundle import place as places
+from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.doctor import examine
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
 
@@ -162,7 +162,7 @@ def test_a_bundle_of_another_layout_is_said_to_be_of_another_version(
 ) -> None:
     """Its bytes fit its digests, so that nothing is damaged."""
     from lustrum.protect.population.public import PublicReport
-    from lustrum.release.bundle import files
+    from lustrum.public.bundle import files
 
     right = read_bundle(house / "bundles" / "town")
     policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
@@ -205,7 +205,7 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
 def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_path: Path) -> None:
     """So that the demo makes its bundles again after an upgrade that changed the method."""
     from lustrum.policy import read_policy
-    from lustrum.release.bundle.files import is_made_by, stated_method
+    from lustrum.public.bundle.files import is_made_by, stated_method
 
     path = tmp_path / "town.toml"
     path.write_text(POLICY)
@@ -225,7 +225,7 @@ def test_a_bundle_of_another_search_is_read_and_served_and_known(
     house: Path, tmp_path: Path
 ) -> None:
     from lustrum.protect.population.public import SEARCH, PublicReport
-    from lustrum.release.bundle.files import other_search
+    from lustrum.public.bundle.files import other_search
 
     now = house / "bundles" / "town"
     bundle = read_bundle(now)

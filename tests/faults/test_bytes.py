@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faults.world import ASKED, asked, build, observe
-from lustrum.release.records import local_service
+from lustrum.local import local_service
 from lustrum.tabulate import Store
 
 

@@ -38,9 +38,9 @@ from faults.world import (
     observe,
     people,
 )
+from lustrum.answer import TableService
+from lustrum.local import local_service
 from lustrum.model import LustrumError
-from lustrum.release import TableService
-from lustrum.release.records import local_service
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.rotate import rotate
 

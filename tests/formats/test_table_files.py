@@ -44,10 +44,10 @@ def test_what_is_not_published_is_not_known() -> None:
     release = released(TEXT)
     assert release.shape == (2, 3)
     assert release.axes[0].labels == ("North", "South")
-    # Empty, a status other than F, and no row at all: none of them is a zero.
-    assert release.shown.tolist() == [[True, False, True], [False, False, False]]
+    # Empty and no row at all: neither is a zero. A number that stands in the file is published.
+    assert release.shown.tolist() == [[True, False, True], [True, False, False]]
     assert release.published[0].tolist() == [3, 0, 9]
-    assert release.status.tolist() == [["F", "A", "F"], ["D", "N", "N"]]
+    assert release.status.tolist() == [["F", "A", "F"], ["F", "N", "N"]]
     assert release.method == {"method": "unknown"}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from answer.conftest import SECRET, answered, people, town
 from lustrum.model import InputError, Release, Table, TableQuery, Verdict
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
@@ -18,7 +19,6 @@ from lustrum.protect.abilities import Abilities, abilities_of
 from lustrum.protect.method import released
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
 from lustrum.testing import check_method
-from release.conftest import SECRET, answered, people, town
 
 # Parameters beyond the defaults, and whether chance comes from the keys of the table.
 SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {

@@ -44,8 +44,9 @@ def test_levels_of_counts_are_in_the_units_of_the_table() -> None:
     axes = (TableAxis.plain("a", ["p", "q"]),)
     table = Table(axes, np.array([15, 40]), decimals=1, contributors=np.array([1, 2]))
     found = Threshold(3).judge(table)
-    assert found.upper.tolist() == [15, 1]
-    assert found.lower.tolist() == [15, 1]
+    # 10 percent of a weighted count of 4.0 by default
+    assert found.upper.tolist() == [15, 4]
+    assert found.lower.tolist() == [15, 4]
 
 
 def test_a_margin_is_a_share_of_the_cell_rounded_up() -> None:

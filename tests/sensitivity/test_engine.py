@@ -50,7 +50,7 @@ def test_records_of_one_holding_count_as_one_contributor() -> None:
     assert together.status.tolist() == ["A", "F", "F"]
     assert [r.rule for r in together.reasons_at((0,))] == ["threshold", "p-percent"]
     # 10 % of 105, rounded up to a whole unit.
-    assert together.upper.tolist() == [11, 0, 0]
+    assert PPercent(10).judge(tabulate("group")).upper.tolist() == [11, 0, 0]
 
 
 def test_waivers_name_holdings_as_the_data_do() -> None:

@@ -53,11 +53,17 @@ def test_ranks_as_many_as_the_minimum_tell_zeros_apart(cell: list[int], minimum:
     assert found.mask[0] == (0 < sum(x > 0 for x in cell) < minimum)
 
 
-def test_magnitudes_need_one_unit_or_the_margin_asked_for() -> None:
+def test_magnitudes_need_the_margin_asked_for_and_one_unit_at_least() -> None:
     cells = table_of([[500, 301], [-7]])
-    assert Threshold(3).judge(cells).upper.tolist() == [1, 1]
-    found = Threshold(3, margin=10).judge(cells)
-    assert found.upper.tolist() == found.lower.tolist() == [81, 1]
+    assert Threshold(3).judge(cells).upper.tolist() == [81, 1]
+    found = Threshold(3, margin=25).judge(cells)
+    assert found.upper.tolist() == found.lower.tolist() == [201, 2]
+    assert Threshold(3, margin=0.01).judge(cells).upper.tolist() == [1, 1]
+
+
+def test_a_margin_of_nothing_is_out_of_range() -> None:
+    with pytest.raises(InputError, match="margin"):
+        Threshold(3, margin=0)
 
 
 def test_a_cell_is_free_only_if_all_its_contributors_waived() -> None:

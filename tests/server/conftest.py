@@ -15,10 +15,10 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
 from lustrum.demo import businesses, description_path, people
 from lustrum.policy.presets import preset
-from lustrum.release import TableService
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description

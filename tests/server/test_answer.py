@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
 from lustrum.client import Client
 from lustrum.model import (
     Axis,
@@ -26,7 +27,6 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
-from lustrum.release import TableService
 from lustrum.server import create_app
 from lustrum.server.table_view import layout
 from lustrum.server.table_view.cite import calls, citation

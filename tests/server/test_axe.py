@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsing import context_of, expect
-from lustrum.release.records import local_service
+from lustrum.local import local_service
 from lustrum.server import create_app
 from lustrum.server.http.languages import languages
 from lustrum.server.settings import Settings

@@ -13,10 +13,10 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lustrum.answer import Precheck, TableService
+from lustrum.answer.preliminary import inner_count
 from lustrum.model import Axis, Dataset, Filter, Reason, TableQuery
 from lustrum.policy import Policy
-from lustrum.release import Precheck, TableService
-from lustrum.release.preliminary import inner_count
 from lustrum.server import create_app
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.pages.builder import form

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsing import arrive, asked, expect, visit
+from lustrum.answer import TableService
 from lustrum.policy import Policy
-from lustrum.release import TableService
 from lustrum.server import create_app
 from lustrum.server.urls.code_lists import list_of
 from server.conftest import served

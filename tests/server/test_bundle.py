@@ -17,9 +17,9 @@ from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lustrum.answer import TableService
 from lustrum.model import Axis, DatasetError, Filter, Group, TableQuery
-from lustrum.release import TableService
-from lustrum.release.bundle import BundleNumbers, read_bundle
+from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.server import Settings, create_app
 
 TABLES = "/api/v1/tables"
@@ -173,7 +173,7 @@ def test_a_server_runs_where_the_records_never_were(bundle: Path, tmp_path: Path
     script = (
         "import sys, json, threading, urllib.request, subprocess\n"
         "from pathlib import Path\n"
-        "from lustrum.release import TableService\n"
+        "from lustrum.answer import TableService\n"
         "from lustrum.server import serve, Settings\n"
         "def forbidden(*a, **k): raise SystemExit('a process was started')\n"
         "subprocess.Popen = forbidden\n"
@@ -321,7 +321,7 @@ def test_what_a_bundle_tells_is_the_same_for_records_with_the_same_protected_num
     """
     from lustrum.demo import description_path, people
     from lustrum.protect.population.method import ProtectedPopulation
-    from lustrum.release.records.make_bundle import make_bundle
+    from lustrum.publish.bundles.make import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
     from server.conftest import STRICT
 

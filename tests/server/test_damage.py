@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from lustrum.release import TableService
-from lustrum.release.records import LocalRecordsService, local_service, open_datasets
+from lustrum.answer import TableService
+from lustrum.local import local_service
+from lustrum.publish.records import LocalRecordsService, open_datasets
 from lustrum.server import create_app
 from lustrum.tabulate import Secret
 

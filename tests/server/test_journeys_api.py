@@ -15,9 +15,9 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
 from lustrum.client import Client, ServerError
-from lustrum.release import TableService
-from lustrum.release.records import local_service
+from lustrum.local import local_service
 from lustrum.server import Settings, create_app
 from lustrum.server.http.languages import ENGLISH, languages
 from lustrum.server.http.problems import ProblemError

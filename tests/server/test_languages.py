@@ -16,11 +16,11 @@ import pytest
 from babel.messages.catalog import Catalog
 from fastapi.testclient import TestClient
 
+from lustrum.local import local_service
 from lustrum.model import CellStatus
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
-from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http.languages import LOCALES, languages
 from lustrum.server.settings import Settings

@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
+from lustrum.local import local_service
 from lustrum.policy import read_policy
-from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 

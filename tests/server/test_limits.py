@@ -14,10 +14,10 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Scope
 
+from lustrum.answer import TableService
 from lustrum.demo import description_path
 from lustrum.model import Axis, TableQuery
 from lustrum.model.stop import Stopped, stopping
-from lustrum.release import TableService
 from lustrum.server import Settings, create_app
 from lustrum.server.http import askers
 from lustrum.server.http.problems import ProblemError

@@ -14,10 +14,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
+from lustrum.local import local_service
 from lustrum.log_lines import JsonLines
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, check_stop
-from lustrum.release.records import local_service
 from lustrum.server import Settings, create_app
 from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.problems import ProblemError
@@ -175,7 +175,7 @@ def test_logs_are_lines_of_json_with_questions_but_without_numbers(
 def test_a_log_can_be_replayed(
     root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lustrum.release.replay import read_questions
+    from lustrum.answer.replay import read_questions
 
     client = made(root)
     with caplog.at_level(logging.INFO, logger="lustrum.server"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
 from lustrum.model import InputError
-from lustrum.release import TableService
 from lustrum.server import Settings, create_app
 from lustrum.server.http.askers import asker_of
 

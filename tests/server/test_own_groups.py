@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from browsing import arrive, context_of, expect
+from lustrum.answer import TableService
 from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
-from lustrum.release import TableService
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
 from server.conftest import fill, served

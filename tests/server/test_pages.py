@@ -11,10 +11,10 @@ from babel.support import NullTranslations
 from fastapi.testclient import TestClient
 
 from lustrum._version import __version__
+from lustrum.answer import TableService
+from lustrum.local import local_service
 from lustrum.model import Dataset
 from lustrum.policy import Policy
-from lustrum.release import TableService
-from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http import templating
 from lustrum.server.http.languages import Language, languages

@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from browsing import arrive, asked, expect, visit
+from lustrum.answer.table_service import TableService
+from lustrum.local import local_service
 from lustrum.model import Dataset, DescriptionError
-from lustrum.release.records import local_service
-from lustrum.release.table_service import TableService
 from lustrum.server import Settings, create_app
 from lustrum.server.urls.forms import tidied
 from lustrum.tabulate import FrameSource, Secret, Store, ingest

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
 from lustrum.cli import main
 from lustrum.model import DatasetError
-from lustrum.release import TableService
 from lustrum.server import create_app
-from release.programme.conftest import TURNOVER, make_workplace
+from publish.programme.conftest import TURNOVER, make_workplace
 
 NAME = "biz-2025"
 

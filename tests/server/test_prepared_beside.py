@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from fastapi.testclient import TestClient
 
+from answer.conftest import SECRET, people, town
+from lustrum.answer import TableService
 from lustrum.policy.presets import preset
-from lustrum.release import TableService
-from lustrum.release.prepared import read_prepared
-from lustrum.release.records.make_bundle import make_bundle
-from lustrum.release.records.programme.read import parse_programme
-from lustrum.release.records.programme.run import run_programme
+from lustrum.public.prepared import read_prepared
+from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.programme.read import parse_programme
+from lustrum.publish.programme.run import run_programme
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Store, ingest
-from release.conftest import SECRET, people, town
 
 TABLES = """
 [programme]

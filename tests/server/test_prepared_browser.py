@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from browsing import context_of, expect
-from lustrum.release import TableService
+from lustrum.answer import TableService
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
-from release.programme.conftest import TURNOVER, make_workplace
+from publish.programme.conftest import TURNOVER, make_workplace
 from server.conftest import served
 from server.test_axe import DESKTOP, PHONE, violations
 

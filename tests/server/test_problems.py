@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from lustrum.answer import TableService
+from lustrum.local import local_service
 from lustrum.model import Decision, TableQuery
-from lustrum.release import TableService
-from lustrum.release.records import local_service
 from lustrum.server import create_app
 from lustrum.server.http.middleware import MAX_BODY, MAX_QUERY
 from lustrum.server.service.answers import MOST_NAMES

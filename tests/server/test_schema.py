@@ -22,9 +22,9 @@ from schemathesis.python import asgi
 from schemathesis.schemas import APIOperation, BaseSchema
 
 from examples import examples
+from lustrum.answer import TableService
+from lustrum.local import local_service
 from lustrum.model import Dataset
-from lustrum.release import TableService
-from lustrum.release.records import local_service
 from lustrum.server import Settings, create_app
 
 OPERATIONS = (

@@ -23,7 +23,7 @@ from server.conftest import fill
 SERVER = """
 import sys
 from pathlib import Path
-from lustrum.release import TableService
+from lustrum.answer import TableService
 from lustrum.server import Settings, serve
 if __name__ == "__main__":
     serve(TableService(Path(sys.argv[1]), workers=1), port=0, workers=int(sys.argv[2]), logs="info",

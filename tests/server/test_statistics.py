@@ -15,14 +15,14 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from browsing import arrive, context_of, expect, visit
-from lustrum.cli.app import app as command_line
+from lustrum.answer import TableService
+from lustrum.answer.archive import read_decision, write_decision
+from lustrum.cli.application import app as command_line
 from lustrum.client import Client
 from lustrum.demo import businesses, description_path
 from lustrum.formats.jsonstat import JsonStat
 from lustrum.model import Quantity, TableQuery
-from lustrum.release import TableService
-from lustrum.release.archive import read_decision, write_decision
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.server import create_app
 from lustrum.server.service.estimate import estimate
 from lustrum.server.settings import Settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from clocks import bend_clock
+from lustrum.answer import TableService, answer
 from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
-from lustrum.release import TableService, answer
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.offer import Offer
 from lustrum.server.service.suggestions import advice, passing, suggestions

@@ -15,6 +15,7 @@ from lustrum.survey import (
     estimate_totals,
     jackknife,
 )
+from lustrum.survey.draw_loops import draw_times
 
 # The stratified sample of Californian schools (apistrat of Lumley's survey package): for each stratum the
 # schools drawn, the schools there are, and the sums and sums of squares of two columns. Estimates and standard
@@ -137,3 +138,12 @@ def test_balanced_half_samples_of_cardiac_arrests() -> None:
     # The package compares replicates with their mean unless it is told otherwise: 0.009418401.
     assert np.std(own) == pytest.approx(0.009418401, abs=1e-9)
     assert found.standard_errors[0] == pytest.approx(0.0094266, abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 60, 400])
+def test_clusters_are_drawn_again_as_numpy_draws_them(n: int) -> None:
+    ours, theirs = np.random.default_rng(n), np.random.default_rng(n)
+    times = np.zeros((40, n), dtype=np.int64)
+    draw_times(times, ours)
+    assert times.tolist() == theirs.multinomial(n - 1, np.full(n, 1.0 / n), size=40).tolist()
+    assert ours.random() == theirs.random()

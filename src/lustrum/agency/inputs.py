@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lustrum.answer.replay import read_questions
 from lustrum.formats.table_files import (
     SaidTotals,
     confidential_table,
@@ -14,7 +15,6 @@ from lustrum.formats.table_files import (
 )
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
-from lustrum.release.replay import read_questions
 from lustrum.rumap import Cases, Records, Tables
 from lustrum.tabulate import Store
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from lustrum.arithmetic import power_of_ten
 from lustrum.rumap import Point, RUMap
 
 __all__ = ["map_svg"]
@@ -49,7 +50,7 @@ def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
         (x1, y), (x2, _) = at(x_ends[0], limit), at(x_ends[1], limit)
         parts.append(f'<line class="limit" x1="{x1}" y1="{y}" x2="{x2}" y2="{y}"/>')
         parts.append(f'<text class="limit-name" x="{x1 + 4}" y="{y - 5}">limit {limit:g}</text>')
-    steps = sorted((p for p, by in pairs if by == -1), key=lambda p: p.risk)
+    steps = sorted((p for p, by in pairs if by == -1), key=lambda p: round(p.risk, 9))
     if len(steps) > 1:
         corners = [at(steps[0].utility, steps[0].risk)]
         for before, after in pairwise(steps):
@@ -153,7 +154,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = 10 ** math.floor(math.log10((high - low) / 4))
+    step = power_of_ten((high - low) / 4)
     step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 6)
     first = math.ceil(low / step - 1e-9)
     return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from lustrum.arithmetic import exp2, log2
 from lustrum.arrays import Array, Floats, Ints, Mask
 from lustrum.model import InputError
 
@@ -122,7 +123,7 @@ class ContributionBelief:
     def bits(self) -> float:
         """The entropy of the belief."""
         p = self.probability[self.probability > 0]
-        return float(-(p * np.log2(p)).sum() + np.log2(self.step))
+        return float(-(p * log2(p)).sum() + log2(self.step))
 
     @property
     def risk(self) -> float:
@@ -169,7 +170,7 @@ def contribution_belief(
     weight = np.concatenate(weights)
     probability = weight / weight.sum()
     # The two sides have different steps; the entropy of a value counts the numbers that it represents.
-    step = float(2 ** (probability * np.log2(np.concatenate(steps))).sum())
+    step = float(exp2((probability * log2(np.concatenate(steps))).sum()))
     return ContributionBelief(np.concatenate(values), probability, step)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lustrum.arithmetic import log2
 from lustrum.audit.best import best_bounds
 from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import Knowledge
@@ -51,7 +52,7 @@ class AuditedCell:
         """The reciprocal of the entropy over the feasible values, in bits."""
         if self.disclosed:
             return float("inf")
-        return 1.0 / float(np.log2(self.count))
+        return 1.0 / float(log2(self.count))
 
 
 @dataclass(frozen=True)

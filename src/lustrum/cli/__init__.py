@@ -1,5 +1,5 @@
 """The command line: a thin door to the service."""
 
-from lustrum.cli.app import app, main
+from lustrum.cli.application import app, main
 
 __all__ = ["app", "main"]

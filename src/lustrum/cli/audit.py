@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +27,16 @@ from lustrum.model.errors import choices
 __all__ = ["audit_files"]
 
 How = Literal["adjacent", "nearest"]
+
+
+class Outcome(IntEnum):
+    """What an audit found, as the exit code of the command."""
+
+    SAFE = 0
+    DISCLOSED = 3
+    NOT_JUDGED = 4
+
+
 _PLAIN = FileOptions()
 
 
@@ -44,8 +55,8 @@ def audit_files(
     protect: str | None = None,
     equations_only: bool = False,
     options: FileOptions = _PLAIN,
-) -> bool:
-    """Audit files and print the report; gives whether nothing is disclosed or too narrow."""
+) -> Outcome:
+    """Audit files and print the report; gives whether nothing is disclosed or too narrow, or not judged."""
     opened = _open(files, relations, options)
     sources = [table.file for table in opened]
     distinct = list({id(f): f for f in sources}.values())
@@ -72,7 +83,11 @@ def audit_files(
         console.print(
             Text("Only equations were used; an audit without --equations-only may find more.")
         )
+    standing = _standing(opened, console)
     _show(report, narrow, console)
+    doubts = tuple(dict.fromkeys(doubt for file in distinct for doubt in file.doubts))
+    for doubt in doubts:
+        console.print(Text(f"Not judged: {doubt}"))
     if html is not None:
         html.write_text(page(report, releases, titles, narrow), encoding="utf-8")
         console.print(Text(f"The picture is in {html}."))
@@ -81,7 +96,26 @@ def audit_files(
         cells = [places[c.table].start + _offset(seen[c.table], c.position) for c in report.cells]
         certify(known, list(dict.fromkeys(cells))).write(certificate)
         console.print(Text(f"The proof is in {certificate}; check it with 'lustrum verify'."))
-    return not report.disclosed and not report.unprotected
+    if report.disclosed or report.unprotected or standing:
+        return Outcome.DISCLOSED
+    return Outcome.NOT_JUDGED if doubts else Outcome.SAFE
+
+
+def _standing(opened: Sequence[_Opened], console: Console) -> int:
+    """Say which values still stand in a file though their status says that they are hidden."""
+    number = 0
+    for table in opened:
+        rows = table.file.standing.get(table.response, ())
+        number += len(rows)
+        if rows:
+            first = table.file.places[rows[0]]
+            values = "1 value stands" if len(rows) == 1 else f"{len(rows):,} values stand"
+            console.print(
+                Text(
+                    f"{table.title}: {values} in the file beside a status of hidden (first: {first})."
+                )
+            )
+    return number
 
 
 @dataclass(frozen=True, eq=False)

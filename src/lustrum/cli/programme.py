@@ -9,8 +9,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.cli.protect import progress_bars
-from lustrum.release.records.programme.read import read_programme
-from lustrum.release.records.programme.run import check_programme, run_programme
+from lustrum.publish.programme.read import read_programme
+from lustrum.publish.programme.run import check_programme, run_programme
 
 __all__ = ["release_tables"]
 

@@ -13,11 +13,11 @@ from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
 from lustrum.protect.population.public import SEARCH
-from lustrum.release.bundle.files import bundle_digest, other_search
-from lustrum.release.records.make_bundle import Made, earlier_memory, make_bundle, replaced_memory
-from lustrum.release.records.memory import read_memory
-from lustrum.release.records.population_report import findings, write_report
-from lustrum.release.records.population_report.sums import sum_lines
+from lustrum.public.bundle.files import bundle_digest, other_search
+from lustrum.publish.bundles.make import Made, earlier_memory, make_bundle, replaced_memory
+from lustrum.publish.bundles.memory import read_memory
+from lustrum.publish.report import findings, write_report
+from lustrum.publish.report.sums import sum_lines
 from lustrum.tabulate import Store
 
 __all__ = ["progress_bars", "protect_dataset"]

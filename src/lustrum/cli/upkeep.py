@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lustrum.local import local_service
 from lustrum.model import InputError, LustrumError
-from lustrum.release.records import local_service
-from lustrum.release.records.doctor import examine
+from lustrum.publish.doctor import examine
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
 from lustrum.tabulate.store.rotate import rotate

@@ -17,15 +17,15 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from lustrum.answer import TableService
 from lustrum.cli.protect import progress_bars
 from lustrum.durable import write_whole
+from lustrum.local import local_service
 from lustrum.model import DatasetError, InputError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import SEARCH
-from lustrum.release import TableService
-from lustrum.release.records import local_service
 from lustrum.tabulate import (
     FileSource,
     QuerySource,

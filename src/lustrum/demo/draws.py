@@ -1,8 +1,8 @@
 """Drawing categories from tables of weights, the same way on every machine.
 
-Only ``Generator.random`` is ever called, and categories come from an inverse distribution function
-rounded to twelve decimals: a last-bit difference in a logarithm or a sum between two builds of
-numpy cannot move a person from one category to another.
+Only ``Generator.random`` is called for categories, and they come from an inverse distribution function.
+Weights are made of correctly rounded operations: powers and exponentials by `lustrum.arithmetic`, and lines
+between points by :func:`between`, since numpy's may be fused.
 """
 
 from __future__ import annotations
@@ -34,6 +34,21 @@ def distribution(weights: npt.ArrayLike) -> Floats:
     cumulative = np.cumsum(array, axis=-1)
     shares: Floats = np.round(cumulative / cumulative[..., -1:], _DECIMALS)
     return shares
+
+
+def between(at: npt.ArrayLike, points: npt.ArrayLike, values: npt.ArrayLike) -> Floats:
+    """Straight lines through points, and their first and last value outside.
+
+    >>> between([0, 1, 2, 9], [1, 3], [10.0, 20.0]).tolist()
+    [10.0, 10.0, 15.0, 20.0]
+    """
+    x, known = np.asarray(at, dtype=np.float64), np.asarray(points, dtype=np.float64)
+    y = np.asarray(values, dtype=np.float64)
+    x = np.clip(x, known[0], known[-1])
+    left = np.clip(np.searchsorted(known, x, side="right") - 1, 0, known.size - 2)
+    slope = (y[left + 1] - y[left]) / (known[left + 1] - known[left])
+    found = slope * (x - known[left]) + y[left]
+    return np.asarray(np.where(x == known[-1], y[-1], found))
 
 
 def pick(uniform: Floats, cumulative: Floats) -> Positions:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import fsum
 
 import numpy as np
 
+from lustrum.arithmetic import power
 from lustrum.arrays import Floats
 from lustrum.demo.draws import Positions
 from lustrum.demo.names import DISTRICTS, REGIONS, DistrictNames
@@ -44,7 +46,7 @@ def _places(district: DistrictNames) -> Iterator[tuple[str, str, float]]:
     for kind in KINDS:
         names: tuple[str, ...] = getattr(district, kind)
         for rank, name in enumerate(names, start=1):
-            yield name, kind, _KIND_SIZE[kind] / rank**_DECAY_BY_RANK
+            yield name, kind, _KIND_SIZE[kind] / float(power(rank, _DECAY_BY_RANK))
 
 
 @cache
@@ -57,7 +59,7 @@ def areas() -> tuple[Area, ...]:
         numbers[district.region] += 1
         district_code = f"{district.region}-{numbers[district.region]:02d}"
         places = list(_places(district))
-        total = sum(size for _, _, size in places)
+        total = fsum(size for _, _, size in places)
         for number, (name, kind, size) in enumerate(places, start=1):
             share = region_share[district.region] * district.share * size / total
             code = f"{district_code}-{number:03d}"

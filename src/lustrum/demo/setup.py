@@ -14,8 +14,8 @@ from lustrum.demo.labour_force.survey import survey
 from lustrum.demo.register.businesses import businesses
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
-from lustrum.release.bundle.files import is_made_by, other_search, stated_method
-from lustrum.release.records.make_bundle import make_bundle
+from lustrum.public.bundle.files import is_made_by, other_search, stated_method
+from lustrum.publish.bundles.make import make_bundle
 from lustrum.side_by_side import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 

@@ -177,7 +177,7 @@ def _lines(
     """Each row of the table: the header of its part if it is the first there, its label and its cells."""
     axes = release.axes
     order = (*placing.wafers, *placing.rows, *placing.columns)
-    back = np.argsort(order)
+    back = np.argsort(order, kind="stable")
     inner = release.inner
     for wafer in product(*(range(len(axes[i])) for i in placing.wafers)):
         cut = ", ".join(

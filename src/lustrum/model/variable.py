@@ -208,7 +208,8 @@ class Replicates:
     @property
     def scale(self) -> float:
         """What the sum of squared deviations of the replicates is multiplied by, but for the jackknife."""
-        return 1.0 / (len(self.columns) * (1.0 - (self.fay or 0.0)) ** 2)
+        rest = 1.0 - (self.fay or 0.0)
+        return 1.0 / (len(self.columns) * (rest * rest))
 
 
 @dataclass(frozen=True)

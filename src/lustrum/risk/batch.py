@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arithmetic_loops import exp, log
 from lustrum.arrays import Floats, Ints
 from lustrum.compiled import compiled
 from lustrum.risk.entropy import xlogx
@@ -60,7 +61,7 @@ def _lookup() -> Floats:
 
 @compiled
 def _xlogx(x: int, table: Any) -> float:  # pragma: no cover
-    return table[x] if x < table.size else x * np.log(x)  # type: ignore[no-any-return]
+    return table[x] if x < table.size else x * log(float(x))
 
 
 @compiled
@@ -69,7 +70,7 @@ def _risks(
 ) -> Any:  # pragma: no cover
     cells = sample.size
     n = sample.sum()
-    log_n, log_cells = np.log(n), np.log(cells)
+    log_n, log_cells = log(float(n)), log(float(cells))
     logs = np.array([_xlogx(f, table) for f in sample])
     unseen = (sample == 0).sum()
     out = np.zeros((2, rows.shape[0]))
@@ -95,7 +96,7 @@ def _risks(
                 kept_sample += logs[i]
                 people += F
                 seen += f
-        log_N = np.log(N)
+        log_N = log(float(N))
         H = log_N - own / N
         kept = N * (kept_sample + seen * log_N) - n * (kept_people + people * log_n)
         left = (_xlogx(deficit, table) - apart + kept) / (n * N)
@@ -103,9 +104,11 @@ def _risks(
         ratio = min(max(left / H, 0.0), 1.0) if H > 0.0 and deficit > 0 else 0.0
         scale = min(max(1.0 - H / log_cells, 0.0), 1.0)
         root = np.sqrt(N)
-        small = w_size * (1.0 + np.log(root)) / root
+        small = w_size * (1.0 + log(root)) / root
         share = empty / cells
-        shared = share ** ((empty + unseen - both) / both) if both > 0 else 0.0
+        shared = share if both > 0 else 0.0
+        if both > 0 and empty + unseen > 2 * both:
+            shared = min(share, exp((empty + unseen - both) / both * log(share)))
         out[0, d] = w_zeros * share + w_spread * scale + small
         out[1, d] = w_zeros * shared + w_spread * scale * (1.0 - ratio) + small
     return out

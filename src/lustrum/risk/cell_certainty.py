@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import exp2
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.channel import ObservedChannel
@@ -166,7 +167,7 @@ def certainties(
     taken = np.array([own.named.get(int(c), 0) + own.anywhere for c in cells], dtype=np.int64)
     low, high = _bounds(facts, cells, audit)
     low = np.maximum(low, taken)
-    certainty = np.exp2(-_entropies(table, release, cells, low, high, prior))
+    certainty = exp2(-_entropies(table, release, cells, low, high, prior))
     return CertainCells(cells, low - taken, high - taken, np.clip(certainty, 0.0, 1.0))
 
 

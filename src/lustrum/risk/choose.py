@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
@@ -109,5 +110,5 @@ def _cross_validated(
         rest = Cells(cells.counts - held, cells.possible, cells.names)
         p = model.predictive(rest, N if N is not None else cells.total)
         mixed = (rest.total * p + even) / (rest.total + 1)
-        loss -= float((held[held > 0] * np.log(mixed[held > 0])).sum())
+        loss -= float((held[held > 0] * log(mixed[held > 0])).sum())
     return loss / cells.total

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
 from lustrum.model import Table
 from lustrum.model.parameters import parameter
@@ -55,7 +56,7 @@ def r1_values(counts: Ints, weights: Sequence[float] = WEIGHTS) -> Floats:
     zeros, spread, size = weights
     return np.asarray(
         zeros * (counts == 0).mean(axis=-1)
-        + spread * np.maximum(1.0 - entropy(counts) / np.log(counts.shape[-1]), 0.0)
+        + spread * np.maximum(1.0 - entropy(counts) / log(counts.shape[-1]), 0.0)
         + size * size_of(counts.sum(axis=-1))
     )
 

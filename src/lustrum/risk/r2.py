@@ -23,11 +23,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
 from lustrum.model import Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights, same_cells
-from lustrum.risk.entropy import conditional_entropy, entropy, size_of
+from lustrum.risk.entropy import conditional_entropy, entropy, share_to_power, size_of
 from lustrum.risk.measure import RiskSpec
 from lustrum.risk.r1 import WEIGHTS, r1
 
@@ -64,10 +65,11 @@ def r2_values(population: Ints, published: Ints, weights: Sequence[float] = WEIG
     population, published = np.broadcast_arrays(population, published)
     empty, unseen = population == 0, published == 0
     both, either = (empty & unseen).sum(axis=-1), (empty | unseen).sum(axis=-1)
-    shared = np.where(both > 0, empty.mean(axis=-1) ** (either / np.maximum(both, 1)), 0.0)
+    exponent = either / np.maximum(both, 1)
+    shared = np.where(both > 0, share_to_power(empty.mean(axis=-1), exponent), 0.0)
     H = entropy(population)
     open_share = conditional_entropy(population, published) / np.where(H > 0, H, 1.0)
-    scale = np.maximum(1.0 - H / np.log(population.shape[-1]), 0.0)
+    scale = np.maximum(1.0 - H / log(population.shape[-1]), 0.0)
     return np.asarray(
         zeros * shared
         + spread * scale * (1.0 - open_share)

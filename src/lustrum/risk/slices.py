@@ -62,7 +62,7 @@ class SliceRisks:
     def highest(self) -> SliceRisk | None:
         """The riskiest slice, or ``None`` where none can be measured."""
         measured = [s for s in self.slices if s.risk is not None]
-        return max(measured, key=lambda s: s.risk or 0.0, default=None)
+        return max(measured, key=lambda s: round(s.risk or 0.0, 9), default=None)
 
     def masked(self) -> np.ma.MaskedArray[Any, np.dtype[np.float64]]:
         """The risks as an array in which slices that cannot be measured are masked."""

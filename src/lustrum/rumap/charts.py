@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
-from lustrum.rumap.points import NOTHING, ORIGINAL
+from lustrum.rumap.points import NOTHING, ORIGINAL, compared
 
 if TYPE_CHECKING:
     import altair
@@ -377,7 +377,7 @@ def _name_points(
         places[id(row)] = x, y
         taken.append((x - 6, y - 6, x + 6, y + 6))
         row["name"], row["side"] = "", "right"
-    for row in sorted(rows, key=lambda r: (r["state"] != "corner", r["risk"])):
+    for row in sorted(rows, key=lambda r: (r["state"] != "corner", compared(r["risk"]))):
         if not row["wanted"]:
             continue
         x, y = places[id(row)]

@@ -23,7 +23,7 @@ from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
-from lustrum.rumap.points import ORIGINAL, Draw, Point
+from lustrum.rumap.points import ORIGINAL, Draw, Point, compared
 from lustrum.rumap.sweep import Progress, Sweep
 
 if TYPE_CHECKING:
@@ -131,15 +131,17 @@ def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
     sign = found.measures.sign
     points = [p for p in found.over(over) if not p.is_corner]
     most = max(p.draws for p in points)
-    safe = [p for p in points if p.risk_range[1] <= max_risk and np.isfinite(p.utility)]
+    safe = [p for p in points if _within(p.risk_range[1], max_risk) and np.isfinite(p.utility)]
     # A search by halves leaves methods behind; those have fewer draws and cannot be chosen.
     ends = [p for p in safe if p.draws == most or p.errors == (0.0, 0.0)]
-    point = max(ends, key=lambda p: (sign * p.utility, -p.risk), default=None)
+    point = max(ends, key=lambda p: (compared(sign * p.utility), -compared(p.risk)), default=None)
     others = tuple(
         (p.label, _why_not(p, point, max_risk, sign, most)) for p in points if p is not point
     )
     if point is None:
-        near = min((p for p in points if np.isfinite(p.risk)), key=lambda p: p.risk, default=None)
+        near = min(
+            (p for p in points if np.isfinite(p.risk)), key=lambda p: compared(p.risk), default=None
+        )
         hint = f" The lowest is {near.risk:.4g}, by {near.label}." if near is not None else ""
         reason = f"No method keeps the risk at {max_risk:g} or below.{hint}"
         return Choice(None, None, found, over, reason, others)
@@ -154,7 +156,7 @@ def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
 def _already(found: RUMap, max_risk: float, over: Over) -> str:
     """A warning that a limit asks for nothing: then the method that changes least is the best one."""
     original = next((p for p in found.over(over) if p.family == ORIGINAL), None)
-    if original is None or not original.risk <= max_risk:
+    if original is None or not _within(original.risk, max_risk):
         return ""
     return (
         f" The original data have a risk of {original.risk:.4g}, which is under the limit too; a lower limit "
@@ -194,7 +196,7 @@ def decide(
         return float(disclosure * point.risk + withheld * (1 - kept))
 
     points = [p for p in found.over(over) if np.isfinite(p.risk) and np.isfinite(p.utility)]
-    first = min(points, key=lambda p: (loss(p), p.is_corner))
+    first = min(points, key=lambda p: (compared(loss(p)), p.is_corner))
     others = tuple((p.label, f"expected loss {loss(p):.4g}") for p in points if p is not first)
     reason = f"{first.label} has the least expected loss, {loss(first):.4g}."
     if first.is_corner:
@@ -228,19 +230,23 @@ def _score(point: Point, limit: float, sign: float) -> tuple[float, float]:
     if not (np.isfinite(point.risk) and np.isfinite(point.utility)):
         return (np.inf, 0.0)
     # A method whose interval reaches under the limit may still prove to be under it.
-    over = max(0.0, point.risk_range[0] - limit)
-    return (over, -sign * point.utility)
+    over = max(0.0, compared(point.risk_range[0]) - compared(limit))
+    return (compared(over), compared(-sign * point.utility))
+
+
+def _within(risk: float, limit: float) -> bool:
+    return compared(risk) <= compared(limit)
 
 
 def _why_not(p: Point, chosen: Point | None, limit: float, sign: float, most: int) -> str:
     if not (np.isfinite(p.risk) and np.isfinite(p.utility)):
         return p.note or "it has no figures"
-    if p.risk > limit:
+    if not _within(p.risk, limit):
         return f"risk {p.risk:.4g} is above the limit"
-    if p.risk_range[1] > limit:
+    if not _within(p.risk_range[1], limit):
         return f"risk {p.risk:.4g} may be above the limit: up to {p.risk_range[1]:.4g}"
     if chosen is not None and p.draws < most and any(p.errors):
         return f"left behind by the search after {p.draws} draws, with utility {p.utility:.4g}"
-    if chosen is not None and sign * p.utility <= sign * chosen.utility:
+    if chosen is not None and compared(sign * p.utility) <= compared(sign * chosen.utility):
         return f"utility {p.utility:.4g} is not better"
     return f"risk {p.risk:.4g}, utility {p.utility:.4g}"

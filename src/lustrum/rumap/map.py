@@ -18,7 +18,7 @@ from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.frontier import dominators
 from lustrum.rumap.grids import MapMethod, default_methods, labels
 from lustrum.rumap.measures import Measures, measures_of
-from lustrum.rumap.points import NOTHING, ORIGINAL, Draw, Point, corner, point_of
+from lustrum.rumap.points import NOTHING, ORIGINAL, Draw, Point, compared, corner, point_of
 from lustrum.rumap.sweep import Progress, Sweep
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class RUMap:
         """The points of a table, or over all tables, that no method beats, by rising risk."""
         points = self.of(table) if over is None else self.over(over)
         found = zip(points, _dominators(points, self.measures.sign), strict=True)
-        return tuple(sorted((p for p, by in found if by == -1), key=lambda p: p.risk))
+        return tuple(sorted((p for p, by in found if by == -1), key=lambda p: compared(p.risk)))
 
     def release(self, label: str, table: str | None = None, replication: int = 0) -> Release:
         """What a method of the map publishes of a table in one of its draws."""
@@ -327,7 +327,10 @@ def _provenance(sweep: Sweep) -> dict[str, Any]:
 
 def _dominators(points: Sequence[Point], sign: float) -> list[int]:
     places = [i for i, p in enumerate(points) if not p.is_corner]
-    found = dominators([points[i].risk for i in places], [sign * points[i].utility for i in places])
+    found = dominators(
+        [compared(points[i].risk) for i in places],
+        [compared(sign * points[i].utility) for i in places],
+    )
     out = [-2] * len(points)
     for place, by in zip(places, found.tolist(), strict=True):
         out[place] = places[by] if by >= 0 else by
@@ -339,7 +342,10 @@ def _together(points: Sequence[Point], how: Over, sign: float) -> Point:
     errors = np.array([p.errors for p in points])
     if how == "worst":
         # One table without figures leaves the worst unknown; NaN goes through.
-        at = int(np.argmax(risks)), int(np.argmin(sign * utilities))
+        at = (
+            int(np.argmax([compared(risk) for risk in risks])),
+            int(np.argmin([compared(sign * utility) for utility in utilities])),
+        )
         risk, utility = float(risks[at[0]]), float(utilities[at[1]])
         spread = float(errors[at[0], 0]), float(errors[at[1], 1])
     else:

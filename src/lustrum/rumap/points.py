@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import stats
 
-__all__ = ["CORNERS", "Draw", "MapLike", "Point", "corner", "point_of"]
+from lustrum.arithmetic import circle, expm1, log, student_quantile
+from lustrum.arrays import Floats
+
+__all__ = ["CORNERS", "Draw", "MapLike", "Point", "compared", "corner", "point_of"]
 
 
 ORIGINAL, NOTHING = "original data", "no data"
@@ -74,10 +76,12 @@ class Point:
         if self.draws < 3 or not all(e > 0 for e in self.errors):
             return [(self.utility, self.risk)]
         n = self.draws
-        size = np.sqrt(2 * (n - 1) / (n - 2) * stats.f.ppf(LEVEL, 2, n - 2))
-        angle = np.linspace(0, 2 * np.pi, corners, endpoint=False)
+        # The quantile of F with 2 and n - 2 degrees of freedom has a closed form.
+        quantile = (n - 2) / 2 * expm1(-2 / (n - 2) * log(1.0 - LEVEL))
+        size = np.sqrt(2 * (n - 1) / (n - 2) * quantile)
         rho = float(np.clip(self.correlation, -1.0, 1.0))
-        first, second = np.cos(angle), rho * np.cos(angle) + np.sqrt(1 - rho**2) * np.sin(angle)
+        first, sine = circle(corners)
+        second = rho * first + np.sqrt(1 - rho * rho) * sine
         u = self.utility + size * self.errors[1] * first
         r = self.risk + size * self.errors[0] * second
         return list(zip(u.tolist(), r.tolist(), strict=True))
@@ -160,7 +164,7 @@ def point_of(
         error = spread / np.sqrt(len(draws))
         errors = float(error[0]), float(error[1])
         if (spread > 0).all():
-            correlation = float(np.asarray(np.corrcoef(pair.T))[0, 1])
+            correlation = _correlation(pair[:, 0], pair[:, 1])
     return Point(
         table=draws[0].table,
         label=label,
@@ -177,6 +181,17 @@ def point_of(
     )
 
 
+def compared(figure: float) -> float:
+    """A figure as choices compare it: to nine digits, far above the error of a sum.
+
+    Figures that are equal but for the order of their sums are then equal, and the order of methods decides.
+
+    >>> compared(0.1 + 0.2) == compared(0.3), compared(0.3000001) == compared(0.3)
+    (True, False)
+    """
+    return float(f"{figure:.9g}")
+
+
 def corner(table: str, name: str, figures: Mapping[str, float], risk: str, utility: str) -> Point:
     """One of the two ends of a map."""
     return Point(table, name, name, {}, figures[risk], figures[utility], dict(figures), 1)
@@ -185,5 +200,11 @@ def corner(table: str, name: str, figures: Mapping[str, float], risk: str, utili
 def _range(mean: float, error: float, draws: int) -> tuple[float, float]:
     if draws < 2:
         return mean, mean
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, draws - 1)) * error
+    reach = student_quantile((1 + LEVEL) / 2, draws - 1) * error
     return mean - reach, mean + reach
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    a, b = first - first.mean(), second - second.mean()
+    found = float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+    return min(1.0, max(-1.0, found))

@@ -25,7 +25,7 @@ from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
-from lustrum.rumap.points import Draw, Point
+from lustrum.rumap.points import Draw, Point, compared
 from lustrum.rumap.sweep import Progress, Sweep
 
 if TYPE_CHECKING:
@@ -82,7 +82,11 @@ class Space:
             key = f"{place} {name}"
             if isinstance(given, Span):
                 ask = trial.suggest_int if given.whole else trial.suggest_float
-                values[name] = ask(key, given.low, given.high, log=given.log)
+                value = ask(key, given.low, given.high, log=given.log)
+                # Six digits: the proposals of a library differ in last bits between processors.
+                values[name] = (
+                    value if given.whole else min(max(float(f"{value:.6g}"), given.low), given.high)
+                )
             elif isinstance(given, list):
                 values[name] = given[trial.suggest_categorical(key, range(len(given)))]
             else:
@@ -172,7 +176,13 @@ def searched(
         )
     points = [p for p in work.map.over(over) if not p.is_corner and np.isfinite(p.utility)]
     # Few draws leave a wide interval: one that reaches under the limit may prove to be under it.
-    points.sort(key=lambda p: (max(0.0, p.risk_range[0] - max_risk), -sign * p.utility))
+    points.sort(
+        key=lambda p: (
+            max(0.0, compared(compared(p.risk_range[0]) - max_risk)),
+            compared(-sign * p.utility),
+            p.index,
+        )
+    )
     work.measure([p.index for p in points[:_LAST]], replications)
     return work.map
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arithmetic import exp2, log2
 from lustrum.arrays import Floats
 from lustrum.audit.belief.posterior import likelihood
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
@@ -53,7 +54,7 @@ def base_certainty(
         if total <= 0:
             weights, total = np.ones(candidates.size), float(candidates.size)
         p = weights[weights > 0] / total
-        out[place] = np.exp2((p * np.log2(p)).sum())
+        out[place] = exp2((p * log2(p)).sum())
     return out
 
 

@@ -22,7 +22,7 @@ def read_rule(words: object) -> Rule:
     """The rule that ``to_mapping`` described; every mistake is one clear sentence.
 
     >>> read_rule({"rule": "any-of", "rules": [{"rule": "threshold"}, {"rule": "p-percent", "p": 10}]})
-    AnyOf(rules=(Threshold(minimum=3, empty='safe', zeros='counted', margin=0), PPercent(p=10, \
+    AnyOf(rules=(Threshold(minimum=3, empty='safe', zeros='counted', margin=10), PPercent(p=10, \
 coalition=1, weights='expanded')))
     """
     if not isinstance(words, Mapping) or not isinstance(words.get("rule"), str):

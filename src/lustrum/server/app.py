@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
-from lustrum.release import TableService
+from lustrum.answer import TableService
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import prepared as api_prepared

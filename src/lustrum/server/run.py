@@ -20,9 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.config import LOGGING_CONFIG
 from uvicorn.supervisors import Multiprocess
 
+from lustrum.answer import TableService
 from lustrum.log_lines import set_up
 from lustrum.model import InputError
-from lustrum.release import TableService
 from lustrum.server.app import create_app
 from lustrum.server.http.connections import BoundedProtocol, ConnectionLimits
 from lustrum.server.operation.metrics import Metrics

@@ -11,8 +11,8 @@ from pathlib import Path
 from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
+from lustrum.answer import TableService
 from lustrum.log_lines import set_up
-from lustrum.release import TableService
 from lustrum.server.app import create_app
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.operation.signals import leave_with_parent, reloading_at_hangup

@@ -2,7 +2,8 @@
 
 Minimise ``cost @ x`` over ``0 <= x <= 1`` with ``row @ x >= side`` for every row so far. The linear program
 goes on from its last basis when rows are added; the integer program searches a stated number of nodes, so that
-the same rows always give the same answer. Lower bounds are computed again from the multipliers alone.
+the same rows always give the same answer. Lower bounds are computed again from the multipliers alone. What the
+solver says is rounded far above its noise before anything depends on it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy import sparse
 
 from lustrum.arrays import Floats, Indices, Mask
 from lustrum.solve.highs_model import highs_model
+from lustrum.solve.products import cleared, dot, floored, sparse_product
 
 __all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched", "stacked"]
 
@@ -36,6 +38,9 @@ _OLD = 12  # rounds that a row may be slack before it is set aside
 _PIVOTS = 10  # of a light program that take as long as one question
 _HEAVY = 50_000  # weights with which a pivot takes twice as long
 _AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
+_BITS = 26  # of a column between 0 and 1
+_DUAL_BITS = 40  # of a multiplier, in units of the largest
+_RANK_BITS = 30  # of what rows are ranked by
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class Cut:
 
     def lacks(self, x: Floats) -> float:
         """By how much a point violates it."""
-        return float(self.side - self.weights @ x[self.columns])
+        return self.side - dot(self.weights, x[self.columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +164,9 @@ class CuttingProgram:
                 if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
                     return None
             solution = self._model.getSolution()
-            x = np.clip(np.array(solution.col_value), 0.0, 1.0)
+            x = cleared(np.clip(np.array(solution.col_value), 0.0, 1.0), _BITS)
             y = np.maximum(np.array(solution.row_dual), 0.0)
+            y = cleared(y, _DUAL_BITS, float(y.max(initial=1.0)))
             reduced, bound = self._proven(y)
             again = [c for c in self._idle if c.lacks(x) > 1e-6]
             self._idle = [c for c in self._idle if c.lacks(x) <= 1e-6]
@@ -191,8 +197,8 @@ class CuttingProgram:
         high = self.high if high is None else high
         free = np.flatnonzero(low < high)
         matrix, side = stacked(every, self.cost.size)
-        side = side - matrix @ low
-        base = float(self.cost @ low)
+        side = side - sparse_product(matrix, low)
+        base = dot(self.cost, low)
         part = matrix[:, free].tocsr()
         least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
         needed = np.flatnonzero(side > least + 1e-9)
@@ -229,7 +235,7 @@ class CuttingProgram:
         bound = float(info.mip_dual_bound)
         finished = status == highspy.HighsModelStatus.kOptimal
         bound = base + bound - 1e-7 * (1 + abs(bound)) if np.isfinite(bound) else -np.inf
-        return Searched(x, bound, steps, finished)
+        return Searched(x, floored(bound), steps, finished)
 
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
@@ -251,8 +257,10 @@ class CuttingProgram:
     def _violated(self, x: Floats) -> list[Cut]:
         """Take those of the kept rows out that a point violates most, for how long they are."""
         lack = np.array([cut.lacks(x) for cut in self._kept])
-        size = np.array([float(np.linalg.norm(cut.weights)) or 1.0 for cut in self._kept])
-        worst = np.argsort(-lack / size, kind="stable")
+        size = np.array(
+            [float(np.sqrt(dot(cut.weights, cut.weights))) or 1.0 for cut in self._kept]
+        )
+        worst = np.argsort(-cleared(lack / size, _RANK_BITS), kind="stable")
         out = set(worst[lack[worst] > 1e-6][:_AT_ONCE].tolist())
         found = [self._kept[number] for number in sorted(out)]
         self._kept = [cut for number, cut in enumerate(self._kept) if number not in out]
@@ -280,12 +288,12 @@ class CuttingProgram:
             matrix, side = stacked(self.cuts, self.cost.size)
             self._stack = matrix.T.tocsr(), side
         turned, side = self._stack
-        mixed = turned @ y
+        mixed = sparse_product(turned, y)
         reduced = self.cost - mixed
         by_column = np.where(reduced > 0, reduced * self._ends[0], reduced * self._ends[1])
-        bound = float(y @ side + by_column.sum())
-        scale = float(y @ np.abs(side) + np.abs(by_column).sum() + np.abs(mixed).sum())
-        return reduced, bound - 1e-12 * (1.0 + scale)
+        bound = dot(y, side) + float(by_column.sum())
+        scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
+        return reduced, floored(bound - 1e-12 * (1.0 + scale))
 
 
 def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:

@@ -1,7 +1,8 @@
 """Deviations from a solution of linear equations: how far one column can move, and which others must go along.
 
 All d with ``A d = 0`` and ``low <= d <= high``, where the ends change from question to question and the
-equations do not. Each question goes on from the basis of the last one.
+equations do not. Each question goes on from the basis of the last one. Ends that are fractions with a power of
+two below the line give corners of that kind, nearly always, which a solver finds without rounding.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from lustrum.arrays import Floats
 from lustrum.solve.highs_model import highs_model
+from lustrum.solve.products import cleared, snapped, sparse_product
 
 __all__ = ["DeviationProgram", "Furthest"]
 
@@ -29,6 +31,7 @@ _LEAST_PIVOTS, _PIVOTS_EACH = (
 )  # a program that goes on: in any case, and for each row and column
 # Multipliers of sums of cells are nearly always multiples of one of these.
 _DIVISORS = (1, 2, 6, 12, 60, 840)
+_BITS = 36  # of a move; what is left of a solver's noise is below
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class DeviationProgram:
         self._weight = weight.copy()
         self._run(model)
         self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
-        return np.array(model.getSolution().col_value)
+        return cleared(np.array(model.getSolution().col_value), _BITS)
 
     def reasons(self, columns: Sparse, column: int, sign: int) -> Floats:
         """Why the last question got no better answer: weights of the moves of other columns.
@@ -100,7 +103,7 @@ class DeviationProgram:
             if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
                 mixed = (columns @ whole.astype(np.int64)).astype(np.float64)
                 return _alone(mixed, column, sign)
-        mixed = columns @ duals
+        mixed = cleared(sparse_product(columns, snapped(duals, 1e-9)), _BITS)
         mixed[np.abs(mixed) < 1e-9] = 0.0
         return _alone(mixed, column, sign)
 
@@ -134,7 +137,7 @@ class DeviationProgram:
         self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
         if model.getModelStatus() != _OPTIMAL:
             return None
-        both_ways = np.array(model.getSolution().col_value)
+        both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
 
     def _move(self, model: Any, low: Floats, high: Floats) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from lustrum.arrays import Floats
 from lustrum.solve.problem import LinearProblem, Sparse
+from lustrum.solve.products import sparse_product
 
 __all__ = ["Prover", "drawn_back", "lower_bound"]
 
@@ -51,7 +52,7 @@ class Prover:
         """A number that ``cost @ x`` is never below."""
         problem = self.problem
         y = _settled(problem, multipliers)
-        reduced = cost - self._columns @ y
+        reduced = cost - sparse_product(self._columns, y)
         by_row = y * np.where(y > 0, problem.row_low, np.where(y < 0, problem.row_high, 0.0))
         if self._whole and _countable(y * _GRID) and _countable(cost):
             # The reduced costs come out without any rounding error.
@@ -72,7 +73,9 @@ class Prover:
         """How far each reduced cost may be off: a sum's error is at most its terms times its size."""
         if self._sizes is None:
             self._sizes = abs(self._columns)
-        return np.asarray(2.0 * _EPS * self._terms * (np.abs(cost) + self._sizes @ np.abs(y)))
+        return np.asarray(
+            2.0 * _EPS * self._terms * (np.abs(cost) + sparse_product(self._sizes, np.abs(y)))
+        )
 
 
 def drawn_back(value: float) -> float:

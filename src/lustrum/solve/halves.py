@@ -9,6 +9,7 @@ Kutschka 2009).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from lustrum.arrays import Floats
 from lustrum.compiled import compiled
 from lustrum.solve.cutting import Cut
+from lustrum.solve.products import cleared, uniform
 
 __all__ = ["zero_half_cuts"]
 
@@ -25,6 +27,7 @@ __all__ = ["zero_half_cuts"]
 _ROWS = 1500
 _MOST = 150
 _PASSES = 4
+_BITS = 26  # of slacks and of what cuts are ranked by; what differs by less is the same
 
 
 def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> list[Cut]:
@@ -38,7 +41,8 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
         if rest < 1.0 - 2 * violation and _whole(cut):
             slack.append(max(rest, 0.0))
             rows.append(cut)
-    order = np.argsort(slack, kind="stable")[:_ROWS]
+    even = cleared(np.array(slack), _BITS)
+    order = np.argsort(even, kind="stable")[:_ROWS]
     rows = [rows[i] for i in order]
     turned = x > 0.5
     near = np.where(turned, 1.0 - x, x)
@@ -53,23 +57,25 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
         inside = place[row.columns[single]]
         odd[number, inside[inside >= 0]] = True
         odd[number, -1] = (int(row.side) + int(turned[row.columns[single]].sum())) % 2 != 0
-    loose = np.array(slack)[order]
+    loose = even[order]
     made: dict[bytes, Cut] = {}
     luck = np.random.default_rng(0)
     for turn in range(_PASSES):
         # Large values first: what they hide is worth most.
-        value = near[columns] * (1.0 if turn == 0 else luck.uniform(0.5, 1.5, columns.size))
+        value = near[columns] * (1.0 if turn == 0 else uniform(luck, 0.5, 1.5, columns.size))
         by = np.argsort(-value, kind="stable")
         mixed = np.concatenate([odd[:, :-1][:, by], odd[:, -1:]], axis=1)
         used = np.eye(len(rows), dtype=np.bool_)
-        left = loose + (0.0 if turn == 0 else luck.uniform(0.0, 1e-3, loose.size))
+        left = loose + (0.0 if turn == 0 else uniform(luck, 0.0, 1e-3, loose.size))
         found = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
         for number in found[:_MOST].tolist():
             cut = _halved([rows[k] for k in np.flatnonzero(used[number])], turned)
             if cut.lacks(x) > violation:
                 made.setdefault(cut.key(), cut)
-    ranked = sorted(made.values(), key=lambda cut: -cut.lacks(x) / np.sqrt(1.0 + cut.columns.size))
-    return ranked[:_MOST]
+    found_cuts = list(made.values())
+    lack = np.array([cut.lacks(x) / np.sqrt(1.0 + cut.columns.size) for cut in found_cuts])
+    ranked = np.argsort(-cleared(lack, _BITS), kind="stable")[:_MOST]
+    return [found_cuts[i] for i in ranked.tolist()]
 
 
 def _whole(cut: Cut) -> bool:
@@ -80,7 +86,8 @@ def _halved(rows: Sequence[Cut], turned: npt.NDArray[np.bool_]) -> Cut:
     total = np.zeros(turned.size)
     for row in rows:
         np.add.at(total, row.columns, row.weights)
-    side = sum(row.side for row in rows) - total[turned].sum()
+    # Sides and weights are whole numbers.
+    side = math.fsum(row.side for row in rows) - total[turned].sum()
     weights = np.where(turned, np.floor(total / 2 + 1e-9), np.ceil(total / 2 - 1e-9))
     columns = np.flatnonzero(weights)
     side = np.ceil(side / 2 - 1e-9) + weights[turned].sum()

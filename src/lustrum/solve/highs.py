@@ -7,6 +7,7 @@ would forget that vertex. One thread and a fixed order of questions always give 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from lustrum.arrays import Floats
 from lustrum.solve.duality import Prover, drawn_back
 from lustrum.solve.highs_model import highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
+from lustrum.solve.products import cleared, dot, power_of_two
 
 __all__ = ["Highs", "Limits"]
 
 
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
+_BITS = (
+    30  # of a point, in scaled units: far below what the solver tells apart, and above its noise
+)
 _LOOSE = 1e-6  # a proof that falls short of the point by more is tried again
 _PRIMAL, _DUAL = 4, 1
 _MOST_STEPS = 2**31 - 1  # what the solver takes for no limit
@@ -135,7 +140,7 @@ class _Loaded:
         """Whether the proof reaches the point, as it does but for numerical trouble."""
         if found.outcome is not Outcome.OPTIMAL or found.point is None:
             return False
-        value = float(cost @ found.point)
+        value = dot(cost, found.point)
         return value - found.bound <= _LOOSE * (1.0 + 1e-3 * abs(value))
 
     def _read(self, cost: Floats) -> Optimum:
@@ -151,9 +156,9 @@ class _Loaded:
         proven = self._prove(cost, y)
         point = None
         if outcome is Outcome.OPTIMAL:
-            point = np.array(solution.col_value) * self._scale
+            point = cleared(np.array(solution.col_value), _BITS) * self._scale
             if proven == -np.inf:
-                proven = drawn_back(float(cost @ point))
+                proven = drawn_back(dot(cost, point))
         return Optimum(outcome, proven, point, y, steps)
 
     def _ray(self) -> Floats | None:
@@ -204,7 +209,7 @@ def _scale(problem: LinearProblem) -> float:
     """A power of two, so that scaling by it is exact."""
     ends = np.concatenate([problem.row_low, problem.row_high, problem.low, problem.high])
     largest = float(np.abs(ends[np.isfinite(ends)]).max(initial=1.0))
-    return float(2.0 ** max(0, int(np.ceil(np.log2(max(largest, 1.0)))) - _ROOM))
+    return max(1.0, math.ldexp(power_of_two(largest), -_ROOM))
 
 
 def _model(problem: LinearProblem, scale: float) -> Any:

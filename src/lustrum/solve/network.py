@@ -141,7 +141,7 @@ def _total(values: Ints) -> int:
 
 def _product(cost: Ints, flow: Ints) -> int:
     """The sum of the products, however large."""
-    most = float(np.abs(cost).astype(np.float64) @ flow.astype(np.float64))
+    most = float((np.abs(cost).astype(np.float64) * flow).sum())
     if most < _LARGEST:
         return int(cost @ flow)
     return sum(int(c) * int(f) for c, f in zip(cost, flow, strict=True))

@@ -19,6 +19,7 @@ from scipy import sparse
 from lustrum.arrays import Floats
 from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Outcome
+from lustrum.solve.products import dot, sparse_product
 from lustrum.solve.quadratic_system import System
 from lustrum.solve.threads import one_thread
 
@@ -70,7 +71,7 @@ class QuadraticProblem:
 
     def value(self, point: Floats) -> float:
         """What a point costs."""
-        return float(point @ (0.5 * self.curvature * point + self.cost))
+        return dot(point, 0.5 * self.curvature * point + self.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +170,9 @@ def _why(problem: QuadraticProblem) -> Outcome:
         -free,
         free,
     )
-    falling = span.T @ problem.cost
+    falling = sparse_product(span.T, problem.cost)
     point = Highs().load(cone).minimise(falling).point
-    if point is not None and float(falling @ point) < -1e-7:
+    if point is not None and dot(falling, point) < -1e-7:
         return Outcome.UNBOUNDED
     return Outcome.CUT_SHORT
 
@@ -219,16 +220,19 @@ class _Path:
     def seen(self) -> QuadraticOptimum:
         """Where the path is, and how far that is from the optimality conditions."""
         problem, span = self.problem, self.problem.span
-        point = self.t if span is None else span @ self.t
+        point = self.t if span is None else sparse_product(span, self.t)
         slope = problem.curvature * point + problem.cost
         pressure = np.zeros(point.size)
         pressure[self.keep] = self.zl - self.zu
         pressure[self.held] = slope[self.held] + self.y[self.rows :]
         y = self.y[: self.rows]
-        left = slope - pressure if span is None else span.T @ (slope - pressure)
-        off = float(np.abs(left - problem.matrix.T @ y).max(initial=0.0))
+        left = slope - pressure
+        left = left if span is None else sparse_product(span.T, left)
+        off = float(np.abs(left - sparse_product(problem.matrix.T, y)).max(initial=0.0))
         size = max(float(np.abs(part).max(initial=0.0)) for part in (slope, pressure, y))
-        short = float(np.abs(problem.matrix @ self.t - problem.target).max(initial=0.0))
+        short = float(
+            np.abs(sparse_product(problem.matrix, self.t) - problem.target).max(initial=0.0)
+        )
         outside = np.maximum(problem.low - point, point - problem.high).max(initial=0.0)
         reach = 1.0 + float(np.abs(point).max(initial=0.0))
         pushed = self.keep[pressure[self.keep] != 0]
@@ -253,9 +257,9 @@ class _Path:
         smallest = 1e-15 * (1.0 + np.abs(self.x))
         near, far = np.maximum(near, smallest), np.maximum(far, smallest)
         slope = self.p * self.x + self.c - self.v - self.zl + self.zu
-        pull = -(self.system.back(self.v) - self.A.T @ self.y)
+        pull = -(self.system.back(self.v) - sparse_product(self.A.T, self.y))
         apart = self.system.out(self.t) - self.x
-        short = self.b - self.A @ self.t
+        short = self.b - sparse_product(self.A, self.t)
         stiff = self.p + self.zl / near + self.zu / far
         if not self.system.factor(stiff):
             return False
@@ -283,7 +287,7 @@ class _Path:
             after = (near + reach * dx) * (self.zl + reach * dzl) * below
             after += (far - reach * dx) * (self.zu + reach * dzu) * above
             share = min(1.0, max(0.0, float(after.sum()) / count / max(mean, 1e-300)))
-            centre = share**3 * mean
+            centre = share * share * share * mean
             move = towards(
                 np.where(below, centre - low_gap - dx * dzl, 0.0),
                 np.where(above, centre - high_gap + dx * dzu, 0.0),

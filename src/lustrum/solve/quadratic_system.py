@@ -15,6 +15,8 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
 
 from lustrum.arrays import Floats
+from lustrum.solve.dense import cholesky
+from lustrum.solve.products import sparse_product
 
 __all__ = ["System"]
 
@@ -25,6 +27,7 @@ Solve: TypeAlias = Callable[[Floats], Floats]
 _REGULAR = 1e-11
 _REFINEMENTS = 2
 _DENSE_UP_TO = 4000
+_SMALL = 1000  # rows of a matrix that is factored here, to the same bytes on every machine
 
 
 class System:
@@ -47,14 +50,15 @@ class System:
 
     def out(self, t: Floats) -> Floats:
         """``S t``."""
-        return np.asarray(self.span @ t)
+        return sparse_product(self.span, t)
 
     def back(self, x: Floats) -> Floats:
         """``S' x``."""
-        return np.asarray(self._back @ x)
+        return sparse_product(self._back, x)
 
     def factor(self, diagonal: Floats) -> bool:
         """Take in a diagonal; False where no factors are found."""
+        # any last bit: entries of the span and of A are nearly always 1 or -1, whose products are exact
         block = (self._back @ (sparse.diags_array(diagonal) @ self.span)).tocsr()
         sizes = block.diagonal()
         typical = float(np.median(sizes[sizes > 0])) if bool((sizes > 0).any()) else 1.0
@@ -71,11 +75,12 @@ class System:
     def solve(self, upper: Floats, lower: Floats) -> tuple[Floats, Floats]:
         """The t and y with ``S'DS t - A'y = upper`` and ``A t = lower``, refined."""
         pulled = lower[lower.size - self._held.shape[0] :]
-        upper = upper + self._stiffness * (self._held.T @ pulled)
+        upper = upper + self._stiffness * sparse_product(self._held.T, pulled)
         t, y = self._once(upper, lower)
         for _ in range(_REFINEMENTS):
-            miss_upper = upper - self._block @ t + self._matrix_back @ y
-            miss_lower = lower - self.matrix @ t
+            miss_upper = upper - sparse_product(self._block, t)
+            miss_upper += sparse_product(self._matrix_back, y)
+            miss_lower = lower - sparse_product(self.matrix, t)
             more_t, more_y = self._once(miss_upper, miss_lower)
             t, y = t + more_t, y + more_y
         return t, y
@@ -86,8 +91,8 @@ class System:
         if self.matrix.shape[0] == 0:
             return first, np.zeros(0)
         assert self._solve_outer is not None
-        y = self._solve_outer(lower - self.matrix @ first)
-        return first + self._solve_block(self._matrix_back @ y), y
+        y = self._solve_outer(lower - sparse_product(self.matrix, first))
+        return first + self._solve_block(sparse_product(self._matrix_back, y)), y
 
     def _inverse(self, block: Sparse) -> Solve | None:
         diagonal = block.diagonal()
@@ -109,7 +114,8 @@ class System:
             outer = sparse.csr_array(self.matrix @ solve_block(columns))
         scale = outer.diagonal()
         soft = _REGULAR * max(1e-300, float(np.median(scale)))
-        if outer.shape[0] <= _DENSE_UP_TO and outer.nnz > 0.1 * outer.shape[0] ** 2:
+        size = outer.shape[0]
+        if size <= _SMALL or (size <= _DENSE_UP_TO and outer.nnz > 0.1 * size * size):
             return _cholesky(outer.toarray(), soft)
         return _sparse_factors(outer + soft * sparse.eye_array(outer.shape[0]))
 
@@ -123,18 +129,27 @@ def _cholesky(matrix: Floats, soft: float) -> Solve | None:
     for more in (_REGULAR, 1e-9, 1e-7):
         regular = scaled.copy()
         regular[order, order] += more
-        try:
-            factors = linalg.cho_factor(regular, lower=True, check_finite=False)
-        except linalg.LinAlgError:
+        inside = _factored(regular)
+        if inside is None:
             continue
 
-        def solve(right: Floats, factors: Any = factors) -> Floats:
+        def solve(right: Floats, inside: Solve = inside) -> Floats:
             wide = size if right.ndim == 1 else size[:, None]
-            found = linalg.cho_solve(factors, right * wide, check_finite=False)
-            return np.asarray(found * wide)
+            return np.asarray(inside(right * wide) * wide)
 
         return solve
     return None
+
+
+def _factored(matrix: Floats) -> Solve | None:
+    if matrix.shape[0] <= _SMALL:
+        found = cholesky(matrix)
+        return None if found is None else found.solve
+    try:
+        factors = linalg.cho_factor(matrix, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    return lambda right: np.asarray(linalg.cho_solve(factors, right, check_finite=False))
 
 
 def _sparse_factors(matrix: Sparse) -> Solve | None:

@@ -20,6 +20,7 @@ from scipy import sparse
 from lustrum.arrays import Floats
 from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Loaded, Optimum, Solver
+from lustrum.solve.products import sparse_product
 
 __all__ = ["Core", "Substituted", "core_of"]
 
@@ -253,10 +254,12 @@ class _Mapped:
             return self._directly().minimise(
                 cost, whole=whole, seconds=seconds, target=target, steps=steps, stop=stop
             )
-        found = self._inside.minimise(self._costs @ cost, seconds=seconds, steps=steps, stop=stop)
+        found = self._inside.minimise(
+            sparse_product(self._costs, cost), seconds=seconds, steps=steps, stop=stop
+        )
         point = None
         if found.point is not None:
-            point = core.offset + core.map @ found.point
+            point = core.offset + sparse_product(core.map, found.point)
             off = np.maximum(self._problem.low - point, point - self._problem.high)
             if bool((off > _OFF * (1.0 + np.abs(point))).any()):
                 # The solver's error in the core grew on the way back.

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from lustrum.arithmetic import log2
 from lustrum.arrays import Floats, Ints
 from lustrum.audit import (
     Belief,
@@ -131,7 +132,7 @@ def _redesign() -> Panel:
         name = f"activity {asked[i][0]}, size {asked[i][1]}"
         lines += [
             Line(f"{name}: m", None, float(belief.count[i]), 0.0, expected=m),
-            Line(f"{name}: risk", None, float(risk[i]), 1e-9, expected=float(1 / np.log2(m))),
+            Line(f"{name}: risk", None, float(risk[i]), 1e-9, expected=float(1 / log2(m))),
         ]
     return Panel("Table 2: two rows combined (equation 4)", tuple(lines))
 
@@ -173,7 +174,7 @@ def _linked() -> Panel:
     lines = []
     for title, m, formula in zip(("AS", "AS, AR", "AS, AR, SR"), counts, expected, strict=True):
         risk = risk_of(Belief.uniform(np.zeros(m.size), m.ravel() - 1))
-        wanted = None if formula is None else 1 / np.log2(formula)
+        wanted = None if formula is None else 1 / log2(formula)
         lines += [
             Line(
                 f"{title}: {name} risk of the 48 cells",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from lustrum.arithmetic import normal_quantile, student_quantile
 from lustrum.arrays import Floats, Ints
 
 __all__ = ["Figures"]
@@ -48,27 +48,29 @@ class Figures:
         size, most = self.value.size, 1.0 - _ALARM / 2
         if self.populations > 1:
             between = float(self._centres().std(ddof=1))
-            factor = float(stats.t.ppf(most, self.populations - 1))
+            factor = student_quantile(most, self.populations - 1)
             return factor * between * float(np.sqrt(1.0 + 1.0 / self.populations)) + 5e-5
         spread = float(self.value.std(ddof=1))
-        factor = float(stats.t.ppf(most, size - 1))
+        factor = student_quantile(most, size - 1)
         return factor * spread * float(np.sqrt(1.0 / size + 1.0 / _PAPER_SAMPLES)) + 5e-5
 
     @property
     def sd_tolerance(self) -> float:
         """The same for standard deviations, whose error grows with the fourth moment."""
         centred = self.value - self._centres()[self.groups]
-        kurtosis = max(3.0, float((centred**4).mean() / (centred**2).mean() ** 2))
+        square = centred * centred
+        mean = float(square.mean())
+        kurtosis = max(3.0, float((square * square).mean()) / (mean * mean))
         # The variance of a standard deviation from one sample, to be divided by their number.
-        single = float((centred**2).mean()) * (kurtosis - 1.0) / 4.0
+        single = mean * (kurtosis - 1.0) / 4.0
         variance = single * (1.0 / self.value.size + 1.0 / _PAPER_SAMPLES)
         if self.populations > 1:
             counts = np.bincount(self.groups, minlength=self.populations)
-            squares = np.bincount(self.groups, centred**2, self.populations)
+            squares = np.bincount(self.groups, square, self.populations)
             own = np.sqrt(squares / np.maximum(counts - 1, 1))
             # What the populations' own values differ by, less what they do by chance.
             variance += max(0.0, float(own.var(ddof=1)) - single / float(counts.mean()))
-        return float(stats.norm.ppf(1.0 - _ALARM / 2) * np.sqrt(variance)) + 5e-5
+        return float(normal_quantile(1.0 - _ALARM / 2) * np.sqrt(variance)) + 5e-5
 
     def less(self, other: Figures) -> Figures:
         """The difference of two figures, sample by sample."""

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log
 from lustrum.arrays import Floats, Ints
 from lustrum.demo import people
 from lustrum.risk.simple import share_of_small_cells
@@ -158,7 +159,7 @@ def components(most_people: int = 1_000_000, points: int = 101) -> Components:
     """
     share = np.linspace(0.0, 1.0, points)
     empty = np.arange(10)
-    numbers = np.unique(np.geomspace(1, most_people, points).round())
+    numbers = np.unique(exp(np.linspace(0.0, log(most_people), points)).round())
     even = [np.where(np.arange(10) < n, 0.0, 1.0 / (10 - n)) for n in empty]
     return Components(
         zero_share=share,

@@ -82,6 +82,8 @@ def bootstrap(design: Design, replicates: int, rng: np.random.Generator) -> Repl
     """Draw ``n - 1`` of the ``n`` clusters of each stratum with replacement, so often."""
     if type(replicates) is not int or replicates < 2:
         raise InputError(f"A bootstrap needs 2 replicates or more, not {replicates!r}.")
+    from lustrum.survey.draw_loops import draw_times  # loads the compiler
+
     _require_apart(design)
     clusters = len(design.stratum_of_cluster)
     factor: Floats = np.ones((clusters, replicates))
@@ -89,9 +91,10 @@ def bootstrap(design: Design, replicates: int, rng: np.random.Generator) -> Repl
         if n == 1:
             continue
         own = np.flatnonzero(design.stratum_of_cluster == stratum)
-        times = rng.multinomial(n - 1, np.full(n, 1.0 / n), size=replicates).T
+        times = np.zeros((replicates, n), dtype=np.int64)
+        draw_times(times, rng)
         shrunk = np.sqrt(design.correction[stratum])
-        factor[own] = 1.0 - shrunk + shrunk * times * n / (n - 1.0)
+        factor[own] = 1.0 - shrunk + shrunk * times.T * n / (n - 1.0)
     return ReplicateWeights(
         design.weights, design.weights[:, None] * factor[design.cluster], 1.0 / replicates
     )

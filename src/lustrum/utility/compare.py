@@ -89,7 +89,7 @@ def compare(table: Table, release: Release, impute: Impute) -> Comparison:
     if release.decimals != table.decimals:
         raise InputError("The release and its table have different decimals; they must be equal.")
     grid = inner_grid(table.axes)
-    scale = 10.0**-table.decimals
+    scale = 1 / 10**table.decimals
     original = table.values[grid] * scale
     published = impute.fill(release, table.structural) * scale
     possible = np.ones(original.shape, dtype=np.bool_)

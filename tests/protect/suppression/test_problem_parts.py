@@ -20,7 +20,7 @@ from lustrum.protect.suppression import (
     suppress,
 )
 from lustrum.protect.suppression.search.parts import parts_of
-from lustrum.sensitivity import PPercent
+from lustrum.sensitivity import PPercent, Threshold
 from protect.suppression.test_suppress import three_way, two_way
 
 
@@ -130,7 +130,7 @@ def test_the_method_shows_statuses_and_no_suppressed_value() -> None:
     assert np.array_equal(release.published[~hidden], table.values[~hidden])
     assert release.low is not None
     assert release.high is not None
-    assert (release.low[hidden] == 0).all()
+    assert (release.low[hidden] == 1).all()
     assert np.unique(release.high[hidden]).size == 1
 
 
@@ -191,3 +191,65 @@ def test_a_hopeless_cell_in_one_part_leaves_the_others_protected() -> None:
     assert [u.cell for u in pattern.unprotectable] == [one.size]
     audit = audit_pattern(problem, np.asarray(pattern.suppressed))
     assert audit.short == ((one.size, -1),)
+
+
+def test_a_reader_who_knows_that_empty_cells_are_shown_learns_nothing_exactly() -> None:
+    """Four ones in a square have margins of 2: whoever knows that no blank is empty knows them all."""
+    counts = np.full((4, 4), 9)
+    counts[:2, :2] = 1
+    table = with_totals(counts)
+    pattern = Suppression(rule=Threshold(3)).pattern(table)
+    assert pattern.safe
+    hidden = pattern.suppressed.reshape(table.shape)
+    assert int(hidden.sum()) > 4
+    small = [(int(i), int(j)) for i, j in np.argwhere(hidden & (table.values < 3))]
+    assert len(small) == 4
+    for cell in small:
+        least, most = _ends(table.values, hidden, cell)
+        assert least == 1
+        assert most >= 3
+
+
+def test_where_empty_cells_may_be_suppressed_a_hidden_cell_may_be_empty() -> None:
+    counts = np.full((3, 3), 9)
+    counts[0, 0] = 1
+    problem = Suppression(rule=Threshold(3), zeros=True).problem(with_totals(counts))
+    assert (problem.low == 0).all()
+    shown = Suppression(rule=Threshold(3)).problem(with_totals(counts))
+    assert (shown.low == 1).all()
+    assert shown.lower[0] == 0
+
+
+def with_totals(inner: np.ndarray) -> Table:
+    """A two-way table of counts with its totals."""
+    full, _ = two_way(inner)
+    values = np.asarray(full).reshape(inner.shape[0] + 1, inner.shape[1] + 1)
+    return Table((axis("a", inner.shape[0]), axis("b", inner.shape[1])), values)
+
+
+def _ends(values: np.ndarray, hidden: np.ndarray, cell: tuple[int, int]) -> tuple[int, int]:
+    """The least and the most of a cell in tables that agree with what is shown, no blank below 1."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    lines = []
+    for rows in (values.shape[0] - 1, 0):
+        shape = values.shape if rows else values.T.shape
+        for i in range(shape[0]):
+            line = np.zeros(shape)
+            line[i, :-1], line[i, -1] = 1, -1
+            lines.append((line if rows else line.T).ravel())
+    at = int(np.ravel_multi_index(cell, values.shape))
+    low = np.where(hidden, 1, values).ravel()
+    high = np.where(hidden, values.max(), values).ravel()
+    out = []
+    for sign in (1, -1):
+        cost = np.zeros(values.size)
+        cost[at] = sign
+        found = milp(
+            cost,
+            constraints=LinearConstraint(np.array(lines), 0, 0),
+            bounds=Bounds(low, high),
+            integrality=np.ones(values.size),
+        )
+        out.append(round(float(found.x[at])))
+    return out[0], out[1]

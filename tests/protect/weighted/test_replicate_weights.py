@@ -24,7 +24,7 @@ from lustrum.protect.weighted.replicates import (
     unit_factors,
 )
 from lustrum.protect.weighted.units import VarianceUnits, variance_units
-from lustrum.release.bundle.respondents import respondents_bytes, respondents_of
+from lustrum.public.bundle.respondents import respondents_bytes, respondents_of
 from lustrum.survey import (
     Design,
     ReplicateWeights,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
@@ -146,12 +147,12 @@ class Belief:
         """Shannon's entropy of each cell, ``-sum p log p``: log m for m equally probable values."""
         if not 1 < base < np.inf:
             raise InputError(f"The base of a logarithm must be above 1, not {base!r}.")
-        nats = np.log(self.count)
-        terms = -self.probabilities * np.log(self.probabilities)
+        nats = log(self.count)
+        terms = -self.probabilities * log(self.probabilities)
         filled = np.diff(self.indptr) > 0
         nats[filled] = np.add.reduceat(terms, self.indptr[:-1][filled])
         # Not below 0 by a rounding error; adding 0 turns a negative zero into a plain one.
-        return np.asarray(np.maximum(nats, 0.0) / np.log(base) + 0.0)
+        return np.asarray(np.maximum(nats, 0.0) / log(base) + 0.0)
 
     def expectation(self, function: Callable[[Ints], npt.ArrayLike]) -> Floats:
         """``sum_k f(k) p(k)`` for each cell; the function maps an array to an array."""

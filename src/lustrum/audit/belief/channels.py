@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
+from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Transitions
 
 __all__ = ["MarkovSquare"]
@@ -59,17 +60,15 @@ class MarkovSquare:
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``; a row of zeros where theta rules w out."""
-        from scipy import stats  # imported here because it takes a second, and few callers need it
-
         size = self.most - self.least + 1
         out = np.zeros((size, size))
         for stay in range(size):
             enter = self._enter(stay + self.least, size - 1 - stay)
             if enter is None:
                 continue
-            stayers = stats.binom.pmf(np.arange(stay + 1), stay, 1.0 - self.theta)
-            comers = stats.binom.pmf(np.arange(size - stay), size - 1 - stay, enter)
-            out[stay] = np.convolve(stayers, comers)
+            stayers = binomial(np.arange(stay + 1), stay, 1.0 - self.theta)
+            comers = binomial(np.arange(size - stay), size - 1 - stay, enter)
+            out[stay] = convolved(stayers, comers)
         return out
 
     def _enter(self, true: int, movers: int) -> float | None:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, gammaln
 
+from lustrum.arithmetic import exp, log_gamma
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
@@ -95,9 +95,9 @@ class BetaBinomial:
         n, k = last - first, values - first
         inside = (k >= 0) & (k <= n)
         n, k = np.where(inside, n, 0), np.where(inside, k, 0)
-        ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-        logs = ways + betaln(k + self.alpha, n - k + self.beta) - betaln(self.alpha, self.beta)
-        return np.where(inside, np.exp(logs), 0.0)
+        ways = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
+        logs = ways + _log_beta(k + self.alpha, n - k + self.beta)
+        return np.where(inside, exp(logs - _log_beta(self.alpha, self.beta)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,10 @@ class ReferenceFrequencies:
         return _looked_up(values, np.array(self.values), known) + self.smoothing
 
 
+def _log_beta(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    return log_gamma(a) + log_gamma(b) - log_gamma(np.add(a, b))
+
+
 def _check_range(low: int | None, high: int | None) -> None:
     if low is not None and high is not None and low > high:
         raise InputError("The lowest value of a prior is above its highest.")
@@ -147,7 +151,7 @@ def _inside(values: Ints, low: int | None, high: int | None) -> npt.NDArray[np.b
 
 
 def _looked_up(values: Ints, known: Ints, weights: Floats) -> Floats:
-    order = np.argsort(known)
+    order = np.argsort(known, kind="stable")
     known, weights = known[order], weights[order]
     place = np.minimum(np.searchsorted(known, values), known.size - 1)
     return np.where(known[place] == values, weights[place], 0.0)

@@ -129,7 +129,10 @@ def reduced(basis: Ints, rounds: int = 30) -> Ints:
     [[1, -1, 0], [1, 0, -1]]
     """
     vectors = basis.copy()
-    gram = (vectors.astype(np.float64) @ vectors.T.astype(np.float64)).astype(np.int64)
+    size = int(np.abs(vectors).max(initial=0))
+    # Floats are quicker, and exact while no sum of products is beyond 2**53.
+    kind = np.float64 if size * size * vectors.shape[1] < 2**53 else np.int64
+    gram = (vectors.astype(kind) @ vectors.T.astype(kind)).astype(np.int64)
     for _ in range(rounds):
         changed = False
         for i in range(vectors.shape[0]):

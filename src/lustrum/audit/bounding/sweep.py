@@ -23,6 +23,7 @@ from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
 from lustrum.audit.knowledge.reduce import Piece, as_floats
 from lustrum.solve import Loaded, Optimum, Outcome, Solver, Substituted
+from lustrum.solve.products import sparse_product
 
 __all__ = ["Impossible", "Progress", "Sweep", "Watch"]
 
@@ -406,7 +407,8 @@ class Sweep:
         """Whether a solver's table nearly satisfies all facts, including those left out of its model."""
         if self.asked_piece is self.piece:
             return True
-        sums, size = self.piece.matrix @ point, np.abs(self.piece.matrix) @ np.abs(point)
+        matrix = self.piece.matrix
+        sums, size = sparse_product(matrix, point), sparse_product(abs(matrix), np.abs(point))
         slack = 1e-4 * (1.0 + 1e-3 * size)
         ends = as_floats(self.piece.fact_low), as_floats(self.piece.fact_high)
         return bool(((ends[0] - slack <= sums) & (sums <= ends[1] + slack)).all())

@@ -165,7 +165,7 @@ def knowledge_bounds(known: Knowledge) -> Bounds | None:
                 return None
         # Formulas use the variable order of the cube; a table may use another.
         order = sorted(range(len(mine)), key=lambda i: margins.names.index(mine[i]))
-        back = np.argsort(order)
+        back = np.argsort(order, kind="stable")
         shape = [layout.shape[i] for i in order]
         low[where], high[where], sharp[where] = (
             np.transpose(a.reshape(shape), back).ravel()

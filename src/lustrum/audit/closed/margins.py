@@ -213,7 +213,7 @@ def _laid_out(
     array = given.astype(np.int64)
     if given.dtype.kind not in "iu" and not np.array_equal(array, given):
         raise InputError(f"The margin {_label(margin)} holds a value that is not a whole number.")
-    order = np.argsort(axes)
+    order = np.argsort(axes, kind="stable")
     inside = set(axes)
     laid = np.transpose(array, order).reshape(
         [shape[a] if a in inside else 1 for a in range(len(names))]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 
+from lustrum.arithmetic_loops import log_gamma
 from lustrum.compiled import compiled as keep_compiled
 
 __all__ = ["compiled", "inlined", "log_factorial"]
@@ -30,4 +30,4 @@ def inlined(function: F) -> F:
 @inlined
 def log_factorial(count: int, logs: Any) -> float:  # pragma: no cover
     """``log n!``, from a list if it is long enough."""
-    return logs[count] if count < logs.size else math.lgamma(count + 1.0)
+    return logs[count] if count < logs.size else log_gamma(count + 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats
 from lustrum.model import InputError
 
@@ -20,7 +21,7 @@ def split_rhat(chains: npt.ArrayLike) -> Floats:
     Near 1 where all halves agree; infinite where each half is constant at a different value; not a number
     where nothing ever moved, which proves nothing.
 
-    >>> same = np.random.default_rng(1).normal(size=(4, 500, 1))
+    >>> same = np.random.default_rng(1).random(size=(4, 500, 1))
     >>> bool(abs(split_rhat(same)[0] - 1) < 0.01), split_rhat(np.zeros((2, 8, 1))).tolist()
     (True, [nan])
     """
@@ -39,7 +40,7 @@ def effective_size(chains: npt.ArrayLike) -> Floats:
     Autocorrelations of the halves are pooled and summed in pairs until a pair is negative (Geyer 1992,
     initial positive and monotone sequence). Not a number where nothing ever moved.
 
-    >>> free = np.random.default_rng(1).normal(size=(4, 1000, 1))
+    >>> free = np.random.default_rng(1).random(size=(4, 1000, 1))
     >>> bool(3000 < effective_size(free)[0] < 5000)
     True
     """
@@ -49,18 +50,34 @@ def effective_size(chains: npt.ArrayLike) -> Floats:
     between = halves.mean(axis=1).var(axis=0, ddof=1)
     pooled = (draws - 1) / draws * within + between
     centred = halves - halves.mean(axis=1, keepdims=True)
-    size = 1 << (2 * draws - 1).bit_length()
-    spectrum = np.fft.rfft(centred, size, axis=1)
-    lags = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=1)[:, :draws].mean(axis=0) / draws
-    with np.errstate(invalid="ignore"):
-        rho = 1.0 - (within - lags * draws / (draws - 1)) / pooled
-    rho[0] = 1.0
-    even = draws - draws % 2
-    pairs = rho[0:even:2] + rho[1:even:2]
-    kept = np.logical_and.accumulate(pairs > 0, axis=0)
-    falling = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=0)
-    time = np.maximum(2.0 * falling.sum(axis=0) - 1.0, 1.0 / np.log10(max(count * draws, 10)))
+    shortest = log(10.0) / log(max(count * draws, 10))
+    time = np.maximum(2.0 * _summed_pairs(centred, within, pooled) - 1.0, shortest)
     return np.where(pooled > 0, count * draws / time, np.nan)
+
+
+def _summed_pairs(centred: Floats, within: Floats, pooled: Floats) -> Floats:
+    """The sum of the pairs of autocorrelations before the first that is not positive, none above the last.
+
+    Lag by lag, by plain sums, for the quantities that still go on: few lags are needed where chains mix.
+    """
+    draws = centred.shape[1]
+    total = np.zeros(pooled.size)
+    least = np.full(pooled.size, np.inf)
+    on = np.flatnonzero(pooled > 0)
+    for lag in range(0, draws - draws % 2, 2):
+        if on.size == 0:
+            break
+        values = np.ascontiguousarray(centred[:, :, on])
+        pair = np.zeros(on.size)
+        for k in (lag, lag + 1):
+            products = values[:, : draws - k] * values[:, k:]
+            shared = products.sum(axis=1).mean(axis=0) / (draws - 1)
+            pair += 1.0 if k == 0 else 1.0 - (within[on] - shared) / pooled[on]
+        going = pair > 0
+        on = on[going]
+        least[on] = np.minimum(least[on], pair[going])
+        total[on] += least[on]
+    return total
 
 
 def _halves(chains: npt.ArrayLike) -> Floats:

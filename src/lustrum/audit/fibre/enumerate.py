@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
@@ -96,7 +97,7 @@ def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> 
 def log_factorials(block: Block) -> Floats:
     """``log n!`` for every count that a block can need, up to a limit."""
     size = int(min(max(int(block.high.max(initial=0)), 1) + 2, _TABLE))
-    logs: Floats = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size)))])
+    logs: Floats = np.concatenate([[0.0], np.cumsum(log(np.arange(1, size)))])
     return logs
 
 
@@ -177,7 +178,7 @@ class _Ordered:
         )
         if tables is not None:
             tables[:points, order] = room[:points]
-        back = np.argsort(order)
+        back = np.argsort(order, kind="stable")
         parts = tuple(sums[begin[k] : begin[k + 1]] for k in back)
         return _Found(int(points), parts, bool(tried <= nodes), float(top))
 

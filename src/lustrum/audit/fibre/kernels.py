@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic_loops import exp, log
 from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
 from lustrum.stream import below_of, unit_of
 from lustrum.stream import mixed as word_at
@@ -72,7 +73,7 @@ def _ratio(p: int, q: int, u: int, v: int, t: int, logs: Any) -> float:  # pragm
     gain += log_factorial(q, logs) - log_factorial(q + t, logs)
     gain += log_factorial(u, logs) - log_factorial(u - t, logs)
     gain += log_factorial(v, logs) - log_factorial(v - t, logs)
-    return math.exp(min(gain, 0.0))
+    return exp(min(gain, 0.0))
 
 
 @inlined
@@ -228,10 +229,10 @@ def _line_step(  # pragma: no cover
             top = max(top, weights[k])
         total = 0.0
         for k in range(count):
-            weights[k] = math.exp(weights[k] - top)
+            weights[k] = exp(weights[k] - top)
             total += weights[k]
         return low + _from_weights(weights, count, _unit(state) * total)
-    level = here + math.log(1.0 - _unit(state))
+    level = here + log(1.0 - _unit(state))
     left, outside = 0, low - 1
     while left - outside > 1:
         middle = (left + outside) >> 1

@@ -244,6 +244,10 @@ def _counts(values: npt.ArrayLike) -> Ints:
 
 
 def _sorted(axes: Axes, values: Ints) -> Ints:
-    out = np.ascontiguousarray(np.transpose(values, np.argsort(axes))) if axes else values
+    out = (
+        np.ascontiguousarray(np.transpose(values, np.argsort(axes, kind="stable")))
+        if axes
+        else values
+    )
     out.setflags(write=False)
     return out

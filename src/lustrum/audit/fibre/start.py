@@ -16,7 +16,8 @@ from lustrum.model import InputError, InternalError
 __all__ = ["any_table", "joined_table"]
 
 
-_INFEASIBLE = 2  # scipy's status for a program without a solution
+_DONE, _INFEASIBLE = 0, 2  # scipy's status of a program that is solved, or has no solution
+_COST = 1000
 
 
 def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
@@ -46,7 +47,7 @@ def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
         made = np.stack([_corner(r, c, rng) for r, c in zip(left, right, strict=True)])
         axes = shared + mine + theirs
         table = made.reshape([size for part in sizes for size in part])
-    return np.ascontiguousarray(table.transpose(np.argsort(axes)))
+    return np.ascontiguousarray(table.transpose(np.argsort(axes, kind="stable")))
 
 
 def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
@@ -69,7 +70,8 @@ def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
 
 def any_table(block: Block, rng: np.random.Generator, seconds: float = 60.0) -> Ints:
     """A table of a block that is extreme in a random direction, by integer programming."""
-    cost = rng.normal(size=len(block))
+    # Whole costs, and no table that a clock cut short: the same start on every machine.
+    cost = rng.integers(-_COST, _COST, size=len(block), endpoint=True)
     rows = block.matrix.shape[0]
     found = milp(
         cost,
@@ -83,7 +85,7 @@ def any_table(block: Block, rng: np.random.Generator, seconds: float = 60.0) -> 
     )
     if found.status == _INFEASIBLE:
         raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
-    if found.x is not None:
+    if found.status == _DONE and found.x is not None:
         table: Ints = np.rint(found.x).astype(np.int64)
         if block.holds(table):
             return table

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, prod
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.margins import Margins
 from lustrum.audit.fibre.system import Block, System
+from lustrum.distributions import hypergeometric
 from lustrum.model import InputError
 
 __all__ = ["Marginals", "TwoWay", "count_tables"]
@@ -95,8 +95,7 @@ class TwoWay:
         for i, j in self.place:
             r, c = int(self.rows[i]), int(self.columns[j])
             x = np.arange(max(0, r + c - people), min(r, c) + 1)
-            logs = -sum(gammaln(k + 1.0) for k in (x, r - x, c - x, people - r - c + x))
-            weights = np.exp(logs - logs.max())
+            weights = hypergeometric(x, people, c, r)
             lows.append(int(x[0]))
             chances.append(weights / weights.sum())
         return Marginals(np.array(lows, dtype=np.int64), tuple(chances), None)
@@ -147,7 +146,8 @@ class _Columns:
     @classmethod
     def of(cls, table: TwoWay) -> _Columns:
         rows, columns, place = table.rows, table.columns, table.place
-        if np.log1p(rows).sum() < np.log1p(columns).sum():
+        # The side with fewer states is the state; whole numbers have no ties that a last bit decides.
+        if prod((rows + 1).tolist()) < prod((columns + 1).tolist()):
             rows, columns, place = columns, rows, place[:, ::-1]
         low = np.zeros((rows.size, columns.size), dtype=np.int64)
         high = low.copy()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arithmetic_loops import exp
 from lustrum.audit.fibre.compiled import compiled, log_factorial
 
 __all__ = ["walk"]
@@ -53,7 +54,7 @@ def walk(  # pragma: no cover
                 tables[points] = value[:n]
             points += 1
             top = max(top, weight[n])
-            below[n] = 1.0 if flat else math.exp(weight[n] - reference)
+            below[n] = 1.0 if flat else exp(weight[n] - reference)
             depth -= 1
             entering = False
             continue

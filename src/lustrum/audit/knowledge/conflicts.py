@@ -17,6 +17,7 @@ from lustrum.arrays import Indices
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats
 from lustrum.solve import Highs, LinearProblem, Outcome
+from lustrum.solve.products import sparse_product
 
 __all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
 
@@ -204,7 +205,7 @@ class _Items:
         if y is None:
             return every
         use = np.zeros(self.low.size)
-        use[places] = np.concatenate([-(problem.matrix.T @ y), y])
+        use[places] = np.concatenate([-sparse_product(problem.matrix.T, y), y])
         use[np.abs(use) < 1e-9 * np.abs(use).max()] = 0.0
         sign = use[self.owner]
         return np.flatnonzero(

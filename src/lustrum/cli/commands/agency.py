@@ -100,8 +100,8 @@ def policy_preset(
     data: Data = HERE,
 ) -> None:
     """Print a policy to begin with, fitted to the dataset if the data folder holds it."""
+    from lustrum.local import local_service
     from lustrum.policy.presets import preset
-    from lustrum.release.records import local_service
 
     service = local_service(data)
     known = dataset in service.described()

@@ -75,20 +75,31 @@ def audit(
     no_totals: NoTotals = None,
     rest: Rest = None,
     hidden: HiddenSymbol = None,
+    status_codes: Annotated[
+        str,
+        typer.Option(
+            help="The code list of status letters: confidentiality or observation (SDMX)."
+        ),
+    ] = "",
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of numbers that tell nothing about hidden cells."),
+    ] = None,
 ) -> None:
     """Say what a reader of these files can work out.
 
     Totals and subtotals are those that are named, or recognised by their names or numbers; the report
     says which. A dimension without any is an error, unless --no-totals says so.
 
-    Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows.
+    Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows. Exit code 4:
+    something in the files could not be understood, so that nobody may call them safe.
     """
     from lustrum.cli.audit import audit_files
     from lustrum.cli.inputs.table_options import FileOptions
 
     if how not in ("adjacent", "nearest"):
         raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
-    safe = audit_files(
+    outcome = audit_files(
         files,
         Console(),
         rounded=rounded,
@@ -101,10 +112,14 @@ def audit(
         truth=truth or (),
         protect=protect,
         equations_only=equations_only,
-        options=FileOptions.of(value, by, total, hierarchy, no_totals, rest, hidden),
+        options=replace(
+            FileOptions.of(value, by, total, hierarchy, no_totals, rest, hidden),
+            status_codes=status_codes,
+            beside=beside or (),
+        ),
     )
-    if not safe:
-        raise typer.Exit(3)
+    if outcome:
+        raise typer.Exit(int(outcome))
 
 
 @app.command()
@@ -216,7 +231,8 @@ def suppress(
     Exit code 3: some cell cannot be protected; then nothing is written.
     """
     from lustrum.cli.inputs.table_options import FileOptions
-    from lustrum.cli.suppression import SuppressFiles, suppress_files
+    from lustrum.cli.suppress import suppress_files
+    from lustrum.publish.suppression.files import SuppressFiles
 
     method = {
         "cost": cost,

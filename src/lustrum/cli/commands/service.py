@@ -234,7 +234,7 @@ def ingest(
 @app.command()
 def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
-    from lustrum.release.records import local_service
+    from lustrum.local import local_service
 
     found = local_service(data).datasets()
     if not found:
@@ -283,8 +283,9 @@ def table(
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
     from lustrum.cli.inputs.question import read_question
     from lustrum.cli.terminal.show import show_decision
+    from lustrum.local import local_service
     from lustrum.model.plugins import load
-    from lustrum.release.records import LocalRecordsService, local_service
+    from lustrum.publish.records import LocalRecordsService
 
     if confidential and format_ != "text":
         raise InputError("--confidential is for the terminal; no file holds true figures.")

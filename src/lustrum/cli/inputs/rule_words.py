@@ -15,12 +15,14 @@ _SHORT: dict[str, tuple[str, tuple[str, ...]]] = {
     "pq": ("prior-posterior", ("p", "q")),
     "nk": ("dominance", ("n", "k")),
     "dominance": ("dominance", ("n", "k")),
-    "threshold": ("threshold", ("minimum",)),
+    "threshold": ("threshold", ("minimum", "margin")),
 }
 
 
 def rule_of(words: Sequence[str]) -> Rule:
     """A rule from words such as ``p=10``, ``pq=10,50``, ``nk=2,85`` or ``threshold=3``; several mean any.
+
+    The second number of a threshold is the margin of sums, in percent of the cell.
 
     >>> rule_of(["p=10"]), rule_of(["nk=2,85"]).to_mapping()["k"]
     (PPercent(p=10, coalition=1, weights='expanded'), 85)

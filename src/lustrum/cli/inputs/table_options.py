@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from lustrum.formats.table_files import ColumnNames, Groups, SaidTotals, read_groups
+from lustrum.formats.table_files.status_letters import StatusList
 from lustrum.model import InputError
 
 __all__ = ["FileOptions", "dimensions"]
@@ -32,6 +33,8 @@ class FileOptions:
     contributors: str = ""
     largest: str = ""
     holdings: str = ""
+    status_codes: str = ""
+    beside: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -57,6 +60,8 @@ class FileOptions:
             count=self.contributors or None,
             largest=_names(self.largest),
             holdings=_names(self.holdings),
+            status_list=_status_list(self.status_codes),
+            beside=tuple(self.beside),
         )
 
     def said(self) -> SaidTotals:
@@ -79,6 +84,15 @@ class FileOptions:
                 )
             groups[dimension] = {**groups.get(dimension, {}), **read_groups(Path(file))}
         return SaidTotals(named, groups, dimensions(self.no_totals), dimensions(self.rest))
+
+
+def _status_list(word: str) -> StatusList | None:
+    for known in get_args(StatusList):
+        if word == known:
+            return known  # type: ignore[no-any-return]
+    if word:
+        raise InputError(f"--status-codes is 'confidentiality' or 'observation', not {word!r}.")
+    return None
 
 
 def _names(words: str) -> tuple[str, ...] | None:

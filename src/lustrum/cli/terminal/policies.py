@@ -10,13 +10,13 @@ from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lustrum.answer.replay import Change, read_questions, replay
 from lustrum.durable import write_whole
+from lustrum.local import local_service
 from lustrum.model import Decision, InputError, PolicyError, TableQuery
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
 from lustrum.policy.read import sealed
-from lustrum.release.records import local_service
-from lustrum.release.replay import Change, read_questions, replay
 
 __all__ = ["check_policy", "seal_policy", "try_policy"]
 
@@ -58,7 +58,7 @@ def try_policy(file: Path, questions: Path, data: Path, console: Console, progre
     """Replay questions under the policy in force and under the new one; how many would change."""
     policy, service = read_policy(file), local_service(data)
     asked = read_questions(questions)
-    for name in {query.dataset for query in asked} & set(service.described()):
+    for name in sorted({query.dataset for query in asked} & set(service.described())):
         if policy.dataset in ("*", name):
             check_names(policy, service.description(name), str(file))
     if policy.dataset != "*":

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lustrum.answer.figures.words import attacker_words, error_words, growth_words, summary
 from lustrum.model import Dataset, Decision, Release, SumFigures, TableAxis
 from lustrum.policy import Policy
-from lustrum.release.figures.words import attacker_words, error_words, growth_words, summary
-from lustrum.release.records import LocalRecordsService, true_figures
+from lustrum.publish.records import LocalRecordsService, true_figures
 
 __all__ = ["show_decision", "show_true_figures"]
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lustrum.arithmetic import exp
 from lustrum.arrays import Floats
-from lustrum.demo.draws import Flags, Positions, distribution, pick, pick_by_row
+from lustrum.demo.draws import Flags, Positions, between, distribution, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_shares
 
 ALONE, COUPLE, FAMILY, LONE_PARENT, SHARERS, THREE_GENERATIONS = range(6)
@@ -49,7 +50,7 @@ _YEARS_HE_IS_OLDER = np.array([1, 2, 3, 5, 8, 12, 14, 14, 12, 9, 7, 5, 3, 2, 1, 
 _LEAST_YEARS_OLDER = -5
 
 #: Women among those living alone, by band from 0-4.
-_WOMEN_ALONE = np.interp(np.arange(21), [3, 8, 12, 16, 20], [0.44, 0.36, 0.46, 0.68, 0.85])
+_WOMEN_ALONE = between(np.arange(21), [3, 8, 12, 16, 20], [0.44, 0.36, 0.46, 0.68, 0.85])
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _draw_households(persons: int, rng: np.random.Generator) -> _Households:
 def _age_distributions(weights: list[float]) -> Floats:
     """Distributions over single years by kind of area, from weights of five-year bands."""
     bands = np.arange(len(weights))
-    by_kind = np.array([np.array(weights) * np.exp(tilt * bands) for tilt in _AGE_TILT])
+    by_kind = np.array([np.array(weights) * exp(tilt * bands) for tilt in _AGE_TILT])
     years = np.repeat(by_kind, 5, axis=1)
     years[:, :3] = 0.0  # nobody under 18 runs a household
     return distribution(years)

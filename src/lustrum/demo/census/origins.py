@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.arrays import Floats
 from lustrum.demo.census.households import Members
-from lustrum.demo.draws import Positions, distribution, pick_by_row
+from lustrum.demo.draws import Positions, between, distribution, pick_by_row
 
 _BANDS = 21
 
@@ -38,7 +38,7 @@ _PARTNER_DIFFERS = 0.16
 
 def _citizenship_table() -> Floats:
     """Distribution by kind of area and band, one row each."""
-    by_age = np.array([np.interp(np.arange(_BANDS), _AT_BANDS, row) for row in _BY_AGE]).T
+    by_age = np.array([between(np.arange(_BANDS), _AT_BANDS, row) for row in _BY_AGE]).T
     weights = np.broadcast_to(_BASE, (len(_BY_KIND), _BANDS, len(_BASE))).copy()
     weights[..., 1:] *= _BY_KIND[:, None, None] * by_age[None, :, :]
     return distribution(weights.reshape(-1, len(_BASE)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from lustrum.arrays import Floats
 from lustrum.demo.census.description import EMPLOYED
-from lustrum.demo.draws import Positions, distribution, pick_by_row
+from lustrum.demo.draws import Positions, between, distribution, pick_by_row
 
 _BANDS, _SEXES, _CITIZENSHIPS, _KINDS, _LEVELS = 21, 2, 5, 4, 9
 _ACTIVITIES, _OCCUPATIONS = 5, 13
@@ -40,10 +40,10 @@ _MEN = np.array(
 )
 
 # Women against men, by band: care for children and old conventions move them out of work.
-_WOMEN_EMPLOYED = np.interp(
+_WOMEN_EMPLOYED = between(
     np.arange(_BANDS), [3, 5, 7, 10, 12, 20], [1.0, 0.55, 0.45, 0.5, 0.4, 0.35]
 )
-_WOMEN_OTHER = np.interp(np.arange(_BANDS), [3, 5, 7, 10, 12, 20], [1.2, 2.0, 2.2, 1.8, 2.0, 4.0])
+_WOMEN_OTHER = between(np.arange(_BANDS), [3, 5, 7, 10, 12, 20], [1.2, 2.0, 2.2, 1.8, 2.0, 4.0])
 
 _BY_LEVEL = np.array(
     [
@@ -116,14 +116,14 @@ def _occupation_by_band() -> Floats:
     """How careers move with age: into management, out of the army and of simple jobs."""
     bands = np.arange(_BANDS)
     tilt = np.ones((_BANDS, _OCCUPATIONS))
-    tilt[:, 0] = np.interp(bands, [3, 4, 6, 10, 12], [1.5, 2.2, 1.5, 0.5, 0.08])
+    tilt[:, 0] = between(bands, [3, 4, 6, 10, 12], [1.5, 2.2, 1.5, 0.5, 0.08])
     tilt[_FIRST_BAND_WITHOUT_SOLDIERS:, 0] = 0.0
-    tilt[:, 1] = np.interp(bands, [3, 5, 9, 12, 18], [0.12, 0.5, 1.2, 1.4, 1.8])
-    tilt[:, 2] = np.interp(bands, [3, 5, 9], [0.25, 0.9, 1.0])
-    tilt[:, 3] = np.interp(bands, [3, 5, 9], [0.3, 1.0, 1.0])
-    tilt[:, 5] = np.interp(bands, [3, 5, 9], [2.2, 1.3, 0.9])
-    tilt[:, 6] = np.interp(bands, [3, 8, 13, 16], [0.6, 0.8, 2.0, 4.0])
-    tilt[:, 9] = np.interp(bands, [3, 5, 9, 13], [2.5, 1.1, 0.9, 1.2])
+    tilt[:, 1] = between(bands, [3, 5, 9, 12, 18], [0.12, 0.5, 1.2, 1.4, 1.8])
+    tilt[:, 2] = between(bands, [3, 5, 9], [0.25, 0.9, 1.0])
+    tilt[:, 3] = between(bands, [3, 5, 9], [0.3, 1.0, 1.0])
+    tilt[:, 5] = between(bands, [3, 5, 9], [2.2, 1.3, 0.9])
+    tilt[:, 6] = between(bands, [3, 8, 13, 16], [0.6, 0.8, 2.0, 4.0])
+    tilt[:, 9] = between(bands, [3, 5, 9, 13], [2.5, 1.1, 0.9, 1.2])
     return tilt
 
 

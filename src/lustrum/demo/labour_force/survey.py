@@ -70,7 +70,7 @@ def _hours(employment: Ints, age: Ints, seed: int) -> Ints:
     """Hours worked in the week: none without work, part time more often among the young and the old."""
     (draws,) = generators(seed + 2, 1)
     part_time = draws.random(age.size) < _PART_TIME[age]
-    usual = np.where(part_time, 22.0, 40.0) + draws.normal(0.0, 5.0, age.size)
+    usual = np.where(part_time, 22.0, 40.0) + 5.0 * draws.standard_normal(age.size)
     return np.where(employment == 0, np.clip(np.rint(usual), 1, 80), 0).astype(np.int64)
 
 

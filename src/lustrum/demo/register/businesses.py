@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import ndtri
 
+from lustrum.arithmetic import exp, log, normal_quantile, power
 from lustrum.arrays import Floats, Mask
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
@@ -37,8 +37,7 @@ _TAKE_ALL_FROM = 50_000
 
 
 def _normal(rng: np.random.Generator, count: int) -> Floats:
-    found: Floats = ndtri(np.maximum(rng.random(count), 1e-12))
-    return found
+    return normal_quantile(np.maximum(rng.random(count), 1e-12))
 
 
 def _per_section(attribute: str) -> Floats:
@@ -58,35 +57,36 @@ def _draw_activities(count: int, rng: np.random.Generator) -> tuple[Positions, P
 def _skewed(count: int) -> Floats:
     """Shares of ``count`` divisions, very different but in no order of their codes."""
     ranks = (np.arange(count) * 7 + 2) % count if count % 7 else np.arange(count)
-    weights = 1.0 / (1.0 + ranks) ** 1.3
+    weights = 1.0 / power(1.0 + ranks, 1.3)
     shares: Floats = weights / weights.sum()
     return shares
 
 
 def _draw_sizes(section: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Size class and number of employees, log-uniform within the class."""
-    by_section = _SIZES[None, :] * _per_section("large")[:, None] ** np.linspace(0, 1.6, 6)
-    size = pick_by_row(rng.random(len(section)), distribution(by_section), section)
+    tilt = exp(log(_per_section("large"))[:, None] * np.linspace(0, 1.6, 6))
+    size = pick_by_row(rng.random(len(section)), distribution(_SIZES * tilt), section)
     low = np.array(SIZE_FROM, dtype=np.float64)[size]
     high = np.array([*SIZE_FROM[1:], _LARGEST], dtype=np.float64)[size]
     # The tail of the top class is skewed further, so that a giant stays a rarity.
-    position = rng.random(len(section)) ** np.where(size == len(SIZE_FROM) - 1, 2.5, 1.2)
+    drawn = rng.random(len(section))
+    position = np.where(size == len(SIZE_FROM) - 1, power(drawn, 2.5), power(drawn, 1.2))
     start = np.maximum(low, 0.5)
-    employees = np.floor(start * (high / start) ** position)
+    employees = np.floor(start * exp(position * log(high / start)))
     return size, np.clip(employees, low, high - 1).astype(np.int64)
 
 
 def _draw_turnover(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
     """Log-normal turnover in thousand euro around the section's turnover per head."""
-    typical = np.log(_per_section("turnover")[section] * (employees + 0.7))
+    typical = log(_per_section("turnover")[section] * (employees + 0.7))
     spread = _per_section("spread")[section] * _normal(rng, len(section))
-    return np.maximum(np.rint(np.exp(typical + spread)), 1).astype(np.int64)
+    return np.maximum(np.rint(exp(typical + spread)), 1).astype(np.int64)
 
 
 def _make_giants(size: Positions, turnover: Positions, rng: np.random.Generator) -> Positions:
     """Some of the largest businesses are giants, each many times its peers, as in real registers."""
     giant = (size == len(SIZE_FROM) - 1) & (rng.random(len(size)) < _GIANTS)
-    times = np.exp(0.7 + 1.6 * rng.random(len(size)))
+    times = exp(0.7 + 1.6 * rng.random(len(size)))
     grown = np.where(giant, np.rint(turnover * times), turnover).astype(np.int64)
     return np.minimum(grown, _LARGEST_TURNOVER)
 
@@ -94,7 +94,7 @@ def _make_giants(size: Positions, turnover: Positions, rng: np.random.Generator)
 def _draw_wages(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
     """The wage bill in thousand euro; none without employees."""
     per_head = 18.0 + 0.12 * np.minimum(_per_section("turnover")[section], 250.0)
-    scale = np.exp(0.35 * _normal(rng, len(section)))
+    scale = exp(0.35 * _normal(rng, len(section)))
     return np.rint(employees * per_head * scale).astype(np.int64)
 
 
@@ -103,7 +103,8 @@ def _draw_investment(
 ) -> Positions:
     """Lumpy investment in thousand euro: many small businesses have none in a year."""
     invests = rng.random(len(size)) < np.array([0.25, 0.45, 0.7, 0.85, 0.95, 1.0])[size]
-    share = 0.04 * _per_section("large")[section] ** 0.5 * np.exp(1.1 * _normal(rng, len(size)))
+    typical = 0.04 * np.sqrt(_per_section("large"))[section]
+    share = typical * exp(1.1 * _normal(rng, len(size)))
     return np.where(invests, np.rint(turnover * np.minimum(share, 1.5)), 0).astype(np.int64)
 
 
@@ -111,7 +112,7 @@ def _a_year_before(
     values: Positions, born: Mask, growth: float, spread: float, rng: np.random.Generator
 ) -> Positions:
     """The same number one year earlier; a business that is new had none."""
-    factor = np.exp(-growth + spread * _normal(rng, len(values)))
+    factor = exp(-growth + spread * _normal(rng, len(values)))
     return np.where(born, 0, np.rint(values * factor)).astype(np.int64)
 
 
@@ -131,7 +132,7 @@ def _draw_holdings(size: Positions, rng: np.random.Generator) -> Positions:
     holding = np.arange(count, dtype=np.int64)
     owned = np.flatnonzero(rng.random(count) < _IN_A_GROUP[size])
     owned = owned[np.argsort(rng.random(len(owned)), kind="stable")]
-    sizes = np.minimum(2.0 / (1.0 - rng.random(len(owned))) ** 0.7, _LARGEST_GROUP)
+    sizes = np.minimum(2.0 / power(1.0 - rng.random(len(owned)), 0.7), _LARGEST_GROUP)
     ends = np.cumsum(sizes.astype(np.int64))
     group = np.searchsorted(ends, np.arange(len(owned)), side="right")
     starts = np.concatenate([[0], ends])[group]

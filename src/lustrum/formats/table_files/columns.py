@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lustrum.formats.table_files.rows import Rows
+from lustrum.formats.table_files.status_letters import StatusList
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
 __all__ = ["ColumnNames", "Columns", "find_columns"]
 
-_STATUS = ("status", "conf_status", "CONF_STATUS")
+_STATUS = ("CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status", "status")
 _COUNT = ("n", "contributors")
 _LOWER, _UPPER, _PRIMARY = ("lower", "lpl"), ("upper", "upl"), ("primary",)
 _INTERVAL = ("low", "high")
@@ -27,14 +28,18 @@ class ColumnNames:
     Usual names are ``value``; ``status``; ``n`` for the number of contributors; ``x1``, ``x2`` ... for the
     largest contributions and ``h1``, ``h2`` ... for the holdings that made them; ``lower`` and ``upper`` for
     protection levels; ``primary`` for cells that are sensitive; ``<dimension>_label`` for labels.
+    ``status_list`` says which code list the letters are from where the name of their column does not, and
+    ``beside`` are columns that tell nothing about hidden cells.
     """
 
     values: tuple[str, ...] = ("value",)
     by: tuple[str, ...] | None = None
     status: str | None = None
+    status_list: StatusList | None = None
     count: str | None = None
     largest: tuple[str, ...] | None = None
     holdings: tuple[str, ...] | None = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class Columns:
 def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # noqa: B008 - frozen
     """Sort the columns of a file; every name that is missing is one clear sentence."""
     head = list(rows.columns)
-    for name in (*named.values, *(named.by or ()), *(named.largest or ()), *(named.holdings or ())):
+    many = (named.values, named.by or (), named.largest or (), named.holdings or (), named.beside)
+    for name in (name for names in many for name in names):
         _require(rows, name)
     for single in (named.status, named.count):
         if single is not None:
@@ -81,10 +87,11 @@ def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # 
     roles = {*named.values, *status.values(), count, *largest, *holdings, lower, upper, primary}
     roles |= set(interval or ())
     if named.by is None:
-        dimensions, ignored = _dimensions(rows, [name for name in head if name not in roles])
+        left = [name for name in head if name not in roles and name not in named.beside]
+        dimensions, ignored = _dimensions(rows, left)
     else:
         dimensions = named.by
-        ignored = tuple(n for n in head if n not in roles and n not in dimensions)
+        ignored = tuple(n for n in head if n not in roles and n not in (*dimensions, *named.beside))
     clash = next((name for name in dimensions if name in roles), None)
     if clash is not None:
         raise InputError(f"{rows.source}: the column {clash!r} cannot be a dimension and a number.")

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log2
 from lustrum.arrays import Ints, Mask
 
 __all__ = ["groups_by_numbers"]
@@ -92,6 +94,11 @@ class _Search:
         reach = np.where(self.known, column, 0.0).sum(axis=1)
         return np.asarray(shown.sum(axis=1) / np.maximum(reach, 1.0))
 
+    @cached_property
+    def bits(self) -> npt.NDArray[np.float64]:
+        """What each value fixes if a sum is equal to it."""
+        return log2(1.0 + np.abs(self.values).astype(np.float64))
+
     def group(self, c: int, others: npt.NDArray[np.intp]) -> frozenset[int] | None:
         """The codes that make up code ``c``, or None."""
         parts = self._possible(c, others)
@@ -115,7 +122,7 @@ class _Search:
             return False
         if not self.signed and bool((self.known[c] & (sums > self.values[c])).any()):
             return False
-        return _evidence(self.values[c], every) >= bits
+        return float(self.bits[c][every].sum()) >= bits
 
     def _by_code(self, c: int, parts: npt.NDArray[np.intp]) -> frozenset[int] | None:
         own = self.codes[c]
@@ -130,6 +137,7 @@ class _Search:
         target, seen = self.values[c], self.known[c]
         columns = np.flatnonzero(seen)
         columns = columns[np.argsort(-np.abs(target[columns]), kind="stable")][:_SCREENED]
+        fixed = self.bits[c][columns]
         shown = self.known[np.ix_(parts, columns)]
         values = np.where(shown, self.values[np.ix_(parts, columns)], 0)
         sums = np.vstack([np.zeros((1, columns.size), np.int64), np.cumsum(values, axis=0)])
@@ -146,7 +154,7 @@ class _Search:
                 stop = int(stops[k])
                 if filled[stop] - filled[i] < 2 or filled[i + 1] == filled[i]:
                     continue
-                evidence = _evidence(target[columns], every[k])
+                evidence = float(fixed[every[k]].sum())
                 better = best is None or (evidence, -(stop - i)) > best[:2]
                 if evidence >= _BITS and better and self._fits(c, parts[i:stop], _BITS):
                     best = (evidence, -(stop - i), parts[i:stop])
@@ -187,6 +195,8 @@ class _Search:
         picked = every[order][: 4 * filled.size]
         system = self.values[np.ix_(filled, picked)].T.astype(np.float64)
         scale = np.maximum(np.abs(system).max(axis=1), 1.0)
+        # A library's last bits differ between processors, a million times below what is rounded here;
+        # whether the numbers add up is checked in whole numbers at the end.
         weights, _, rank, _ = np.linalg.lstsq(
             system / scale[:, None], self.values[c, picked] / scale, rcond=1e-9
         )
@@ -197,11 +207,6 @@ class _Search:
         if bool(((chosen != 0) & (chosen != 1)).any()) or inside.size < 2:
             return None
         return _set(inside) if self._fits(c, inside, filled.size + _BITS_MORE) else None
-
-
-def _evidence(target: Ints, every: Mask) -> float:
-    """The bits that a sum fixes where it is checked."""
-    return float(np.log2(1.0 + np.abs(target[every]).astype(np.float64)).sum())
 
 
 def _set(places: npt.NDArray[np.intp]) -> frozenset[int]:

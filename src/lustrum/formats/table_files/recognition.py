@@ -163,7 +163,7 @@ def recognise(
     """
     stated = said or SaidTotals()
     names = list(dict.fromkeys(name for file in files for name in file.dimensions))
-    for name in {*stated.named, *stated.groups, *stated.none, *stated.rest} - {""}:
+    for name in sorted({*stated.named, *stated.groups, *stated.none, *stated.rest} - {""}):
         if name not in names:
             raise InputError(f"There is no dimension {name!r}; {choices(name, names)}.")
     found = {name: _dimension(name, files, stated, slack) for name in names}

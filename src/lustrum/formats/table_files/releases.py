@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lustrum.arrays import Ints
+from lustrum.formats.table_files.contributions import CheckedContributions, checked_contributions
 from lustrum.formats.table_files.recognition import Recognition, recognise
 from lustrum.formats.table_files.table_file import TableFile
-from lustrum.model import CellStatus, Contributions, InputError, Release, Table, TableAxis
+from lustrum.model import CellStatus, InputError, Release, Table, TableAxis
 from lustrum.structure import UNBOUNDED, Structure
 
 __all__ = ["confidential_table", "releases_of"]
@@ -87,19 +88,18 @@ def confidential_table(
         words = "a relation" if total < 0 else _named(axes, total, file.shape)
         reason = "" if bool(rows.all()) else "; rows are missing, which would be 0"
         raise InputError(f"{file.source}: {words} is not the sum of its parts{reason}.")
-    counted = file.count is not None
-    contributors = _contributors(file) if counted or file.largest else None
-    kind = (
-        "magnitude" if contributors is not None or decimals or bool((values < 0).any()) else "count"
-    )
+    contributed = file.count is not None or bool(file.largest)
+    own = checked_contributions(file, name, decimals, holding_number) if contributed else None
+    kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
+    contributors = values.copy() if kind == "count" else None
     return Table(
         axes=axes,
         values=values,
         kind=kind,  # type: ignore[arg-type]
         decimals=decimals,
-        contributors=values.copy() if kind == "count" else contributors,
-        contributions=_contributions(file, decimals, holding_number) if file.largest else None,
-        provenance={"source": file.source},
+        contributors=contributors if own is None else own.contributors,
+        contributions=None if own is None else own.contributions,
+        provenance={"source": file.source, **_assumed(file, own)},
     )
 
 
@@ -110,45 +110,14 @@ def _named(axes: Sequence[TableAxis], cell: int, shape: tuple[int, ...]) -> str:
     )
 
 
-def _contributors(file: TableFile) -> Ints:
-    if file.count is not None:
-        if any(n is None or n < 0 or n != int(n) for n in file.count):
-            raise InputError(
-                f"{file.source}: a number of contributors is missing or not a whole number of 0 or more."
-            )
-        return file.dense(file.count, 0)[0]
-    filled = [sum(rank[row] is not None for rank in file.largest) for row in range(len(file.cells))]
-    out = np.zeros(file.shape, dtype=np.int64)
-    out[file.positions] = filled
-    return out
-
-
-def _contributions(
-    file: TableFile, decimals: int, number: Callable[[str], int] | None
-) -> Contributions:
-    """The largest contributions; a rank is filled where the cell has this many contributors."""
-    ranks = len(file.largest)
-    count = _contributors(file)
-    value = np.zeros((*file.shape, ranks), dtype=np.int64)
-    holding = np.full((*file.shape, ranks), -1, dtype=np.int64)
-    numbers: dict[str, int] = {}
-    number_of = number or (lambda name: numbers.setdefault(name, len(numbers)))
-    for rank in range(ranks):
-        value[..., rank], known = file.dense(file.largest[rank], decimals)
-        filled = known & (count > rank)
-        if file.holdings:
-            own = [number_of(name) if name else -1 for name in file.holdings[rank]]
-            holding[..., rank][file.positions] = own
-            if bool((filled & (holding[..., rank] < 0)).any()):
-                raise InputError(f"{file.source}: a contribution has no holding; name it.")
-        else:
-            # Without names every contribution counts as that of another holding.
-            each = np.arange(filled.size, dtype=np.int64).reshape(file.shape) * ranks + rank
-            holding[..., rank] = np.where(filled, each, -1)
-        value[..., rank] = np.where(filled, value[..., rank], 0)
-        holding[..., rank] = np.where(filled, holding[..., rank], -1)
-    if bool((np.diff(np.abs(value), axis=-1) > 0).any()):
-        raise InputError(
-            f"{file.source}: the contributions of a cell are not in falling order; put the largest first."
-        )
-    return Contributions(value, holding)
+def _assumed(file: TableFile, own: CheckedContributions | None) -> dict[str, str]:
+    """A sentence where blank contributions were filled with the worst case."""
+    if own is None or not own.assumed:
+        return {}
+    number = len(own.assumed)
+    cells = "1 cell has" if number == 1 else f"{number:,} cells have"
+    first = file.places[own.assumed[0]]
+    return {
+        "assumed": f"{file.source}: {cells} blank contributions (first: {first}); each is taken to be as large "
+        "as it can be."
+    }

@@ -1,11 +1,12 @@
 """A table read from a file: the one reader of published and of confidential tables.
 
-A row is a cell. An empty value, a symbol such as ``x`` or ``..``, a status other than F and a row that is not
-there all mean the same: the value is not known. None of them is ever 0.
+A row is a cell. An empty value, a symbol such as ``x`` or ``..`` and a row that is not there all mean the same:
+the value is not known. None of them is ever 0. A number that stands in the file is known, whatever its status.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -17,7 +18,8 @@ import numpy.typing as npt
 
 from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns
 from lustrum.formats.table_files.rows import Rows, read_rows, rows_of_csv
-from lustrum.model import CellStatus, InputError
+from lustrum.formats.table_files.status_letters import judged
+from lustrum.model import InputError
 
 __all__ = ["HIDDEN_SYMBOLS", "TableFile", "read_table", "table_of_csv"]
 
@@ -47,6 +49,7 @@ HIDDEN_SYMBOLS = frozenset(
 """What stands for a value that is not published, in small letters."""
 
 _PLAIN = ColumnNames()
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +57,9 @@ class TableFile:
     """The cells of a file, row by row. Nothing of its values is in the ``repr``.
 
     ``values`` has a list for each response, with None where the value is not known. ``codes`` are the codes of
-    each dimension in the order in which they are first met.
+    each dimension in the order in which they are first met. ``standing`` are the rows whose number still
+    stands in the file though its status says that it is hidden. ``doubts`` say what in the file could not be
+    understood, so that nobody may call it safe.
     """
 
     source: str
@@ -72,6 +77,8 @@ class TableFile:
     primary: tuple[bool, ...] | None = None
     interval: tuple[tuple[Number, ...], tuple[Number, ...]] | None = None
     ignored: tuple[str, ...] = ()
+    standing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
     places: Sequence[str] = field(default=())
 
     def __repr__(self) -> str:
@@ -148,9 +155,12 @@ def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
         response: tuple(rows.columns[column]) if column else ("",) * len(rows)
         for response, column in columns.status.items()
     }
-    values = {
-        response: _values(rows, response, status[response], symbols) for response in columns.values
-    }
+    values = {response: _numbers(rows, response, symbols) for response in columns.values}
+    standing, doubts = {}, list(_unexplained(rows, columns, named))
+    for response, column in columns.status.items():
+        there = [number is not None for number in values[response]]
+        standing[response], doubt = judged(column, status[response], there, named.status_list)
+        doubts += [doubt] if doubt else []
     return TableFile(
         source=rows.source,
         dimensions=columns.dimensions,
@@ -169,6 +179,8 @@ def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
         if columns.interval is None
         else tuple(_numbers(rows, name, symbols) for name in columns.interval),  # type: ignore[arg-type]
         ignored=columns.ignored,
+        standing=standing,
+        doubts=tuple(f"{rows.source}: {doubt}" for doubt in doubts),
         places=rows.places,
     )
 
@@ -183,14 +195,23 @@ def _check_once(rows: Rows, cells: Sequence[Key]) -> None:
         seen[key] = row
 
 
-def _values(
-    rows: Rows, name: str, status: Sequence[str], symbols: frozenset[str]
-) -> tuple[Number, ...]:
-    free = ("", CellStatus.FREE.value)
-    return tuple(
-        number if status[row] in free else None
-        for row, number in enumerate(_numbers(rows, name, symbols))
-    )
+def _unexplained(rows: Rows, columns: Columns, named: ColumnNames) -> list[str]:
+    """Columns of numbers that nobody explained: a mean or a share beside a hidden value can reveal it."""
+    names = [*columns.ignored, *columns.largest]
+    names += [name for name in (columns.lower, columns.upper) if name is not None]
+    found = [
+        name
+        for name in names
+        if name not in named.beside and any(_DIGIT.search(text) for text in rows.columns[name])
+    ]
+    if not found:
+        return []
+    listed = ", ".join(repr(name) for name in found)
+    which = "column" if len(found) == 1 else "columns"
+    return [
+        f"nobody said what the numbers in the {which} {listed} are; name values with --value, or say "
+        f"--beside {found[0]} if they tell nothing about hidden cells."
+    ]
 
 
 def _numbers(rows: Rows, name: str, symbols: frozenset[str]) -> tuple[Number, ...]:

@@ -125,7 +125,7 @@ def adjust(
 
     def price(moved: Ints) -> Floats:
         size = np.abs(moved.astype(np.float64))
-        return problem.weights * (size if norm == "l1" else size**2)
+        return problem.weights * (size if norm == "l1" else size * size)
 
     moved: Ints | None = None
     if norm == "l2":  # hardly any cell is whole; rounding through the free cells still works

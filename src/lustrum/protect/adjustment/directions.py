@@ -11,17 +11,19 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
+from scipy import sparse
 
 from lustrum.arrays import Floats, Indices
 from lustrum.protect.adjustment.problem import Problem
+from lustrum.solve.dense import cholesky
+from lustrum.solve.products import dot, sparse_product
 
 __all__ = ["alternating", "balanced", "imbalance", "neighbours", "settled"]
 
 Signs = npt.NDArray[np.int64]
 
 _FIRMNESS = 10.0  # the weight of a sensitive cell's level against that of its movement
-_DENSE_UP_TO = 3000
+_DENSE_UP_TO = 1500
 
 
 def alternating(problem: Problem) -> Signs:
@@ -38,18 +40,33 @@ def imbalance(problem: Problem) -> Floats:
     For large problems, Q only measures the imbalance of the relations themselves.
     """
     places, weights = problem.places, problem.weights
-    own = sparse.csr_array(problem.relations.astype(np.float64))[:, places]
-    if max(places.size, problem.span.shape[1]) > _DENSE_UP_TO or problem.rest.shape[0]:
-        around = float(np.median(weights)) if weights.size else 1.0
-        form = (own.T @ own).toarray() * around
-        return np.asarray(form + np.diag(weights[places]))
+    small = max(places.size, problem.span.shape[1]) <= _DENSE_UP_TO and not problem.rest.shape[0]
+    form = _least_squares(problem) if small else None
+    if form is not None:
+        return form
+    own = sparse.csr_array(problem.relations.astype(np.int64))[:, places]
+    around = float(np.median(weights)) if weights.size else 1.0
+    return np.asarray((own.T @ own).toarray() * around + np.diag(weights[places]))
+
+
+def _least_squares(problem: Problem) -> Floats | None:
+    """The form by factors of dense matrices; None where rounding errors are too large for that."""
+    places, weights = problem.places, problem.weights
     span = problem.floats
+    # any last bit: entries of the span are nearly always 1 or -1, whose products are exact
     spread = (span.T @ (sparse.diags_array(weights) @ span)).toarray()
     touched = span[places].toarray()
-    factor = linalg.cho_factor(spread, lower=True)
-    give = touched @ linalg.cho_solve(factor, touched.T)
+    factor = cholesky(spread)
+    if factor is None:
+        return None
+    solved = factor.solve(touched.T)
+    own = span[places]
+    give = np.array([sparse_product(own, column) for column in solved.T])
+    give = give.reshape(places.size, places.size)
+    give = 0.5 * (give + give.T)
     give[np.diag_indices_from(give)] += 1.0 / (_FIRMNESS * weights[places])
-    return np.asarray(linalg.inv(give))
+    turned = cholesky(give)
+    return None if turned is None else turned.inverse()
 
 
 def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, float]:
@@ -57,13 +74,13 @@ def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, f
     up, down = problem.up.astype(np.float64), problem.down.astype(np.float64)
     signs = directions.astype(np.int64).copy()
     moves = np.where(signs > 0, up, -down)
-    slope = form @ moves
+    slope = (form * moves).sum(axis=1)
     diagonal = np.diag(form).copy()
     for _ in range(50 * max(signs.size, 1)):
         change = np.where(signs > 0, -(up + down), up + down)
         gain = -(2.0 * change * slope + change**2 * diagonal)
         best = int(np.argmax(gain)) if gain.size else -1
-        if best < 0 or gain[best] <= 1e-9 * (1.0 + abs(float(moves @ slope))):
+        if best < 0 or gain[best] <= 1e-9 * (1.0 + abs(dot(moves, slope))):
             turned = _pair(form, gain, change)
         else:
             turned = (best,)
@@ -73,7 +90,7 @@ def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, f
             slope = slope + form[:, place] * change[place]
             moves[place] += change[place]
             signs[place] = -signs[place]
-    return signs, float(moves @ slope)
+    return signs, dot(moves, slope)
 
 
 def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
@@ -90,7 +107,7 @@ def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
 def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Signs]:
     """Each start after local search, the best first, without duplicates."""
     ends = [settled(form, problem, start) for start in starts]
-    ends.sort(key=lambda end: end[1])
+    ends.sort(key=lambda end: end[1])  # stable: of equals the earlier start
     seen: dict[bytes, Signs] = {}
     for signs, _ in ends:
         seen.setdefault(signs.tobytes(), signs)

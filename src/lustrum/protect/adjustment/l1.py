@@ -18,6 +18,7 @@ from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
+from lustrum.solve.products import power_of_two
 
 __all__ = ["Directed", "Found", "Mixed", "improve"]
 
@@ -244,7 +245,7 @@ def _unit(problem: Problem) -> float:
     """A power of two that scales movements to a size at which solvers are accurate."""
     forced = np.concatenate([problem.up, problem.down, problem.low, -problem.high]).astype(float)
     largest = float(np.where(np.abs(forced) < 2.0**60, forced, 0.0).max(initial=1.0))
-    return float(2.0 ** max(0, int(np.ceil(np.log2(max(largest, 1.0) / _LARGEST_LEVEL)))))
+    return max(1.0, power_of_two(largest) / _LARGEST_LEVEL)
 
 
 def _scale(problem: Problem) -> float:

@@ -15,13 +15,16 @@ from lustrum.model.stop import check_stop
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
+from lustrum.solve.products import cleared
 from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
 
-__all__ = ["Squares", "improve_squares", "least_squares"]
+__all__ = ["CHEAPER", "Squares", "improve_squares", "least_squares"]
 
 Signs = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-8
+_BITS = 20  # of a movement, in steps of the table, and of a pressure
+CHEAPER = 1e-6  # a cost that is lower by a smaller share is the same, for all that a solver tells
 _STEPS = 1000  # the work of a quadratic program, in steps of linear ones
 
 
@@ -63,7 +66,10 @@ def least_squares(problem: Problem, directions: Signs, work: Work | None = None)
     if found.outcome is not Outcome.OPTIMAL or found.point is None or found.pressure is None:
         return None
     pull = found.pressure[problem.places] / scale
-    return Squares(directions.copy(), found.point, found.value / scale, pull, found.residual)
+    # The optimum is the same everywhere, the last digits of what approaches it need not be.
+    moved = cleared(found.point, _BITS)
+    pull = cleared(pull, _BITS, max(float(np.abs(pull).max(initial=0.0)), 1e-300))
+    return Squares(directions.copy(), moved, problem.distance(moved, "l2"), pull, found.residual)
 
 
 def improve_squares(problem: Problem, start: Squares, work: Work, tries: int = 12) -> Squares:
@@ -79,6 +85,6 @@ def improve_squares(problem: Problem, start: Squares, work: Work, tries: int = 1
         turned[order[0]] = -turned[order[0]]
         found = least_squares(problem, turned, work)
         failed.add(order[0])
-        if found is not None and found.cost < best.cost * (1.0 - 1e-9):
+        if found is not None and found.cost < best.cost * (1.0 - CHEAPER):
             best = found
     return best

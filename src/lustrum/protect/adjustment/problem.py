@@ -17,6 +17,7 @@ from scipy import sparse
 from lustrum.arrays import Floats, Indices, Ints
 from lustrum.model import InputError
 from lustrum.protect.adjustment.eliminate import eliminate
+from lustrum.solve.products import dot
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["NO_ADJUSTMENT", "Problem", "as_floats", "reduce_problem"]
@@ -72,7 +73,7 @@ class Problem:
     def distance(self, moved: npt.NDArray[Any], norm: str) -> float:
         """The weighted distance: of absolute values, or of squares."""
         size = np.abs(moved.astype(np.float64))
-        return float(self.weights @ (size if norm == "l1" else size**2))
+        return dot(self.weights, size if norm == "l1" else size * size)
 
     @cached_property
     def floats(self) -> Sparse:

@@ -18,12 +18,14 @@ from lustrum.model.stop import check_stop, stop_asked
 from lustrum.protect.adjustment.work import SEARCH_STEP, Work
 from lustrum.solve import Outcome
 from lustrum.solve.highs_model import highs_model
+from lustrum.solve.products import cleared, dot, floored
 
 __all__ = ["Answer", "Program"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
+_BITS = 30  # of a column, and of a price in units of the largest
 _STATUS = highspy.HighsModelStatus
 _OUTCOMES = {
     _STATUS.kOptimal: Outcome.OPTIMAL,
@@ -58,6 +60,7 @@ class Program:
         **options: float | str | bool,
     ) -> None:
         self._whole = whole is not None
+        self._cost = np.asarray(cost, dtype=np.float64)
         self._model = highs_model(matrix, rows, columns, cost, whole, **options)
 
     def column_bounds(self, places: npt.NDArray[Any], low: Floats, high: Floats) -> None:
@@ -71,6 +74,7 @@ class Program:
 
     def costs(self, cost: Floats) -> None:
         """Other costs for all columns."""
+        self._cost = np.asarray(cost, dtype=np.float64)
         self._model.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
 
     def basis(self) -> Any:
@@ -103,14 +107,20 @@ class Program:
         check_stop()
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
         solution, info = model.getSolution(), model.getInfo()
-        point = np.array(solution.col_value) if solution.value_valid else None
+        point = None
+        if solution.value_valid:
+            # Without the noise of a solver's binary.
+            point = cleared(np.array(solution.col_value), _BITS)
         cut_linear = outcome is not Outcome.OPTIMAL and not self._whole
         if outcome is Outcome.INFEASIBLE or point is None or cut_linear:
             bound = np.inf if outcome is Outcome.INFEASIBLE else -np.inf
             return Answer(outcome, np.inf, bound, None, None)
-        value = float(info.objective_function_value)
-        bound = float(info.mip_dual_bound) if self._whole else value
-        prices = None if self._whole else np.array(solution.row_dual)
+        value = dot(self._cost, point)
+        bound = floored(float(info.mip_dual_bound)) if self._whole else value
+        prices = None
+        if not self._whole:
+            prices = np.array(solution.row_dual)
+            prices = cleared(prices, _BITS, max(float(np.abs(prices).max(initial=0.0)), 1e-300))
         return Answer(outcome, value, bound, point, prices)
 
     def _search(self, work: Work | None) -> None:

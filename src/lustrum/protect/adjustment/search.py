@@ -16,7 +16,7 @@ from lustrum.arrays import Floats
 from lustrum.model import InputError
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
 from lustrum.protect.adjustment.l1 import Directed, Found, Mixed, improve
-from lustrum.protect.adjustment.l2 import improve_squares, least_squares
+from lustrum.protect.adjustment.l2 import CHEAPER, improve_squares, least_squares
 from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, Problem
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
@@ -27,6 +27,7 @@ Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
 DirectionWord = Literal["heuristic", "exact", "balanced", "relaxed", "random"]
 
+_CHEAPER = 1e-9  # a cost that is lower by a smaller share is the same
 _STARTS = 10
 _TRIED = 3
 _BLOCK = 8
@@ -99,7 +100,7 @@ def _best(directed: Directed, candidates: list[Signs], work: Work) -> Found:
         if best is not None and work.late:
             break
         found = directed.solve(directions, work if best is not None else None)
-        if found is not None and (best is None or found.cost < best.cost):
+        if found is not None and (best is None or found.cost < best.cost * (1.0 - _CHEAPER)):
             best = found
     if best is None:
         raise InputError(NO_ADJUSTMENT)
@@ -162,7 +163,7 @@ def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
     if np.array_equal(directions, best.directions):
         return best
     found = directed.solve(directions, None)
-    better = found is not None and found.feasible and found.cost < best.cost
+    better = found is not None and found.feasible and found.cost < best.cost * (1.0 - _CHEAPER)
     return found if better and found is not None else best
 
 
@@ -171,7 +172,7 @@ def _floor(problem: Problem) -> float:
     levels = np.minimum(problem.up, problem.down).astype(np.float64)
     forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
     forced[problem.places] = np.maximum(forced[problem.places], levels)
-    return float(problem.weights @ forced)
+    return problem.distance(forced, "l1")
 
 
 def _squares(
@@ -186,7 +187,8 @@ def _squares(
         if work.late or np.array_equal(directions, start.directions):
             continue
         other = least_squares(problem, directions, work)
-        best = other if best is None or (other and other.cost < best.cost) else best
+        if best is None or (other and other.cost < best.cost * (1.0 - CHEAPER)):
+            best = other
     if best is None:
         raise InputError(NO_ADJUSTMENT)
     if word == "heuristic":
@@ -194,5 +196,5 @@ def _squares(
     levels = np.minimum(problem.up, problem.down).astype(np.float64)
     forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
     forced[problem.places] = np.maximum(forced[problem.places], levels)
-    bound = best.cost if problem.places.size == 0 else float(problem.weights @ forced**2)
+    bound = best.cost if problem.places.size == 0 else problem.distance(forced, "l2")
     return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)

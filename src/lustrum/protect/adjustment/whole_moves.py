@@ -14,6 +14,7 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.adjustment.problem import Problem, as_floats
 from lustrum.protect.adjustment.programs import Program
 from lustrum.protect.adjustment.work import Work
+from lustrum.solve.products import sparse_product
 
 __all__ = ["whole_moves"]
 
@@ -100,7 +101,7 @@ def _chosen_anew(
     part = span[:, places].tocsr()
     bounded = (np.abs(as_floats(low)) < np.inf) | (np.abs(as_floats(high)) < np.inf)
     rows = np.flatnonzero((np.diff(part.indptr) > 0) & bounded)
-    stiff = abs(span[:, places]).T @ problem.weights
+    stiff = sparse_product(abs(span[:, places]).T, problem.weights)
     # Steps up and down cost the same, minus the part that brings the cell nearer to the real solution.
     off = start[places] - chosen[places]
     price = np.concatenate([stiff * (1.0 - off), stiff * (1.0 + off)])

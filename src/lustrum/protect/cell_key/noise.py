@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log
 from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError
 
@@ -63,22 +64,24 @@ def noise_table(largest: int, steps: int, variance: float, part: str = "all") ->
     weight = np.where(sizes > 0, 2.0, 1.0)  # both signs
 
     def chances(t: float) -> Floats:
-        logs = np.log(weight) - t * units**2
-        shares = np.exp(logs - logs.max())
+        logs = log(weight) - t * units**2
+        shares = exp(logs - logs.max())
         return np.asarray(shares / shares.sum())
 
+    def spread(t: float) -> float:
+        return float((chances(t) * units**2).sum())
+
     below, above = -1.0, 1.0
-    while float(chances(below) @ units**2) < variance:
+    while spread(below) < variance:
         below *= 2.0
-    while float(chances(above) @ units**2) > variance:
+    while spread(above) > variance:
         above *= 2.0
     for _ in range(200):
         middle = (below + above) / 2.0
-        if float(chances(middle) @ units**2) > variance:
+        if spread(middle) > variance:
             below = middle
         else:
             above = middle
-    # Cut to 31 bits, the thresholds do not depend on the last digits of a machine's exp.
     cumulated = np.rint(np.cumsum(chances(above)) * (1 << 31)).astype(np.int64)
     cumulated[-1] = 1 << 31
     thresholds = cumulated.astype(np.uint64) << np.uint64(32)

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain, product
-from math import log2
+from math import prod, sqrt
 
 import numpy as np
 
@@ -44,8 +45,6 @@ _COARSENED = 2
 """In how many variables at once neighbours differ, before any cell is a neighbour."""
 _CLOSE = 0.05
 """Relative errors below this cost as squares do."""
-_CLASS_BITS = 1000.0
-"""What another class of a number costs in the choice of neighbours: more than all other differences."""
 
 
 def own_places(dataset: Dataset, codes: Array, shown: FinestCells) -> Ints:
@@ -267,8 +266,14 @@ def _prices(plan: Plan) -> Floats:
     prices = np.zeros(plan.cells)
     for table in plan.tables:
         places = table.places().ravel()
-        prices[places] = (plan.cells / places.size) ** 1.25
+        fewer = plan.cells / places.size
+        prices[places] = fewer * sqrt(sqrt(fewer))  # to the power 5/4, the same everywhere
     return prices
+
+
+_Way = tuple[tuple[int, Fraction], bool, tuple[str, Ints | None]]
+"""One level of a variable: how many classes of numbers it gives up and how many times fewer groups it has;
+whether it is coarser than the finest; and its name and groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,37 +285,39 @@ class _Neighbourhood:
 
 
 def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
-    """Definitions of near, nearest first, by the bits of information that each gives up.
+    """Definitions of near, nearest first: those that tell apart the most groups.
 
     Classes of a number, such as size classes, are given up last: a value outside the class of the cell that
-    carries it would reveal that it came from elsewhere.
+    carries it would reveal that it came from elsewhere. Losses are compared as fractions, so that equal ones
+    tie on every machine.
     """
     levels = controlled_levels(dataset)
-    found: list[tuple[float, int, tuple[tuple[str, Ints | None], ...]]] = []
-    ways: list[list[tuple[float, bool, tuple[str, Ints | None]]]] = []
+    found: list[tuple[tuple[int, Fraction], int, tuple[tuple[str, Ints | None], ...]]] = []
+    ways: list[list[_Way]] = []
     for name, own in levels.items():
-        dear = _CLASS_BITS if dataset.variable(name).edges else 0.0
-        finest = log2(own[0].size)
-        of_one: list[tuple[float, bool, tuple[str, Ints | None]]] = [
+        dear = int(bool(dataset.variable(name).edges))
+        finest = own[0].size
+        of_one: list[_Way] = [
             (
-                (finest - log2(max(level.size, 1))) + (0.0 if level.finest else dear),
+                (0 if level.finest else dear, Fraction(finest, max(level.size, 1))),
                 not level.finest,
                 (name, level.group_of),
             )
             for level in own
         ]
-        of_one.append((finest + dear, True, (name, None)))
+        of_one.append(((dear, Fraction(finest)), True, (name, None)))
         ways.append(of_one)
     for number, chosen in enumerate(_few_coarser(ways)):
-        lost = sum(bits for bits, _, _ in chosen)
-        found.append((lost, number, tuple(words for _, _, words in chosen)))
-    for lost, _, words in sorted(found, key=lambda one: one[:2]):
-        yield _Neighbourhood(words, lost < _CLASS_BITS)
+        classes = sum(lost[0] for lost, _, _ in chosen)
+        fewer = prod((lost[1] for lost, _, _ in chosen), start=Fraction(1))
+        found.append(((classes, fewer), number, tuple(words for _, _, words in chosen)))
+    for (classes, _), _, words in sorted(found, key=lambda one: one[:2]):
+        yield _Neighbourhood(words, classes == 0)
 
 
 def _few_coarser(
-    ways: Sequence[Sequence[tuple[float, bool, tuple[str, Ints | None]]]],
-) -> Iterator[tuple[tuple[float, bool, tuple[str, Ints | None]], ...]]:
+    ways: Sequence[Sequence[_Way]],
+) -> Iterator[tuple[_Way, ...]]:
     """All choices with few coarser variables, then classes alone, then no variable at all."""
     size = 1
     for of_one in ways:
@@ -321,7 +328,7 @@ def _few_coarser(
     for chosen in product(*([of_one[0], of_one[-1]] for of_one in ways)):
         if sum(coarser for _, coarser, _ in chosen) <= _COARSENED:
             yield chosen
-    yield tuple(of_one[0] if of_one[-1][0] >= _CLASS_BITS else of_one[-1] for of_one in ways)
+    yield tuple(of_one[0] if of_one[-1][0][0] else of_one[-1] for of_one in ways)
     yield tuple(of_one[-1] for of_one in ways)
 
 
@@ -344,10 +351,16 @@ def _near(
     others: Array,
     key: bytes,
 ) -> Ints:
-    """For every cell of ``codes`` some near cells among ``others``, nearest first; repeats fill the rest."""
+    """For every cell of ``codes`` some near cells among ``others``, nearest first; repeats fill the rest.
+
+    Several of ``others`` may be in one cell: those keep the order in which they come, which callers take from
+    the secret words of the records.
+    """
     found = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
     filled = np.zeros(codes.shape[1], dtype=np.int64)
-    shuffled = np.argsort(scramble(derived(key, "near"), cell_numbers(dataset, others)))
+    shuffled = np.argsort(
+        scramble(derived(key, "near"), cell_numbers(dataset, others)), kind="stable"
+    )
     waiting = np.arange(codes.shape[1])
     for step, one in enumerate(places):
         if not one.keeps_classes:

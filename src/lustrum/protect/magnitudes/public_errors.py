@@ -18,6 +18,8 @@ from lustrum.protect.population.public import coarse_error
 __all__ = ["LARGEST", "by_variables", "errors_by_size", "growth_by_variables", "relative_errors"]
 
 _FEWEST = 50
+_TENS = np.array([float(10**power) for power in range(23)])
+"""Powers of ten that are exact."""
 LARGEST = 100.0
 """Errors count as this many per cent at most, as do sums where there is nothing in truth."""
 
@@ -52,7 +54,7 @@ def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[in
     below the smallest class take its error. Nothing is stated where all cells together are few.
     """
     published = total + noise
-    digits = np.floor(np.log10(np.maximum(published, 1.0)) + 1e-12).astype(np.int64)
+    digits = np.searchsorted(_TENS, np.maximum(published, 1.0), side="right") - 1
     sizes = sorted(np.unique(digits[published > 0]).tolist(), reverse=True)
     joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])
     found = _rising(relative_errors(total, noise), joined, key, f"{name} size")

@@ -10,9 +10,11 @@ Work is bounded by sweeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
+from lustrum.arithmetic import power
 from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.keys import scramble
 from lustrum.model.stop import check_stop, report_progress
@@ -26,8 +28,6 @@ __all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]
 
 _FAR, _CLOSE = 0.2, 0.001
 """Relative errors below this cost as squares do, in the first sweep and in the last."""
-_FEW = 0.125
-"""How much more an error costs in a table of few cells: the exponent of how many times fewer there are."""
 _TOTAL = 1000.0
 """How much more an error of the total costs than its being the only cell of its table would make it."""
 
@@ -107,7 +107,7 @@ def search(
 
 def _squared(sweep: int, sweeps: int) -> float:
     """The relative error up to which a sweep counts squares: it falls from sweep to sweep by equal ratios."""
-    return float(_FAR * (_CLOSE / _FAR) ** ((sweep + 1) / sweeps))
+    return float(_FAR * power(_CLOSE / _FAR, (sweep + 1) / sweeps))
 
 
 def _prices(plan: Plan) -> Floats:
@@ -115,7 +115,9 @@ def _prices(plan: Plan) -> Floats:
     prices = np.zeros(plan.cells)
     for table in plan.tables:
         places = table.places().ravel()
-        prices[places] = (plan.cells / places.size) ** _FEW * (1 if table.levels else _TOTAL)
+        # How many times fewer cells there are, to the power 1/8: the same everywhere.
+        dearer = sqrt(sqrt(sqrt(plan.cells / places.size)))
+        prices[places] = dearer * (1 if table.levels else _TOTAL)
     return prices
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit import MarkovSquare
+from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Table
 from lustrum.model.channel import ObservedChannel
 from lustrum.protect.totals.inner_table import InnerTable
@@ -44,8 +45,6 @@ class StationarySquare(MarkovSquare):
     @cached_property
     def matrix(self) -> Floats:
         """``P(published | true)`` over ``least .. most``."""
-        from scipy import stats  # imported here because it takes a second, and few callers need it
-
         size = self.most - self.least + 1
         out = np.zeros((size, size))
         for leave in range(size):
@@ -57,9 +56,9 @@ class StationarySquare(MarkovSquare):
                 out[leave, leave - 1 : leave + 2] = self.theta, 1 - 2 * self.theta, self.theta
             else:
                 share = self.theta * movers
-                stayers = stats.binom.pmf(np.arange(leave + 1), leave, 1 - share / leave)
-                comers = stats.binom.pmf(np.arange(enter + 1), enter, share / enter)
-                out[leave] = np.convolve(stayers, comers)
+                stayers = binomial(np.arange(leave + 1), leave, 1 - share / leave)
+                comers = binomial(np.arange(enter + 1), enter, share / enter)
+                out[leave] = convolved(stayers, comers)
         return out
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:

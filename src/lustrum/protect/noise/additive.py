@@ -7,11 +7,13 @@ table and asking again reveals nothing new.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import exp, log, normal_cdf, normal_quantile
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
@@ -28,6 +30,7 @@ __all__ = ["DISTRIBUTIONS", "AdditiveNoise", "NoiseChannel", "unit_noise"]
 
 
 DISTRIBUTIONS = ("normal", "laplace", "uniform")
+_ROOT_2, _ROOT_3 = sqrt(2), sqrt(3)
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
 
 
@@ -70,11 +73,11 @@ class NoiseChannel(StepChannel):
             low = np.full(shown.shape, -UNBOUNDED, dtype=np.int64)
             high = np.full(shown.shape, UNBOUNDED, dtype=np.int64)
         elif not self.relative:
-            reach = int(np.floor(3**0.5 * self.sd * (1 + _SLIVER) + 0.5))
+            reach = int(np.floor(_ROOT_3 * self.sd * (1 + _SLIVER) + 0.5))
             low, high = shown - reach, shown + reach
         else:
             # |published - x| <= w |x| + 1/2 with w < 1: solved for the largest and smallest x.
-            width, size = 3**0.5 * self.sd, np.abs(shown).astype(np.float64)
+            width, size = _ROOT_3 * self.sd, np.abs(shown).astype(np.float64)
             most = np.floor((size + 0.5) / (1 - width) * (1 + _SLIVER)).astype(np.int64)
             least = np.ceil((size - 0.5) / (1 + width) * (1 - _SLIVER)).astype(np.int64)
             least = np.where(shown == 0, -most, least)
@@ -126,7 +129,7 @@ class AdditiveNoise:
             )
         if type(self.sd) not in (int, float) or not 0 < self.sd < np.inf:
             raise InputError(f"Additive noise needs a standard deviation above 0, not {self.sd!r}.")
-        if self.relative and self.distribution == "uniform" and 3**0.5 * self.sd >= 1:
+        if self.relative and self.distribution == "uniform" and _ROOT_3 * self.sd >= 1:
             raise InputError(
                 "Relative uniform noise needs a standard deviation below 0.577, so that it stays "
                 f"below the value itself; {self.sd!r} is more."
@@ -211,26 +214,23 @@ class AdditiveNoise:
 
 def unit_noise(distribution: str, words: npt.NDArray[np.uint64]) -> Floats:
     """Noise of mean 0 and standard deviation 1 from uniform words."""
-    return _quantile(distribution, ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+    share = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return _quantile(distribution, np.minimum(share, 1 - 2.0**-53))
 
 
 def _quantile(distribution: str, share: Floats) -> Floats:
     if distribution == "uniform":
-        return np.asarray(3**0.5 * (2 * share - 1))
+        return np.asarray(_ROOT_3 * (2 * share - 1))
     if distribution == "laplace":
-        tail = np.log(2 * np.minimum(share, 1 - share)) / 2**0.5
+        tail = log(2 * np.minimum(share, 1 - share)) / _ROOT_2
         return np.asarray(np.where(share < 0.5, tail, -tail))
-    from scipy.special import ndtri  # imported here because it takes long to load
-
-    return np.asarray(ndtri(share))
+    return normal_quantile(share)
 
 
 def _below(distribution: str, at: Floats) -> Floats:
     """The distribution function, at or below 0."""
     if distribution == "uniform":
-        return np.maximum((at / 3**0.5 + 1) / 2, 0.0)
+        return np.maximum((at / _ROOT_3 + 1) / 2, 0.0)
     if distribution == "laplace":
-        return np.asarray(np.exp(2**0.5 * at) / 2)
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(at))
+        return np.asarray(exp(_ROOT_2 * at) / 2)
+    return normal_cdf(at)

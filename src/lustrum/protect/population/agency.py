@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class AgencyReport:
             "occupied": occupied,
             "mean": total / max(cells, 1),
             "mean_occupied": total / max(occupied, 1),
-            "root_mean_square": (sum(t.squares for t in chosen) / max(occupied, 1)) ** 0.5,
+            "root_mean_square": sqrt(sum(t.squares for t in chosen) / max(occupied, 1)),
             "largest": max((t.largest for t in chosen), default=0),
         }
 
@@ -152,7 +153,7 @@ def table_errors(table: ControlledTable, errors: Array, truth: Array) -> TableEr
         occupied=occupied,
         mean=total / places.size,
         mean_occupied=total / max(occupied, 1),
-        root_mean_square=(squares / max(occupied, 1)) ** 0.5,
+        root_mean_square=sqrt(squares / max(occupied, 1)),
         largest=int(size.max(initial=0)),
         total=total,
         squares=squares,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import exp, log2
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
@@ -108,7 +109,7 @@ class PopulationChannel:
     @cached_property
     def _weights(self) -> Floats:
         """The chance of each single number in a class of errors, for every class of true counts."""
-        rates = 0.5 ** np.array(self.rates, dtype=np.float64)
+        rates = np.ldexp(1.0, -np.array(self.rates, dtype=np.int64))
         numbers = _numbers(self.base, self.step)
         return np.where(numbers > 0, rates / np.maximum(numbers, 1e-9), 0.0)
 
@@ -137,7 +138,8 @@ def normal_rates(base: int, step: int, error: float) -> Rates:
         # Chances relative to the nearest number: however small the error, they do not all become 0.
         nearest = np.full(true.size, np.inf)
         np.minimum.at(nearest, origin, distance.astype(np.float64) ** 2)
-        chance = np.exp(-0.5 * (distance**2 - nearest[origin]) / max(error, 0.01) ** 2)
+        spread = max(error, 0.01)
+        chance = exp(-0.5 * (distance**2 - nearest[origin]) / (spread * spread))
         chance /= np.bincount(origin, weights=chance, minlength=true.size)[origin]
         shares = np.bincount(
             error_class(distance, base), weights=chance / true.size, minlength=len(ERROR_ENDS)
@@ -152,7 +154,7 @@ def coarse_rates(shares: npt.ArrayLike, shift: float) -> tuple[int, ...]:
     >>> coarse_rates([0.6, 0.3, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0], 0.5)
     (1, 2, 3, 8, 9, 10, 11, 12)
     """
-    halved = -np.log2(np.maximum(np.asarray(shares, dtype=np.float64), 2.0**-20))
+    halved = -log2(np.maximum(np.asarray(shares, dtype=np.float64), 2.0**-20))
     powers = np.floor(halved + shift).astype(int)
     return tuple(np.where(powers > _LAST_MEASURED, SMALL, powers).tolist())
 

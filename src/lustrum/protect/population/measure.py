@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import fsum, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -146,7 +146,7 @@ def _coarse_errors(
         if sum(one.seen for one in waiting) < FEWEST and variables < max(kinds):
             continue
         squares = [one.squares / one.seen for one in waiting] or [0.0]
-        measured = (sum(squares) / len(squares)) ** 0.5
+        measured = sqrt(fsum(squares) / len(squares))
         most = max(most, coarse_error(measured, secret, f"{name} {variables}", step))
         errors[variables] = most
         waiting = []

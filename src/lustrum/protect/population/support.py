@@ -156,7 +156,7 @@ def _counted(
     kept = [place for place, name in enumerate(component) if name in on_axis]
     counts = counts.reshape([counts.shape[place] for place in kept])
     targets = [on_axis[component[place]] for place in kept]
-    counts = counts.transpose(np.argsort(targets)) if targets else counts
+    counts = counts.transpose(np.argsort(targets, kind="stable")) if targets else counts
     for target in targets:
         shape[target] = len(axes[target][1])
     return counts.reshape(shape)

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from lustrum.arithmetic import exp, log, log1p
+from lustrum.arrays import Floats
 from lustrum.model import InputError
 
 __all__ = ["Budget", "BudgetSpentError", "Cost", "delta_of_rho", "epsilon_of_rho", "rho_of"]
+
+_GRID, _FINER = 400, 6
 
 
 class BudgetSpentError(InputError):
@@ -138,10 +144,10 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     Steinke 2020). The logarithm falls, then rises, in a.
     """
 
-    def log_delta(a: float) -> float:
-        return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
+    def log_delta(a: Floats) -> Floats:
+        return np.asarray((a - 1) * (a * rho - epsilon) - log(a - 1) + a * log1p(-1 / a))
 
-    return min(1.0, math.exp(_least(log_delta)))
+    return min(1.0, float(exp(_least(log_delta))))
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -152,8 +158,10 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     """
     _check_delta(delta)
 
-    def epsilon(a: float) -> float:
-        return a * rho + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1)
+    small = float(log(delta))
+
+    def epsilon(a: Floats) -> Floats:
+        return np.asarray(a * rho + log1p(-1 / a) - (small + log(a)) / (a - 1))
 
     return max(0.0, _least(epsilon))
 
@@ -168,6 +176,8 @@ def rho_of(epsilon: float, delta: float) -> float:
         high *= 2
     for _ in range(200):
         middle = (low + high) / 2
+        if middle in (low, high):
+            break
         if epsilon_of_rho(middle, delta) <= epsilon:
             low = middle
         else:
@@ -175,21 +185,18 @@ def rho_of(epsilon: float, delta: float) -> float:
     return low
 
 
-def _least(function: Any) -> float:
-    """The least value over orders above 1: a grid of their logarithms, then golden sections."""
-    grid = [1 + math.exp(-14 + 28 * k / 400) for k in range(401)]
-    at = min(range(401), key=lambda k: function(grid[k]))
-    low = math.log(grid[max(at - 1, 0)] - 1)
-    high = math.log(grid[min(at + 1, 400)] - 1)
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if function(1 + math.exp(left)) <= function(1 + math.exp(right)):
-            high = right
-        else:
-            low = left
-    # Any order gives a valid bound, so the smallest one found is valid.
-    return float(min(function(1 + math.exp((low + high) / 2)), function(grid[at])))
+def _least(function: Callable[[Floats], Floats]) -> float:
+    """The least value over orders above 1: a grid of their logarithms, and finer ones around the best."""
+    low, high = -14.0, 14.0
+    least = math.inf
+    for _ in range(_FINER):
+        logs = low + (high - low) * (np.arange(_GRID + 1) / _GRID)
+        found = function(1 + exp(logs))
+        at = int(found.argmin())
+        # Any order gives a valid bound, so the smallest one found is valid.
+        least = min(least, float(found[at]))
+        low, high = float(logs[max(at - 1, 0)]), float(logs[min(at + 1, _GRID)])
+    return least
 
 
 def _check_delta(delta: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
@@ -54,11 +55,11 @@ class DiscreteNoiseChannel(StepChannel):
     @cached_property
     def _chances(self) -> Floats:
         if self.mechanism == "laplace":
-            end = math.ceil(-math.log(NEGLIGIBLE) * self.scale) + 1
-            weights = np.exp(-np.arange(end + 1) / self.scale)
+            end = math.ceil(-float(log(NEGLIGIBLE)) * self.scale) + 1
+            weights = exp(-np.arange(end + 1) / self.scale)
         else:
-            end = math.ceil(math.sqrt(-2 * math.log(NEGLIGIBLE)) * self.scale) + 1
-            weights = np.exp(-0.5 * (np.arange(end + 1) / self.scale) ** 2)
+            end = math.ceil(math.sqrt(-2 * float(log(NEGLIGIBLE))) * self.scale) + 1
+            weights = exp(-0.5 * (np.arange(end + 1) / self.scale) ** 2)
         whole = np.concatenate((weights[:0:-1], weights))
         return np.asarray(whole / whole.sum())
 

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log2
 from lustrum.arrays import Floats
 from lustrum.model import Table
 from lustrum.protect.redesign.ways import State
@@ -64,4 +65,4 @@ class Loss:
 
 def _entropy(shares: Floats) -> float:
     filled = shares[shares > 0]
-    return float(-(filled * np.log2(filled)).sum()) + 0.0
+    return float(-(filled * log2(filled)).sum()) + 0.0

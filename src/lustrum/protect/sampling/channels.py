@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
+from lustrum.distributions import binomial, hypergeometric
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
 from lustrum.structure import UNBOUNDED
@@ -37,13 +38,11 @@ class BinomialThinning:
 
     def transitions(self, true: Ints) -> Transitions:
         """The probabilities of all sample counts, as far as they differ from 0."""
-        from scipy import stats  # imported here because it takes a second, and few callers need it
-
         true = _counts(true)
         mean = true * self.fraction
         spread = _WIDE * np.sqrt(mean * (1 - self.fraction)) + _WIDE**2
         low, high = np.maximum(np.floor(mean - spread), 0), np.minimum(np.ceil(mean + spread), true)
-        return _rows(true, low, high, lambda f, F: stats.binom.pmf(f, F, self.fraction))
+        return _rows(true, low, high, lambda f, F: binomial(f, F, self.fraction))
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
         """At least the sample count, without an upper bound."""
@@ -57,7 +56,8 @@ class BinomialThinning:
             return 1.0
         if highest is None:
             return 0.0
-        return float((self.fraction ** np.arange(lowest, highest + 1)).mean())
+        everybody = np.arange(lowest, highest + 1)
+        return float(binomial(everybody, everybody, self.fraction).mean())
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,6 @@ class HypergeometricChannel:
 
     def transitions(self, true: Ints) -> Transitions:
         """The probabilities of all sample counts, as far as they differ from 0."""
-        from scipy import stats  # imported here because it takes a second, and few callers need it
-
         true = _counts(true)
         N, n = self.population, self.sample
         if bool((true > N).any()):
@@ -88,7 +86,7 @@ class HypergeometricChannel:
         spread = _WIDE * np.sqrt(mean * (1 - n / max(N, 1))) + _WIDE**2
         low = np.maximum(np.maximum(np.floor(mean - spread), n - (N - true)), 0)
         high = np.minimum(np.minimum(np.ceil(mean + spread), true), n)
-        return _rows(true, low, high, lambda f, F: stats.hypergeom.pmf(f, N, F, n))
+        return _rows(true, low, high, lambda f, F: hypergeometric(f, N, F, n))
 
     def support(self, published: Ints) -> tuple[Ints, Ints]:
         """At least the sample count, at most that plus everybody who was not drawn."""

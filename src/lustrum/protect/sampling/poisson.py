@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
+from lustrum.distributions import binomial_quantile
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
@@ -79,15 +80,12 @@ class PoissonSampling:
         inner = InnerTable.of(table.axes, "Poisson sampling")
         block = inner.counts(table)
         if rng is not None:
-            drawn = rng.binomial(block, self.fraction).astype(np.int64)
+            words = rng.integers(0, 2**64, size=block.shape, dtype=np.uint64)
         else:
-            from scipy import (
-                stats,
-            )  # imported here because it takes a second, and few callers need it
-
-            words = inner.take(uniform_words(table, None, f"{self.name} {self.fraction!r}"))
-            chance = ((words.astype(np.uint64) >> np.uint64(11)) + 0.5) * 2.0**-53
-            drawn = stats.binom.ppf(chance, block, self.fraction).astype(np.int64)
+            every = uniform_words(table, None, f"{self.name} {self.fraction!r}")
+            words = inner.take(every).astype(np.uint64)
+        chance = ((words >> np.uint64(11)) + 0.5) * 2.0**-53
+        drawn = binomial_quantile(chance, block, self.fraction)
         return self._release(table, inner.added_up(drawn))
 
     def publish(self, table: Table) -> Release:

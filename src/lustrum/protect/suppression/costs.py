@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
+from lustrum.arithmetic import power as power_of
 from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
@@ -46,7 +48,7 @@ def cell_costs(
     if word == "box-cox":
         if not 0 <= power <= 1:
             raise InputError("The power of the cost 'box-cox' must be between 0 and 1.")
-        return np.log(size + 1.0) + 1.0 if power == 0 else (size + 1.0) ** power
+        return log(size + 1.0) + 1.0 if power == 0 else power_of(size + 1.0, power)
     if word == "distance":
         if primary is None or shape is None:
             raise InputError(

@@ -9,9 +9,11 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Unprotectable
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.deviations import DeviationProgram
+from lustrum.solve.products import power_of_two
 
 __all__ = ["unprotectable_cells"]
 
+_A_LITTLE = 1.0 + 2.0**-23  # a cell is moved by hardly more than its level
 _NAMED = 5  # cells that a message names
 
 
@@ -28,19 +30,20 @@ def unprotectable_cells(
         if cell in found:
             continue
         up, down = tasks.rooms(int(tasks.view[task]))
-        low, high = -np.minimum(down / level, 64.0) * free, np.minimum(up / level, 64.0) * free
+        unit = power_of_two(level)
+        low, high = -np.minimum(down / unit, 64.0) * free, np.minimum(up / unit, 64.0) * free
         signs = (int(tasks.sign[task]),) if tasks.sign[task] else (1, -1)
         reach, blocked = 0.0, np.zeros(0, dtype=np.intp)
         for sign in signs:
             own = up[cell] if sign > 0 else down[cell]
-            limit = min(1.0 + 1e-7, own / level)
+            limit = min(_A_LITTLE * level, own) / unit
             answer = program.furthest(cell, sign, low, high, max(limit, 1e-9))
-            reach += min(answer.reach, limit)
+            reach += min(answer.reach, limit) * unit
             touched = np.flatnonzero(program.reasons(every, cell, sign))
             blocked = np.union1d(blocked, touched[problem.frozen[touched]])
-            if limit < 1.0 and answer.reach >= limit - 1e-9:
+            if own < level and answer.reach >= limit - 1e-9:
                 blocked = np.zeros(0, dtype=np.intp)
-        if reach < 1.0 - 1e-6:
+        if reach < level * (1.0 - 1e-6):
             found[cell] = _explained(problem, tasks, task, blocked.astype(np.int64))
     return tuple(found.values())
 

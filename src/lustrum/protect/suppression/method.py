@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from lustrum.arrays import Mask
+from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
@@ -27,7 +27,7 @@ from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_r
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED, Structure
 
-__all__ = ["Suppression", "problem_of"]
+__all__ = ["Suppression", "least_hidden", "problem_of"]
 
 Kept = Literal["nothing", "grand-total", "totals"]
 AttackerWord = Literal["outsider", "singletons", "holdings"]
@@ -110,7 +110,7 @@ class Suppression:
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, CellStatus.FREE.value)
         status = np.where(secondary, CellStatus.SECONDARY.value, status)
         status = np.where(found.mask & hidden, found.status, status)
-        floor = 0 if bool((table.values >= 0).all()) else -UNBOUNDED
+        floor = least_hidden(table.values, hidden, zeros=self.zeros)
         made = released(
             table,
             self,
@@ -235,9 +235,11 @@ def problem_of(
     top = int(np.abs(flat).max(initial=0))
     # A cell whose exact value must not be revealed has a level of at least 1.
     upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
-    lower = (
-        np.minimum(found.lower.ravel(), flat) if bool((flat >= 0).all()) else found.lower.ravel()
-    )
+    lower = found.lower.ravel()
+    floor = -top
+    if bool((flat >= 0).all()):
+        floor = least_hidden(flat, primary, zeros=zeros)
+        lower = np.minimum(lower, np.maximum(flat - floor, 0))
     return SuppressionProblem.of(
         flat,
         relations,
@@ -245,6 +247,7 @@ def problem_of(
         upper,
         lower,
         sliding=found.sliding.ravel(),
+        low=np.minimum(flat, floor),
         high=max(2 * top, top + int(upper.max(initial=0))),
         cost=cell_costs(
             cost,
@@ -261,6 +264,16 @@ def problem_of(
         unions=unions,
         axes=tuple(AxisSums(family.lists.count, family.sums) for family in structure.families[0]),
     )
+
+
+def least_hidden(values: Ints, hidden: Mask, *, zeros: bool) -> int:
+    """The least value of a hidden cell, as far as everybody knows who knows the method.
+
+    Empty cells are published unless they may be suppressed, so a cell that is not shown holds something.
+    """
+    if bool((values < 0).any()):
+        return -UNBOUNDED
+    return 0 if zeros or bool((values[hidden] == 0).any()) else 1
 
 
 class _Names:

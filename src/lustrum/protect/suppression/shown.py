@@ -17,6 +17,7 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.solve.products import sparse_product
 
 __all__ = ["as_known", "checked_ends", "deviations", "shown_ends"]
 
@@ -84,7 +85,7 @@ def checked_ends(
         size = float(np.abs(row).max(initial=0.0))
         if size == 0.0 or bool((row[~suppressed] != 0.0).any()):
             continue
-        if float(np.abs(problem.relations @ row).max(initial=0.0)) > _EVEN * size:
+        if float(np.abs(sparse_product(problem.relations, row)).max(initial=0.0)) > _EVEN * size:
             continue
         for way in (row, -row):
             ahead, back = way > 0, way < 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -215,7 +216,7 @@ def _parts(
         every.append(found)
     return Outcome(
         suppressed,
-        sum(found.lower_bound for found in every),
+        math.fsum(found.lower_bound for found in every),
         sum(found.steps for found in every),
         every[0].algorithm,
         f"The problem falls into {len(parts)} parts. {every[0].why}",

@@ -99,7 +99,7 @@ class TableSwapping:
         parts = np.zeros((), dtype=np.int64)
         for complete in inner.whole:
             parts = parts[..., None] + ~complete
-        return np.asarray(parts <= self.order).transpose(np.argsort(inner.order))
+        return np.asarray(parts <= self.order).transpose(np.argsort(inner.order, kind="stable"))
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""

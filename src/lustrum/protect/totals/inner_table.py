@@ -146,7 +146,7 @@ class InnerTable:
         for k, complete in enumerate(self.whole):
             total = complete if complete.size > 1 else np.zeros_like(complete)
             number = np.asarray(number[..., None] + np.where(total, 0, 1 << k))
-        number = number.transpose(np.argsort(self.order))
+        number = number.transpose(np.argsort(self.order, kind="stable"))
         found = []
         for value in sorted(np.unique(number).tolist(), reverse=True):
             axes = tuple(k for k in range(len(self.order)) if value >> k & 1)
@@ -161,7 +161,7 @@ class InnerTable:
             for k, complete in enumerate(self.whole):
                 kept = kept[..., None] & (complete | (k in clique))
             out |= kept
-        return out.transpose(np.argsort(self.order))
+        return out.transpose(np.argsort(self.order, kind="stable"))
 
     def ends(self, inner: Ints, cliques: Sequence[Axes]) -> tuple[Ints, Ints]:
         """The bounds of every cell of the table that follow from the kept margins.
@@ -224,7 +224,7 @@ class InnerTable:
             if k in axes:
                 out = _along(matrix, out, k)
         whole = np.broadcast_to(out, tuple(w.size for w in self.whole))
-        return np.ascontiguousarray(whole.transpose(np.argsort(self.order)))
+        return np.ascontiguousarray(whole.transpose(np.argsort(self.order, kind="stable")))
 
 
 def _along(matrix: Sparse, values: Ints, axis: int) -> Ints:

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import digamma
 
+from lustrum.arithmetic import exp, log1p
+from lustrum.arithmetic_loops import digamma
 from lustrum.arrays import Floats, Ints
 from lustrum.loglinear import fit_generators
 from lustrum.model import InputError
@@ -113,7 +113,7 @@ class PolyaUrn:
         p = fit_generators(cells.counts, cells.possible, generators, 1e-9, 1000).probabilities[
             cells.possible
         ]
-        return float(((1.0 - p) ** N).sum())
+        return float(exp(N * log1p(-p)).sum())
 
     def _theta(self, cells: Cells, N: int) -> float:
         unseen = int((cells.measured == 0).sum())
@@ -133,7 +133,7 @@ def new_colours(theta: float, n: int, N: int) -> float:
     if theta > 1e4 * N:
         # The digammas agree in too many digits; the terms of the sum are nearly equal here.
         return theta * (N - n) / (theta + 0.5 * (N + n - 1))
-    return float(theta * (digamma(N + theta) - digamma(n + theta)))
+    return theta * (digamma(float(N + theta)) - digamma(float(n + theta)))
 
 
 def solve_theta(n: int, N: int, wanted: float) -> float:
@@ -152,4 +152,11 @@ def solve_theta(n: int, N: int, wanted: float) -> float:
         return largest
     # Each term is at most 1 and at most theta / n, so theta is at least wanted n / (N - n).
     least = wanted * n / (N - n) * (1 - 1e-9)
-    return float(brentq(lambda t: new_colours(t, n, N) - wanted, least, largest, rtol=1e-12))
+    # Halved until no number lies between: the same theta on every processor.
+    most = largest
+    while least < (middle := 0.5 * (least + most)) < most:
+        if new_colours(middle, n, N) < wanted:
+            least = middle
+        else:
+            most = middle
+    return most

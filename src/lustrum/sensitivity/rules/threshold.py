@@ -7,10 +7,10 @@ to protect.
 *Waivers.* A cell all of whose contributors consented in writing is not sensitive, as under section
 17 of Canada's Statistics Act; one contributor without a waiver keeps it so.
 
-*Levels.* For counts the interval must reach up to the threshold: ``upper = minimum - x``. For
-magnitudes the rule only guards against exact disclosure: one unit, or ``margin`` percent of the cell where
-an agency asks for more (the frequency safety range of tau-ARGUS). The lower level equals the upper one, but
-does not lead below 0 unless the value is negative.
+*Levels.* For counts the interval must reach up to the threshold: ``upper = minimum - x``. For magnitudes it
+must reach ``margin`` percent of the cell (the frequency safety range of tau-ARGUS), and one unit at least: a
+sum that is known to a few units is as good as disclosed, so a margin of 0 is out of range. The lower level
+equals the upper one, but does not lead below 0 unless the value is negative.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.result import Finding, Sensitivity
 
-__all__ = ["Threshold", "contributors_of", "margin_level"]
+__all__ = ["DEFAULT_MARGIN", "Threshold", "contributors_of", "margin_level"]
+
+DEFAULT_MARGIN = 10
+"""The protection of a sum in percent of the cell, where an agency does not say another."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Threshold:
         "counted", "Whether a contribution of 0 counts as one."
     )
     margin: Percent = parameter(
-        0, "The protection of a magnitude, in percent of the cell.", least=0
+        DEFAULT_MARGIN, "The protection of a magnitude, in percent of the cell.", above=0
     )
 
     @checks_parameters("The threshold rule")
@@ -68,8 +71,7 @@ class Threshold:
         check_whole(self.minimum, "The minimum of the threshold rule", 1)
         check_choice(self.empty, "'empty' of the threshold rule", ("safe", "sensitive"))
         check_choice(self.zeros, "'zeros' of the threshold rule", ("counted", "ignored"))
-        if self.margin != 0:
-            check_percent(self.margin, "The margin of the threshold rule", below=None)
+        check_percent(self.margin, "The margin of the threshold rule", below=None)
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by how many contribute."""
@@ -111,8 +113,6 @@ def contributors_of(table: Table) -> Ints:
 
 def margin_level(table: Table, percent: Percent) -> npt.NDArray[Any]:
     """So many percent of each cell, rounded up, and one unit at least."""
-    if percent == 0:
-        return np.ones(table.shape, dtype=np.int64)
     share = exact(percent) / 100
     size = np.abs(table.values).astype(object)
     level: npt.NDArray[Any] = np.maximum(-((-size * share.numerator) // share.denominator), 1)

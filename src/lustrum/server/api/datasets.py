@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 
+from lustrum.answer import TableService
 from lustrum.model import Dataset, Hierarchy, Variable
-from lustrum.release import TableService
 from lustrum.server.http.problems import documented
 from lustrum.server.schemas import (
     Categories,

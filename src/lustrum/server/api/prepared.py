@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from lustrum.release import TableService
-from lustrum.release.prepared import PreparedFolder
+from lustrum.answer import TableService
+from lustrum.public.prepared import PreparedFolder
 from lustrum.server.http.problems import documented, not_found
 from lustrum.server.schemas import PreparedOut, PreparedSummary, PreparedTableOut, Programmes
 from lustrum.server.service.answers import only

@@ -14,10 +14,10 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import SkipValidation
 
+from lustrum.answer.figures.words import summary
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
-from lustrum.release.figures.words import summary
 from lustrum.server.api.jobs import accepted
 from lustrum.server.http.accept import preferred
 from lustrum.server.http.problems import Problem, ProblemError, documented

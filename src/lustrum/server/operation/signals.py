@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from lustrum.answer import TableService
 from lustrum.model import LustrumError
-from lustrum.release import TableService
 
 __all__ = ["leave_with_parent", "read_policies_again", "reloading_at_hangup"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from lustrum.answer import TableService
 from lustrum.log_lines import where_it_happened
 from lustrum.model import Axis, Dataset, DatasetError, PolicyError, TableQuery
-from lustrum.release import TableService
 
 __all__ = ["warm_up"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from lustrum.answer.preliminary import inner_count
 from lustrum.model import Axis, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
-from lustrum.release.preliminary import inner_count
 from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
 from lustrum.server.pages.shown import Shown, shown
 from lustrum.server.service.offer import Offer

@@ -11,9 +11,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from lustrum.answer import TableService
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.text import say
-from lustrum.release import TableService
 from lustrum.server.api.datasets import matches
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import variable as variable_pages

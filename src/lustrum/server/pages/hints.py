@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lustrum.answer import Precheck
 from lustrum.model import QueryError, Reason, TableQuery
 from lustrum.model.text import say
-from lustrum.release import Precheck
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.service.offer import Offer
 from lustrum.server.service.suggestions import advice

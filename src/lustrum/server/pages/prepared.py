@@ -7,10 +7,10 @@ from dataclasses import replace
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from lustrum.answer import TableService
 from lustrum.model import QueryError
 from lustrum.model.statistic import COUNT
 from lustrum.model.text import say
-from lustrum.release import TableService
 from lustrum.server.api.prepared import file_address
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages

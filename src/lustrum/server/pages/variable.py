@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from lustrum.answer import TableService
 from lustrum.model import Category, Filter, QueryError, TableQuery, Variable
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.release import TableService
 from lustrum.server.api.datasets import matches
 from lustrum.server.http.languages import current
 from lustrum.server.http.problems import not_found

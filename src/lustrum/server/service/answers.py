@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from starlette.requests import Request
 
+from lustrum.answer import TableService
 from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import names
 from lustrum.model.text import say
-from lustrum.release import TableService
 from lustrum.server.service.offer import Offer, find
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from lustrum.answer.archive import read_decision, write_decision
 from lustrum.log_lines import where_it_happened
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.model.text import say
-from lustrum.release.archive import read_decision, write_decision
 from lustrum.server.http.askers import current_asker
 from lustrum.server.http.errors import UNAVAILABLE
 from lustrum.server.http.problems import ProblemError

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from lustrum.answer import TableService
 from lustrum.model import Dataset, Level, LustrumError, Measure, TableQuery, Variable, Weight
 from lustrum.model.text import say, say_many
 from lustrum.policy import Policy, Rules
-from lustrum.release import TableService
 from lustrum.server.http.problems import not_found
 
 __all__ = ["Choice", "Offer", "Withheld", "catalogue", "find", "fitted", "offered_levels"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from lustrum.answer import TableService
 from lustrum.model import LustrumError
-from lustrum.release import TableService
-from lustrum.release.prepared import PreparedFolder, PreparedTable
+from lustrum.public.prepared import PreparedFolder, PreparedTable
 from lustrum.server.http.problems import not_found
 
 __all__ = ["find_programme", "find_table", "media_type", "programmes"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
+from lustrum.answer import Precheck, TableService
 from lustrum.model import Decision, TableQuery
-from lustrum.release import Precheck, TableService
 from lustrum.server.operation.gate import Gate
 from lustrum.server.operation.logs import log_decision
 from lustrum.server.operation.metrics import Metrics

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from lustrum.answer import Precheck, TableService
+from lustrum.answer.preliminary import question_rules
 from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
 from lustrum.model.stop import check_stop
 from lustrum.model.text import say
-from lustrum.release import Precheck, TableService
-from lustrum.release.preliminary import question_rules
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.offer import Offer, offered_levels
 from lustrum.server.table_view import titles as words

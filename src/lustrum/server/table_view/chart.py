@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import floor, isfinite, log10
+from math import floor, isfinite
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import power_of_ten
 from lustrum.model.text import say, say_many
 from lustrum.server.table_view.arrange import Arrangement, meaning
 from lustrum.server.table_view.figures import NO_PERCENTAGE
@@ -299,9 +300,9 @@ def _scale(
 
 def _step(about: float, decimals: int) -> float:
     """A round number near the one given: 1, 2 or 5 times a power of ten, no finer than figures are."""
-    power = 10.0 ** floor(log10(about))
+    power = power_of_ten(about)
     step = next(k * power for k in (1, 2, 5, 10) if k * power >= about * 0.999)
-    return float(max(step, 10.0**-decimals))
+    return float(max(step, 1 / 10**decimals))
 
 
 def _words(table: Arrangement, values: npt.NDArray[np.float64], series: Sequence[str]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lustrum.model import Decision
-from lustrum.release.figures.words import (
+from lustrum.answer.figures.words import (
     AttackerWords,
     attacker_words,
     error_words,
     growth_words,
     summary,
 )
+from lustrum.model import Decision
 
 __all__ = ["SumView", "sum_views"]
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
@@ -53,7 +54,7 @@ def divergence(original: npt.ArrayLike, published: npt.ArrayLike, smoothing: flo
             "give a smoothing above 0."
         )
     p, q = F[populated] / F.sum(), G[populated] / G.sum()
-    return max(0.0, float((p * np.log(p / q)).sum()))
+    return max(0.0, float((p * log(p / q)).sum()))
 
 
 def _check(smoothing: float) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arithmetic import log
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
@@ -50,4 +51,4 @@ def cell_entropy(counts: npt.ArrayLike) -> float:
     if not array.size or not array.sum() > 0:
         raise InputError("A table without anybody in it has no entropy.")
     share = array[array > 0] / array.sum()
-    return abs(float((share * np.log(share)).sum()))
+    return abs(float((share * log(share)).sum()))

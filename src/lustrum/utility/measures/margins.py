@@ -62,7 +62,7 @@ def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Flo
     pair = compare(table, release, impute)
     if not table.axes:
         raise InputError("A table without variables has no margins.")
-    scale = 10.0**-table.decimals
+    scale = 1 / 10**table.decimals
     true, published = [], []
     for axis in range(len(table.axes)):
         others = tuple(a for a in range(len(table.axes)) if a != axis)

@@ -50,7 +50,7 @@ class SuppressedValue(UtilitySpec):
         _check(table, release)
         grid = inner_grid(table.axes)
         hidden = np.abs(table.values[grid][~release.shown[grid]])
-        return float(hidden.sum()) * 10.0**-table.decimals
+        return float(hidden.sum() * (1 / 10**table.decimals))
 
 
 def _check(table: Table, release: Release) -> None:

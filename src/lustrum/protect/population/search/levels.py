@@ -107,7 +107,7 @@ def _renumbered(group_of: Ints) -> Ints:
     """The same groups, numbered by their first code."""
     _, first, inverse = np.unique(group_of, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
+    rank[np.argsort(first, kind="stable")] = np.arange(first.size)
     return np.asarray(rank[inverse.reshape(-1)], dtype=np.int64)
 
 

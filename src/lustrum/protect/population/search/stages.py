@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from lustrum.arithmetic import power
 from lustrum.arrays import Array
 from lustrum.protect.population.search.forces import Costs
 from lustrum.protect.population.search.layout import Plan
@@ -34,9 +35,9 @@ class Cost:
         """Costs meant for base 3, for errors that grow with the base."""
         ratio = base / 3
         return cls(
-            round(quadratic * ratio**2),
+            round(quadratic * ratio * ratio),
             round(quartic),
-            round(steep * ratio**2),
+            round(steep * ratio * ratio),
             round(beyond * ratio),
         )
 
@@ -133,7 +134,7 @@ class Stage:
         """The temperature of a sweep, a whole number so that all machines agree."""
         share = sweep / max(1, self.sweeps - 1)
         unit = self._unit(self.weights(rises))
-        return float(round(unit * self.hot * (self.cold / self.hot) ** share))
+        return float(round(unit * self.hot * float(power(self.cold / self.hot, share))))
 
 
 @cache

@@ -22,6 +22,7 @@ from lustrum.model.stop import Stopped, stop_asked
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
 from lustrum.protect.rounding.controlled.program import Distance, Program
 from lustrum.solve import Highs, Outcome, Solver
+from lustrum.solve.products import dot
 from lustrum.structure import Relations, Structure, complete_relations
 
 __all__ = ["EXACT_CELLS", "Rounded", "round_published", "round_system"]
@@ -192,7 +193,7 @@ class _Stages:
         error = np.abs(shown - self.true)
         steps = error // self.base
         size = error if self.distance == "absolute" else error**2
-        return int(steps.max(initial=0)), int(steps.sum()), float(self.weights @ size)
+        return int(steps.max(initial=0)), int(steps.sum()), dot(self.weights, size)
 
     def offer(self, shown: Ints) -> None:
         """Keep a rounding if it is allowed and better than the best so far."""
@@ -233,7 +234,7 @@ class _Stages:
             return found.outcome, False
         point = np.rint(found.point)
         self.offer(program.published(point.astype(np.int64)))
-        value = float(cost @ point)
+        value = dot(cost, point)
         # Costs are whole, so nothing lies between two that differ by less than one.
         whole = bool((cost == np.rint(cost)).all())
         closed = value - found.bound < (0.999 if whole else 1e-5 * max(1.0, abs(value)))

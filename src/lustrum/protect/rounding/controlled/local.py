@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.arithmetic import exp, log
 from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_start, polish, walk
+from lustrum.solve.products import dot
 from lustrum.structure import Structure
 
 __all__ = ["InnerRounding", "Scope", "round_inner", "sums_of", "whole_base"]
@@ -219,13 +221,14 @@ class _Search:
 
     def _rank(self, goal: int) -> tuple[int, float]:
         worst = int(np.abs(self.error).max(initial=0))
-        return max(worst, goal), float(self.squares) + float(self.lean @ self.up)
+        return max(worst, goal), float(self.squares) + dot(self.lean, self.up)
 
     def _temperatures(self, sweeps: int) -> npt.NDArray[np.float64]:
         """Temperatures, from one that accepts about every tenth step down to one that accepts hardly any."""
         each = self.by_cell.indices.size / max(self.moving.size, 1)
         scale = max(each, 1.0) * self.base**2
-        return np.geomspace(_HOT * scale, _COLD * scale, max(sweeps, 1))[:sweeps]
+        fall = log(_COLD / _HOT) * (np.arange(sweeps) / max(sweeps - 1, 1))
+        return np.asarray(_HOT * scale * exp(fall))
 
 
 def _beyond(error: Ints, aim: int) -> int:

@@ -7,11 +7,11 @@ one. Its margins are ``margin[begin[i]:begin[i + 1]]``; the cells of margin ``m`
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from lustrum.arithmetic_loops import exp
 from lustrum.compiled import compiled
 from lustrum.stream import below, unit
 
@@ -81,7 +81,7 @@ def anneal(  # pragma: no cover
             # Beyond 30 the chance is less than one in 10**13, and no number is drawn.
             if change > 30.0 * heat:
                 continue
-            if change > 0.0 and unit(state) >= math.exp(-change / heat):
+            if change > 0.0 and unit(state) >= exp(-change / heat):
                 continue
             up[i] = 1 - up[i]
             moved += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.joint import Pool
@@ -23,6 +24,7 @@ from lustrum.protect.suppression.search.greedy import (
     witnessed,
 )
 from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.solve.products import sparse_product
 
 __all__ = ["PatternsAnew"]
 
@@ -125,7 +127,9 @@ class PatternsAnew:
         self._unchanged = self._unchanged + 1 if bool((made == here).all()) else 0
         cost = problem.total_cost(made)
         worse = _WORSE * (1.0 - self._stale / _STALE) * self._least
-        if cost <= problem.total_cost(here) + worse * self.luck.standard_exponential():
+        # Drawn by the exponential distribution.
+        allowed = worse * -float(log(1.0 - self.luck.random()))
+        if cost <= problem.total_cost(here) + allowed:
             self._here = made
             self._pool = [spread_out(rows, cells, problem.values.size) for rows in found.pool]
         self._mixed = False
@@ -165,10 +169,10 @@ class PatternsAnew:
         spread[self.luck.choice(mine)] = 1.0
         near = np.zeros(here.size)
         for _ in range(_FAR):
-            spread = matrix.T @ (matrix @ spread)
+            spread = sparse_product(matrix.T, sparse_product(matrix, spread))
             spread /= spread.sum()
             near += spread
-        chance = np.exp(_CHANCE * self.luck.standard_normal(others.size))
+        chance = exp(_CHANCE * normal_draws(self.luck, others.size))
         value = near[others] * chance / np.maximum(problem.cost[others], 1.0)
         if x is not None:
             value *= x[others] + _UNLIKELY

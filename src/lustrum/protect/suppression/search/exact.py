@@ -25,6 +25,7 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
 from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.solve.halves import zero_half_cuts
+from lustrum.solve.products import sparse_product
 
 __all__ = ["BranchAndCut", "Proven"]
 
@@ -307,7 +308,7 @@ class BranchAndCut:
         cost, limit = self.problem.cost, len(self.needs)
         extra = np.flatnonzero(state.suppressed & ~self.problem.fixed)
         matrix, side = stacked(self.needs, self.choice.size)
-        left = matrix @ state.suppressed[self.choice].astype(np.float64) - side
+        left = sparse_product(matrix, state.suppressed[self.choice].astype(np.float64)) - side
         columns = matrix.tocsc()
         for cell in extra[np.argsort(-cost[extra], kind="stable")].tolist():
             column = int(self.column[cell])
@@ -385,7 +386,7 @@ class BranchAndCut:
         free = np.flatnonzero(self.program.low < self.program.high)
         if free.size <= _FEW_COLUMNS:
             return None
-        limit = np.partition(relaxed.reduced[free], _FEW_COLUMNS)[_FEW_COLUMNS]
+        limit = np.sort(relaxed.reduced[free])[_FEW_COLUMNS]
         return np.asarray((relaxed.reduced > limit) & ~mine & (relaxed.x < 1e-3))
 
     def _judge(self, columns: Floats) -> bool:

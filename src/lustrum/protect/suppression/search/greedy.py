@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lustrum.arithmetic import exp, log, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
@@ -19,6 +20,7 @@ from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.solve.products import uniform
 
 __all__ = ["DIMENSIONS", "Published", "Publisher", "most_dimensions", "spread_out", "witnessed"]
 
@@ -116,7 +118,7 @@ class Publisher:
         space = DeviationSpace(self.space.basis.copy(), self.space.unit)
         weight = self.cost
         if x is not None:
-            chance = np.exp(_NOISE[0] * self.luck.standard_normal(self.cells.size))
+            chance = exp(_NOISE[0] * normal_draws(self.luck, self.cells.size))
             weight = self.cost * (1.0 - 0.999 * x[self.cells]) * chance
         return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, weight)
 
@@ -133,13 +135,14 @@ class Publisher:
         A share between those of ``back`` is taken back. Where a fractional point is given, what it suppresses
         in part is cheap.
         """
-        share = float(np.exp(self.luck.uniform(*np.log(back))))
-        noise = float(self.luck.uniform(*_NOISE))
+        least, most = log(np.array(back))
+        share = float(exp(least + (most - least) * self.luck.random()))
+        noise = float(uniform(self.luck, *_NOISE, 1)[0])
         kept = best.basis[self.luck.random(best.basis.size) >= share]
         space = self.space.without(kept)
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         shut[kept] = True
-        weight = self.cost * np.exp(noise * self.luck.standard_normal(self.cells.size))
+        weight = self.cost * exp(noise * normal_draws(self.luck, self.cells.size))
         if x is not None:
             weight = weight * (1.0 - _CHEAPER * x[self.cells])
         pool = [rows.copy() for rows in best.pool]

@@ -13,10 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
+from lustrum.arithmetic import exp, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.heuristic import Witnessed
 from lustrum.solve.cutting import CuttingProgram
+from lustrum.solve.products import sparse_product
 
 __all__ = ["CoverSearch", "cells_near_each_other", "improve_nearby"]
 
@@ -93,10 +95,10 @@ def cells_near_each_other(
     spread[luck.choice(mine)] = 1.0
     near = spread.copy()
     for _ in range(_STEPS):
-        spread = (matrix.T @ (matrix @ spread)) * inside
+        spread = sparse_product(matrix.T, sparse_product(matrix, spread)) * inside
         spread /= spread.sum()
         near += spread
-    weight = near[mine] * np.exp(_NOISE * luck.standard_normal(mine.size))
+    weight = near[mine] * exp(_NOISE * normal_draws(luck, mine.size))
     return mine[np.argsort(-weight, kind="stable")[:size]]
 
 
@@ -148,5 +150,5 @@ def _distant(x: Floats, reduced: Floats, low: Floats, high: Floats, mine: Mask) 
     free = np.flatnonzero(low < high)
     if free.size <= _COLUMNS:
         return np.zeros(x.size, dtype=np.bool_)
-    limit = np.partition(reduced[free], _COLUMNS)[_COLUMNS]
+    limit = np.sort(reduced[free])[_COLUMNS]
     return np.asarray((reduced > limit) & (low == 0) & ~mine & (x < 1e-3))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lustrum.arithmetic import exp, normal_draws
 from lustrum.arrays import Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.greedy import DIMENSIONS, Publisher
@@ -38,7 +39,7 @@ def union_of_paths(attacks: Attacks, runs: int = _RUNS) -> tuple[Mask, Witnessed
     for _ in range(runs - 1):
         attacks.forget_prices()
         state = Witnessed(attacks, attacks.tasks.problem.fixed)
-        prices = cost * np.exp(_CHANCE * luck.standard_normal(cost.size))
+        prices = cost * exp(_CHANCE * normal_draws(luck, cost.size))
         protect_all(state, prices, luck.permutation(order))
         union |= state.suppressed
     attacks.forget_prices()

@@ -20,6 +20,7 @@ from lustrum.protect.suppression.search.attacks.graph import adjacency
 from lustrum.protect.suppression.search.attacks.local import FewCells, LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
+from lustrum.solve.products import power_of_two
 
 __all__ = [
     "Attacks",
@@ -34,6 +35,7 @@ __all__ = [
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
+_A_LITTLE = 1.0 + 2.0**-23  # a cell is moved by hardly more than its level
 _WIDE = 1e6  # levels by which a cell may move beside the one attacked
 _SOME = 64.0  # the same on a cheap path
 _NEARLY = 1e-6  # a level counts as reached up to this share; the audit decides without it
@@ -281,14 +283,15 @@ class ProgramAttacks:
             column = int(np.searchsorted(every, self.tasks.cell[task]))
             for sign in self._signs(task):
                 low, high = self._ends(task, every, open_cells, _WIDE)
-                room = self._own(task)[0 if sign > 0 else 1] / float(self.tasks.level[task])
-                found = program.furthest(column, sign, low, high, min(1.0 + 1e-7, room))
+                level, unit = float(self.tasks.level[task]), self._unit(task)
+                room = self._own(task)[0 if sign > 0 else 1]
+                limit = min(_A_LITTLE * level, room) / unit
+                found = program.furthest(column, sign, low, high, limit)
                 self.steps += weight
-                share[i] += found.reach
+                share[i] += found.reach * (unit / level)
                 used = np.abs(found.deviation) > 1e-7
                 cells = np.union1d(cells, every[used])
-                level = float(self.tasks.level[task])
-                self.moves.append((every[used], found.deviation[used] * level))
+                self.moves.append((every[used], found.deviation[used] * unit))
             moved.append(cells)
         return share, moved
 
@@ -323,12 +326,12 @@ class ProgramAttacks:
             low, high = self._ends(task, few.cells, open_cells, 1.0)
             column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
             up, down = self._own(task)
-            level = float(self.tasks.level[task])
+            level, unit = float(self.tasks.level[task]), self._unit(task)
             for sign in self._signs(task):
-                limit = min(1.0 + 1e-7, (up if sign > 0 else down) / level)
+                limit = min(_A_LITTLE * level, up if sign > 0 else down) / unit
                 found = few.program.furthest(column, sign, low, high, limit)
                 self.steps += few.weight
-                share[i] += found.reach
+                share[i] += found.reach * (unit / level)
                 if found.reach < limit - _NEARLY:
                     weights = few.program.reasons(few.every, int(self.tasks.cell[task]), sign)
                     cells = np.flatnonzero(weights)
@@ -388,13 +391,14 @@ class ProgramAttacks:
         open_cells = allowed[cells].astype(np.float64)
         low, high = self._ends(task, cells, open_cells, _SOME)
         column = int(np.searchsorted(cells, self.tasks.cell[task]))
+        amount = sign * float(self.tasks.level[task]) / self._unit(task)
         price = cost[cells].astype(np.float64)
         weight = price
         best: Ints | None = None
         least = np.inf
         for _ in range(2):
             self.steps += steps
-            found = program.lightest(column, float(sign), low, high, weight)
+            found = program.lightest(column, amount, low, high, weight)
             if found is None:
                 return best
             moved = np.abs(found) > 1e-7
@@ -422,13 +426,17 @@ class ProgramAttacks:
     def _ends(
         self, task: int, cells: Ints, open_cells: Floats, most: float
     ) -> tuple[Floats, Floats]:
-        """Between which moves each cell can be, in levels of the cell attacked."""
+        """Between which moves each cell can be, in units of about the level of the cell attacked."""
         up, down = self.tasks.rooms(int(self.tasks.view[task]))
-        level = float(self.tasks.level[task])
+        unit = self._unit(task)
         return (
-            -np.minimum(down[cells] / level, most) * open_cells,
-            np.minimum(up[cells] / level, most) * open_cells,
+            -np.minimum(down[cells] / unit, most) * open_cells,
+            np.minimum(up[cells] / unit, most) * open_cells,
         )
+
+    def _unit(self, task: int) -> float:
+        """What moves are counted in: about the level, and a power of two, so that no end is rounded."""
+        return power_of_two(float(self.tasks.level[task]))
 
 
 def program_weight(cells: int) -> int:

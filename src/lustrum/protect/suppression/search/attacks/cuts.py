@@ -15,6 +15,7 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import Reason
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.cutting import Cut
+from lustrum.solve.products import sparse_product
 
 __all__ = ["InfeasibleError", "companion_cuts", "outside_cut", "protection_cut"]
 
@@ -52,7 +53,7 @@ def protection_cut(
         raise InfeasibleError(reason.task, cells)
     weights = np.minimum(carried[own] / side, 1.0)
     columns = column[cells[own]]
-    order = np.argsort(columns)
+    order = np.argsort(columns, kind="stable")
     return Cut(columns[order].astype(np.intp), weights[order], 1.0)
 
 
@@ -64,7 +65,7 @@ def _carried(reason: Reason, up: Floats, down: Floats) -> tuple[Ints, Floats]:
 def companion_cuts(problem: SuppressionProblem, x: Floats, column: Ints) -> list[Cut]:
     """For relations without a cell that is suppressed in any case: no secondary cell stands alone."""
     matrix = problem.relations
-    sums = abs(matrix) @ x
+    sums = sparse_product(abs(matrix), x)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     largest = np.zeros(matrix.shape[0])
     np.maximum.at(largest, rows, x[matrix.indices])

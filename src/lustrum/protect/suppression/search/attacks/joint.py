@@ -23,6 +23,7 @@ from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
 from lustrum.solve.deviations import DeviationProgram
+from lustrum.solve.products import cleared, power_of_two
 
 __all__ = ["JointWitnesses", "Known"]
 
@@ -40,6 +41,8 @@ _MANY = 8  # witnesses of one attacker from which on those without use are dropp
 _SPARE = 1.2  # columns of a program for each that can move, at most
 _UNEVEN = 0.8090169943749475  # sums of witnesses are uneven, so that moves hardly cancel out
 _TINY = 1e-9
+_TIED = 1e-9  # moves that differ by a smaller share are the same
+_BITS = 26  # of the share of a level; shares that differ by less are the same
 _LONGEST = 1e12  # factor of a witness that moves nothing
 
 
@@ -84,7 +87,8 @@ class JointWitnesses:
         self.known = [_known(tasks, view, cells) for view in range(-1, len(problem.views))]
         self.known = [k for k in self.known if k.targets.size]
         levels = np.concatenate([np.maximum(k.upper, k.lower) for k in self.known] or [np.ones(1)])
-        self.scale = float(max(np.median(levels), 1.0))
+        # A power of two, so that programs count without rounding errors.
+        self.scale = power_of_two(float(max(np.median(levels), 1.0)))
         self._every = problem.relations[fixed_order(problem.relations[:, cells])]
         self._relations = self._every[:, cells].tocsr()
         self._task = {
@@ -332,10 +336,15 @@ class JointWitnesses:
             moved = rows[:, int(np.searchsorted(self.cells, cell))]
             rise = np.maximum(moved * ahead, -moved * back)
             fall = np.maximum(-moved * ahead, moved * back)
-            picks = {int(np.argmax(end)) for end, s in ((rise, 1), (fall, -1)) if sign in (s, 0)}
+            picks = {_furthest_of(end) for end, s in ((rise, 1), (fall, -1)) if sign in (s, 0)}
             used = (np.abs(rows[sorted(picks)]) > _TINY).any(axis=0)
             out.append(self.cells[used])
         return out
+
+
+def _furthest_of(ends: Floats) -> int:
+    """The first of the witnesses that move a cell furthest, up to rounding."""
+    return int(np.argmax(ends >= ends.max() * (1.0 - _TIED)))
 
 
 def _narrow(limits: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -393,7 +402,7 @@ def _worst(known: Known, lack: Mask, high: Floats, low: Floats) -> int:
     share = np.full(lack.size, np.inf)
     for end, level in ((high, known.upper), (low, known.lower), (high + low, known.sliding)):
         share = np.where(level > 0, np.minimum(share, end / np.maximum(level, _TINY)), share)
-    return int(np.argmin(np.where(lack, share, np.inf)))
+    return int(np.argmin(np.where(lack, cleared(share, _BITS), np.inf)))
 
 
 def _known(tasks: Tasks, view: int, cells: Ints) -> Known:

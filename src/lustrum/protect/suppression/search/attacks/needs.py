@@ -17,6 +17,7 @@ from lustrum.protect.suppression.search.attacks.attack import Reason
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError, protection_cut
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.cutting import Cut, stacked
+from lustrum.solve.products import sparse_product
 
 __all__ = ["Needs", "Slack"]
 
@@ -158,7 +159,7 @@ class Slack:
         matrix, side = self.needs.by_column()
         self._count, self._recent, self._recent_left = side.size, [], []
         self._columns = matrix[:, self.cells]
-        self._left = self._columns @ (~self._shut).astype(np.float64) - side
+        self._left = sparse_product(self._columns, (~self._shut).astype(np.float64)) - side
 
 
 def _below(upper: Sparse, lower: Sparse) -> Sparse:

@@ -6,7 +6,8 @@ deviation moves is given away, and cells that always move in proportion are publ
 All of this is read off a basis, without a linear program.
 
 Moves are counted in units of each cell, about as much as it can move, so that a basis vector is long where it
-uses much room.
+uses much room. Libraries for dense matrices add up in an order that depends on the processor, and what is
+published first depends on lengths, so all sums are taken here, in one order.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import qr
-from scipy.linalg.lapack import dormqr
 from scipy.sparse.linalg import splu
 
+from lustrum.arithmetic import normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.independent import echelon, independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
+from lustrum.solve.dense import inner_product
+from lustrum.solve.products import dot, snapped
 
 __all__ = ["TIED", "DeviationSpace", "deviation_basis", "fixed_order", "independent_part"]
 
@@ -61,8 +63,9 @@ class DeviationSpace:
         plain = deviation_basis(relations)
         if plain is None:
             return None
-        turned, _ = np.linalg.qr(plain / unit[:, None])
-        return cls(np.ascontiguousarray(turned.T), unit)
+        basis = np.ascontiguousarray((plain / unit[:, None]).T)
+        _orthonormal(basis)
+        return cls(basis, unit)
 
     @property
     def dimension(self) -> int:
@@ -84,8 +87,8 @@ class DeviationSpace:
     def aimed(self, cells: Ints, moves: Floats) -> Floats:
         """A deviation that moves some cells about as asked for, and the others little."""
         times = moves / (self.unit[cells] * np.maximum(self.lengths[cells], _IDLE))
-        mixed = np.asarray(_product(self.basis[:, cells] @ times, self.basis))
-        return mixed * self.unit
+        shares = (self.basis[:, cells] * times).sum(axis=1)
+        return np.asarray(_product(shares, self.basis)) * self.unit
 
     def gives_away(self, cell: int, shadow: Floats, targets: Ints) -> bool:
         """Whether publishing a cell would give one of some other cells away, whatever the bounds are."""
@@ -95,13 +98,13 @@ class DeviationSpace:
     def publish(self, cell: int, shadow: Floats) -> None:
         """Take away the deviations that move a cell."""
         column = self.basis[:, cell].copy()
-        size = float(np.sqrt(column @ column))
+        size = float(np.sqrt(dot(column, column)))
         turn = size if column[-1] >= 0 else -size
         mirror = column.copy()
         mirror[-1] += turn
         # The last basis vector becomes the only one that moves the cell, and goes.
         seen = shadow + turn * self.basis[-1]
-        _reflect(self.basis, mirror, seen, 2.0 / float(mirror @ mirror))
+        _reflect(self.basis, mirror, seen, 2.0 / dot(mirror, mirror))
         self.basis = self.basis[:-1]
         self._since += 1
         if self._since >= _REFRESH:
@@ -115,9 +118,7 @@ class DeviationSpace:
         """The space in which some cells, none of which follows from the others, are published."""
         if not cells.size:
             return DeviationSpace(self.basis.copy(), self.unit)
-        (mirrors, sizes), _ = qr(self.basis[:, cells], mode="raw")
-        turned, _, _ = dormqr("L", "T", mirrors, sizes, self.basis, 64 * self.basis.shape[1])
-        return DeviationSpace(np.ascontiguousarray(turned[cells.size :]), self.unit)
+        return DeviationSpace(_turned_away(self.basis, cells), self.unit)
 
     def independent(self, cells: Ints) -> Ints:
         """Some of these cells, none of which follows from the others, that give all others away."""
@@ -129,29 +130,32 @@ class DeviationSpace:
             place = int(np.argmax(left >= left.max() * (1.0 - TIED)))
             picked.append(place)
             along = part[:, place] / np.sqrt(left[place])
-            part -= np.outer(along, along @ part)
+            part -= np.outer(along, _product(along, part))
             left = (part * part).sum(axis=0)
             left[picked] = 0.0
         return np.sort(cells[picked])
 
     def projected(self, rows: Floats) -> Floats:
         """The nearest deviations of the space to some others, in units."""
-        return np.asarray((rows / self.unit) @ self.basis.T @ self.basis * self.unit)
+        made = [_product(_products(self.basis, row), self.basis) for row in rows / self.unit]
+        return np.array(made).reshape(rows.shape) * self.unit
 
     def groups(self, cells: Ints, luck: np.random.Generator) -> Ints:
         """A number for each cell; cells that always move in proportion have the same.
 
         Groups are numbered by their first cells, so that the numbers do not depend on the basis.
         """
-        shares = luck.standard_normal((2, self.dimension))
-        seen = (shares @ self.basis)[:, cells]
-        ratio = np.arctan2(seen[0], seen[1]) % np.pi
+        shares = normal_draws(luck, 2 * self.dimension).reshape(2, -1)
+        up, right = (_product(share, self.basis)[cells] for share in shares)
+        # Grows with the angle of (right, up), and is the same for the opposite: from -1 to 1.
+        size = np.abs(up) + np.abs(right)
+        ratio = np.where(right < 0, -up, up) / np.where(size > 0, size, 1.0)
         order = np.argsort(ratio, kind="stable")
         new = np.diff(ratio[order]) > _SAME
         number = np.empty(cells.size, dtype=np.int64)
         number[order] = np.concatenate([[0], np.cumsum(new)])
-        if cells.size and ratio[order[0]] + np.pi - ratio[order[-1]] <= _SAME:
-            number[number == number[order[-1]]] = 0  # the angles 0 and pi are the same
+        if cells.size and ratio[order[0]] + 2.0 - ratio[order[-1]] <= _SAME:
+            number[number == number[order[-1]]] = 0  # straight down is straight up
         return np.asarray(np.unique(_first_of_its_kind(number), return_inverse=True)[1])
 
     def longest(self, cells: Ints) -> int:
@@ -195,7 +199,9 @@ def deviation_basis(relations: Sparse) -> Floats | None:
         factors = splu(needed[:, cell_of].tocsc())
         basis[cell_of] = factors.solve(-needed[:, free].toarray())
         basis[np.abs(basis) < _ROUNDED] = 0.0
+        basis = snapped(basis, _ROUNDED)
     size = np.abs(basis).max(initial=1.0)
+    # any last bit: the limit lies far above rounding, and far below a wrong entry
     return None if np.abs(rows @ basis).max(initial=0.0) > _ROUNDED * size else basis
 
 
@@ -229,6 +235,74 @@ def independent_part(relations: Sparse) -> Ints:
         high=ends,
     )
     return np.asarray(filled[independent_rows(piece)])
+
+
+@compiled
+def _products(basis: Any, row: Any) -> Any:  # pragma: no cover
+    out = np.empty(basis.shape[0])
+    for k in range(out.size):
+        out[k] = inner_product(basis[k], row)
+    return out
+
+
+@compiled
+def _orthonormal(basis: Any) -> None:  # pragma: no cover
+    """Make independent rows orthonormal in place (Gram and Schmidt, twice, which is enough)."""
+    for row in range(basis.shape[0]):
+        own = basis[row]
+        own /= np.sqrt(inner_product(own, own))
+        for _ in range(2):
+            for other in range(row):
+                share = inner_product(basis[other], own)
+                if share != 0.0:
+                    for cell in range(own.size):
+                        own[cell] -= share * basis[other, cell]
+            own /= np.sqrt(inner_product(own, own))
+
+
+@compiled
+def _turned_away(basis: Any, cells: Any) -> Any:  # pragma: no cover
+    """A basis of what does not move some cells, by reflections that make the first rows alone move them."""
+    dimension, width, gone = basis.shape[0], basis.shape[1], cells.size
+    part = np.empty((dimension, gone))
+    for row in range(dimension):
+        for k in range(gone):
+            part[row, k] = basis[row, cells[k]]
+    mirrors = np.zeros((gone, dimension))
+    factors = np.zeros(gone)
+    for k in range(gone):
+        mirror = mirrors[k]
+        for row in range(k, dimension):
+            mirror[row] = part[row, k]
+        size = np.sqrt(inner_product(mirror, mirror))
+        mirror[k] += size if mirror[k] >= 0 else -size
+        whole = inner_product(mirror, mirror)
+        factors[k] = 2.0 / whole if whole > 0.0 else 0.0
+        _mirrored(part, mirror, factors[k], k)
+    out = np.empty((dimension - gone, width))
+    # Some columns at a time stay near the processor while all reflections pass over them.
+    for begin in range(0, width, 64):
+        end = min(begin + 64, width)
+        some = basis[:, begin:end].copy()
+        for k in range(gone):
+            _mirrored(some, mirrors[k], factors[k], k)
+        out[:, begin:end] = some[gone:]
+    return out
+
+
+@compiled
+def _mirrored(part: Any, mirror: Any, factor: float, first: int) -> None:  # pragma: no cover
+    seen = np.zeros(part.shape[1])
+    for row in range(first, mirror.size):
+        times = mirror[row]
+        if times != 0.0:
+            for cell in range(seen.size):
+                seen[cell] += times * part[row, cell]
+    for row in range(first, mirror.size):
+        times = factor * mirror[row]
+        if times != 0.0:
+            for cell in range(seen.size):
+                part[row, cell] -= times * seen[cell]
 
 
 @compiled

@@ -10,6 +10,7 @@ cheaper pattern is kept. The boxes are witnesses in whole numbers, so the audit 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -93,7 +94,7 @@ def axis_moves(axis: AxisSums, weight: Floats) -> list[list[list[tuple[int, int]
                     + [(c, -1) for c in theirs if c not in met]
                 )
         found = [sorted(move, key=lambda e: (e[0] != category, e[0])) for move in found]
-        found.sort(key=lambda move: (len(move), sum(weight[c] for c, _ in move), move))
+        found.sort(key=lambda move: (len(move), math.fsum(weight[c] for c, _ in move), move))
         if not children:
             # Nothing adds up along this axis, so a category moves alone.
             found = [[(category, 1)]]
@@ -198,10 +199,11 @@ class _Search:
         if len(targets) > _USERS:
             return 0.0
         old = {target: self.boxes[target] for target in targets}
-        saved = sum(self._take_away(box[0]) for box in old.values())
+        saved = math.fsum(self._take_away(box[0]) for box in old.values())
         room = self.up[cell], self.down[cell]
         self.up[cell] = self.down[cell] = -1.0
         fresh: dict[int, tuple[Ints, Ints, Ints]] = {}
+        prices: list[float] = []
         spent = 0.0
         for target in targets:
             found = self._boxes(target)
@@ -209,7 +211,8 @@ class _Search:
                 spent = np.inf
                 break
             fresh[target] = found
-            spent += self._put(found[0])
+            prices.append(self._put(found[0]))
+            spent = math.fsum(prices)
             if spent >= saved:
                 break
         self.up[cell], self.down[cell] = room

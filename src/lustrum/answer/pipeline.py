@@ -1,0 +1,386 @@
+"""The five steps from a question to an answer, after Shlomo, Antal and Elliot (2015, section 2.3).
+
+1. rules about the question, 2. protected numbers, 3. rules about protected numbers, 4. the risk that is left
+to a reader, 5. the answer with its utility. Each is a small function from case to case; a case that was
+refused passes through the rest untouched.
+
+Two things differ from the paper. Protection is always applied, however low the risk: a cell that went out
+true in one table and rounded in another would undo the rounding. And nothing here looks at a true count:
+risk and utility are what a reader can expect from the release, so that neither a figure nor a refusal tells
+more than the protected numbers do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from lustrum.answer.coarsen import advice, coarser
+from lustrum.answer.door_audit import is_disclosive
+from lustrum.answer.figures import expected_figures, sum_figures
+from lustrum.answer.method_words import protected_by
+from lustrum.answer.preliminary import TOTAL, failing_areas, number_rules, question_rules
+from lustrum.answer.question_state import QuestionState
+from lustrum.answer.statistics.compose import compose, quantities, share_totals
+from lustrum.model import (
+    Decision,
+    Quantity,
+    QueryError,
+    Reason,
+    Release,
+    Statistic,
+    SumFigures,
+    TableQuery,
+    describe_statistics,
+)
+from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.text import Message, say
+from lustrum.policy import Fallback, Policy
+from lustrum.public.numbers import CannotProtectError, ProtectedNumbers
+
+log = logging.getLogger("lustrum.answer")
+
+__all__ = ["MENDABLE", "STEPS", "answer"]
+
+Step = Callable[[QuestionState], QuestionState]
+
+EVERYBODY = say("in the whole population")
+SELECTED = say("in the selected population")
+SHOWN = say("in the table")
+
+MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
+"""The rules that a coarser table may satisfy."""
+
+
+def answer(query: TableQuery, numbers: ProtectedNumbers, policy: Policy) -> Decision:
+    """Take a question through the five steps, and where it fails through what the policy tries next."""
+    if policy.dataset not in ("*", query.dataset):
+        raise QueryError(f"The policy is for {policy.dataset!r}, not for {query.dataset!r}.")
+    case = run_steps(QuestionState(query, numbers, policy))
+    for step in policy.fallback:
+        if case.open or not {reason.rule for reason in case.reasons} <= MENDABLE:
+            break
+        case = _merged(case, step)
+    return case.decision()
+
+
+def run_steps(case: QuestionState, steps: tuple[Step, ...] | None = None) -> QuestionState:
+    """Take a case through some of the steps, by default all of them, until one refuses it."""
+    chosen = STEPS if steps is None else steps
+    for number, step in enumerate(chosen):
+        check_stop()
+        if not case.open:
+            break
+        report_progress(step.__name__, number / len(chosen))
+        case = step(case)
+    return case
+
+
+def _merged(case: QuestionState, fallback: Fallback) -> QuestionState:
+    """Ask again, one level coarser each time, until something passes or nothing coarser is left."""
+    last, merged = case, dict[str, Reason]()
+    while True:
+        again = next(coarser(last.query, case.numbers.dataset, fallback.variables), None)
+        if again is None:
+            return case
+        names = {"variable": again.variable.label, "level": again.level.label}
+        merged[again.variable.name] = Reason(
+            "merged",
+            say(
+                "{variable} is shown at the level {level!r}, since the finer table would not be safe.",
+                **names,
+            ),
+            say("Ask for less detail."),
+        )
+        fresh = QuestionState(
+            again.query,
+            case.numbers,
+            case.policy,
+            remarks=tuple(merged.values()),
+            trace=case.trace,
+        )
+        text = say("{variable} is shown at the level {level!r}.", **names)
+        last = run_steps(fresh.noted("fallback", "tried", text))
+        if last.open:
+            return last
+        if not {reason.rule for reason in last.reasons} <= MENDABLE:
+            return case
+
+
+def question(case: QuestionState) -> QuestionState:
+    """Step 1: may such a table be asked for? By the question alone."""
+    dataset, rules, query = case.numbers.dataset, case.policy.rules, case.query
+    unprotected = _unprotected(query, case.numbers)
+    if unprotected is not None:
+        return case.refused("question", unprotected)
+    describe_statistics(query, dataset)
+    reasons = tuple(question_rules(query, dataset, rules))
+    for quantity in quantities(query):
+        # The classes of a quantile are counted as one more variable, and judged as such.
+        if quantity.histogram is not None and not reasons:
+            reasons = tuple(question_rules(query.part(quantity), dataset, rules))
+    if reasons:
+        return case.refused("question", *reasons)
+    return case.noted("question", "passed", say("The question may be asked."))
+
+
+def _unprotected(query: TableQuery, numbers: ProtectedNumbers) -> Reason | None:
+    """What a question names that there are no protected numbers of."""
+    wanted = [q for statistic in query.asked for q in statistic.quantities(query.weight)]
+    measures = [q.measure for q in wanted if q.measure is not None]
+    there = numbers.measures if query.weight is None else numbers.weighted_measures
+    lacking = next((name for name in measures if name not in there), None)
+    if lacking is not None and query.weight is None:
+        offered = numbers.measures
+        text = say("There are no protected sums of {name!r}.", name=lacking)
+    elif query.weight is not None and query.weight not in numbers.weights:
+        lacking, offered = query.weight, numbers.weights
+        text = say("There are no protected numbers weighted by {name!r}.", name=lacking)
+    elif lacking is not None:
+        return Reason(
+            "method",
+            say(
+                "There are no protected sums of {name!r} weighted by {weight!r}.",
+                name=lacking,
+                weight=query.weight or "",
+            ),
+            say("Leave the weight out, or ask for weighted counts."),
+        )
+    else:
+        return None
+    way = (
+        say("Ask for one of: {names}.", names=", ".join(offered))
+        if offered
+        else say("Ask for counts.")
+    )
+    return Reason("method", text, way)
+
+
+def numbers(case: QuestionState) -> QuestionState:
+    """Step 2: the protected numbers of everybody, of the selected population and of the table."""
+    totals = share_totals(case.query)
+    try:
+        found = {q: case.numbers.views(case.query.part(q, totals)) for q in quantities(case.query)}
+    except CannotProtectError as error:
+        log.warning("cannot protect: %s", type(error).__name__)
+        reason = Reason(
+            "method",
+            say("The method of the policy cannot protect such a table."),
+            say("Ask for another one."),
+        )
+        return case.refused("numbers", reason)
+    views = found[Quantity()]
+    text = protected_by(v.shown.method for v in found.values())
+    return case.noted(
+        "numbers",
+        "protected",
+        text,
+        views=views,
+        others=tuple(v for q, v in found.items() if q.measure is None and q.weight is None)[1:],
+        parts={quantity: views.shown for quantity, views in found.items()},
+        release=views.shown,
+    )
+
+
+def judge(case: QuestionState) -> QuestionState:
+    """Step 3: the rules that look at protected numbers: of both populations, and of the table itself."""
+    assert case.views is not None
+    assert case.release is not None
+    dataset, rules = case.numbers.dataset, case.policy.rules
+    failing: frozenset[str] = frozenset()
+    seen: list[tuple[Message, Release | None]] = [
+        (EVERYBODY, case.views.everybody),
+        (SELECTED, case.views.selected),
+        (SHOWN, case.views.shown),
+    ]
+    for other in case.others:
+        seen += [(SELECTED, other.selected), (SHOWN, other.shown)]
+    for population, release in seen:
+        if release is None:
+            continue  # without a filter these are the people of the first view again
+        reasons = list(number_rules(release, population, case.query, dataset, rules))
+        if reasons:
+            return case.refused("rules", *reasons)
+        failing |= failing_areas(release, rules)
+    open_cells = case.release.inner
+    if case.release.structural is not None:
+        open_cells = open_cells & ~case.release.structural
+    shown = case.release.published[open_cells]
+    # Counts of a protected population tell no more than its file does, however few they are.
+    if case.policy.population is None and (shown.size < 2 or not shown.any()):
+        reason = Reason(
+            "too-little",
+            say("The table is too small for its risk to be measured."),
+            say("Choose more categories or a larger population."),
+        )
+        return case.refused("rules", reason)
+    if failing:
+        return _without(case, failing, case.release)
+    return case.noted("rules", "passed", say("The protected numbers keep the rules."))
+
+
+def _without(case: QuestionState, failing: frozenset[str], release: Release) -> QuestionState:
+    """The case with some areas left out of what was protected, or closed if all of them are."""
+    name = case.policy.rules.per_area
+    position = [axis.name for axis in release.axes].index(name)
+    axis = release.axes[position]
+    areas = [c for c in axis.categories if c.code != TOTAL]
+    out = [c.label for c in areas if c.code in failing]
+    picks = [np.arange(len(a)) for a in release.axes]
+    picks[position] = np.array([i for i, c in enumerate(axis.categories) if c.code not in failing])
+    way = advice(case.query, case.numbers.dataset) or say("Choose fewer variables.")
+    if len(out) == len(areas):
+        text = say(
+            "{variable}: none of the {areas} categories asked for is large enough.",
+            variable=axis.label,
+            areas=len(areas),
+        )
+        return case.refused("rules", Reason("areas", text, way))
+    remark = Reason(
+        "areas",
+        say(
+            "{shown} of {areas} categories of {variable} can be shown; too small for such a table: "
+            "{names}.",
+            shown=len(areas) - len(out),
+            areas=len(areas),
+            variable=axis.label,
+            names=_some(out),
+        ),
+        way,
+    )
+    return case.noted(
+        "rules",
+        "passed",
+        say("The protected numbers keep the rules, but not for all areas."),
+        release=release.take(picks),
+        remarks=(*case.remarks, remark),
+    )
+
+
+def _some(labels: list[str], most: int = 20) -> str:
+    first, rest = ", ".join(labels[:most]), len(labels) - most
+    return say("{some} and {rest} more", some=first, rest=rest) if rest > 0 else first
+
+
+def measure(case: QuestionState) -> QuestionState:
+    """Step 4: how much risk is left to a reader, by what the reader can expect behind the release.
+
+    A limit on a figure of the true counts would tell of them by every refusal.
+    """
+    assert case.release is not None
+    figures = expected_figures(case.release, case.policy.risk.spec())
+    limit = case.policy.risk.limit
+    if figures.risk_after is not None and figures.risk_after > limit:
+        reason = Reason(
+            "risk",
+            say(
+                "The protected table would still be riskier than the limit of {limit:g}.",
+                limit=limit,
+            ),
+            advice(case.query, case.numbers.dataset) or say("Choose fewer variables."),
+        )
+        return case.refused("risk", reason)
+    if is_disclosive(case.release, case.policy.audit):
+        reason = Reason(
+            "audit",
+            say("From the protected table a reader could work out a small cell, or nearly so."),
+            advice(case.query, case.numbers.dataset) or say("Choose fewer variables."),
+        )
+        return case.refused("risk", reason)
+    return case.noted(
+        "risk",
+        "passed",
+        say("The risk that is left to a reader is not above the limit of {limit:g}.", limit=limit),
+        risk_before=figures.risk_before,
+        risk_after=figures.risk_after,
+        utility=figures.utility,
+    )
+
+
+def _sum_figures(case: QuestionState, parts: Mapping[Quantity, Release]) -> tuple[SumFigures, ...]:
+    """What a reader can expect of the sums that the answer shows, or is worked out from."""
+    dataset, query = case.numbers.dataset, case.query
+    variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+    asked = dict.fromkeys(q for s in query.asked for q in s.quantities(query.weight))
+    out: dict[str, SumFigures] = {}
+    for quantity in asked:
+        name = quantity.measure
+        if name is None or name in out or quantity.weight is not None:
+            continue
+        noise = case.numbers.sum_noise(name)
+        if noise is not None:
+            counts = parts[replace(quantity, measure=None)]
+            out[name] = sum_figures(
+                dataset.measure(name), parts[quantity], counts, noise, len(variables)
+            )
+    return tuple(out.values())
+
+
+def finish(case: QuestionState) -> QuestionState:
+    """Step 5: the answer, with what it is still worth to a reader."""
+    parts = _shown_parts(case)
+    dataset = case.numbers.dataset
+    edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
+    return case.noted(
+        "answer",
+        "released",
+        say("Released with its utility."),
+        release=compose(
+            case.query, parts, describe_statistics(case.query, dataset), edges, _errors(case)
+        ),
+        sums=_sum_figures(case, parts),
+    )
+
+
+def _errors(case: QuestionState) -> dict[Statistic, Release]:
+    """Weighted numbers that are worked out, as releases that hold their standard errors and grades."""
+    query, totals = case.query, share_totals(case.query)
+    out: dict[Statistic, Release] = {}
+    for statistic, words in zip(
+        query.asked, describe_statistics(query, case.numbers.dataset), strict=True
+    ):
+        needed = statistic.quantities(query.weight)
+        if query.weight is None or not statistic.derived or statistic.variable is not None:
+            continue
+        share = statistic.kind == "share"
+        found = case.numbers.quotients(
+            query.part(needed[0], totals),
+            query.part(needed[0] if share else needed[1], totals),
+            statistic.of,
+        )
+        if found is not None:
+            part = case.parts[needed[0]]
+            scale = 10.0 ** (words.decimals + (2 if words.unit == "%" else 0))
+            errors = np.nan_to_num(np.ceil(found.estimates.standard_errors * scale), nan=-1.0)
+            carrier = replace(
+                part,
+                errors=np.minimum(errors, 2.0**62).astype(np.int64).reshape(part.shape),
+                grades=found.grades.reshape(part.shape),
+            )
+            out[statistic] = _kept(case, carrier)
+    return out
+
+
+def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
+    """The protected numbers of the areas that are left; nothing else may go into an answer."""
+    return {quantity: _kept(case, part) for quantity, part in case.parts.items()}
+
+
+def _kept(case: QuestionState, part: Release) -> Release:
+    assert case.release is not None
+    return part.take(
+        [
+            *(
+                np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
+                for axis, kept in zip(part.axes, case.release.axes, strict=False)
+            ),
+            # The classes of a histogram come after the variables of the table.
+            *(np.arange(len(axis)) for axis in part.axes[len(case.release.axes) :]),
+        ]
+    )
+
+
+STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)

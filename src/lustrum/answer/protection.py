@@ -1,0 +1,88 @@
+"""The public report of a bundle for readers: what was done, what stays open, how large errors are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from lustrum.public.bundle.files import Bundle
+
+__all__ = ["KnownTotal", "Protection", "StillOpen", "TypicalError", "protection_of"]
+
+
+@dataclass(frozen=True)
+class StillOpen:
+    """What a number of a finest cell leaves open."""
+
+    shown: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class TypicalError:
+    """The typical error of a count by this many variables, plain and with own groups."""
+
+    variables: int
+    error: float
+    with_own_groups: float
+
+
+@dataclass(frozen=True)
+class KnownTotal:
+    """An exact total that is public elsewhere, with the categories that it is of."""
+
+    variables: tuple[str, ...]
+    labels: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Protection:
+    """All that the public report says, ready to be read.
+
+    ``existence_public`` says whether everybody may know which finest cells are occupied; ``open`` is then about
+    those, and all others are empty.
+    """
+
+    method: dict[str, Any]
+    changed: float
+    open: tuple[StillOpen, ...]
+    errors: tuple[TypicalError, ...]
+    known: tuple[KnownTotal, ...]
+    digest: str
+    existence_public: bool = False
+
+
+def protection_of(bundle: Bundle) -> Protection:
+    """The public report of a bundle."""
+    report = bundle.report
+    base = report.support.base
+    shown = np.arange(0, 4 * base, base)
+    low, high = report.support.bounds(shown)
+    public = bundle.sums is not None and bundle.sums.public.existence_public
+    low = np.maximum(low, 1) if public else low
+    known = []
+    for totals in report.known:
+        axes = totals.axes(bundle.dataset)
+        variables = tuple(bundle.dataset.variable(name).label for name, _ in axes)
+        cells = product(*(categories for _, categories in axes))
+        for cell, total in zip(cells, totals.values, strict=True):
+            known.append(KnownTotal(variables, tuple(c.label for c in cell), total))
+    kinds = sorted({*report.errors, *report.group_errors})
+    return Protection(
+        method=dict(report.method),
+        changed=report.changed,
+        open=tuple(
+            StillOpen(int(s), int(a), int(b)) for s, a, b in zip(shown, low, high, strict=True)
+        ),
+        errors=tuple(
+            TypicalError(k, report.error(k), report.error(k, own_groups=True)) for k in kinds
+        ),
+        known=tuple(known),
+        digest=bundle.digest,
+        existence_public=public,
+    )

@@ -1,0 +1,122 @@
+"""`lustrum suppress`: confidential tables in files, protected together, and what may be published of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from lustrum.cli.inputs.rule_words import rule_of
+from lustrum.cli.inputs.table_options import FileOptions
+from lustrum.cli.terminal.suppression import show_changes, show_report
+from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
+from lustrum.model import InputError
+from lustrum.protect.suppression import Suppression
+from lustrum.publish.suppression.files import SuppressFiles, write_files
+from lustrum.publish.suppression.inputs import (
+    cells_of_all,
+    previous_masks,
+    rule_for,
+    same_names,
+    taken_as_counts,
+)
+from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.publish.waivers import read_waivers
+from lustrum.tabulate.keys import text_identity
+
+__all__ = ["suppress_files"]
+
+
+def suppress_files(
+    paths: Sequence[Path],
+    console: Console,
+    rules: Sequence[str],
+    method: dict[str, Any],
+    files: SuppressFiles,
+    *,
+    frozen: Sequence[str] = (),
+    never: Sequence[str] = (),
+    previous: Path | None = None,
+    waivers: Path | None = None,
+    options: FileOptions,
+    counts: bool = False,
+) -> bool:
+    """Suppress cells of tables together, print the report and write the files; gives whether it is safe."""
+    files.check(paths, previous)
+    background = read_waivers(waivers)
+    columns = options.columns()
+    reads = [read_table(path, columns, options.hidden) for path in paths]
+    found = recognise(reads, options.said())
+    for sentence in (*found.sentences(), *(said for read in reads for said in _ignored(read))):
+        console.print(Text(sentence))
+    # A holding has the same number in every file, and in the list of waivers.
+    tables = [confidential_table(read, found, holding_number=text_identity) for read in reads]
+    for read, table in zip(reads, tables, strict=True):
+        if rules and read.count is None and not read.largest:
+            console.print(Text(taken_as_counts(read, table, said=counts)))
+        if waivers is not None and not read.holdings:
+            raise InputError(
+                f"{read.source}: waivers name holdings, and there is no column of holdings; name it with "
+                "--holdings."
+            )
+    rule = rule_of(rules) if rules else None
+    specs = [
+        Suppression(rule=rule_for(rule, read, table), **method)
+        for read, table in zip(reads, tables, strict=True)
+    ]
+    named = same_names(reads, method["attacker"])
+    kept, hidden = (
+        cells_of_all(tables, words, option)
+        for words, option in ((frozen, "--frozen"), (never, "--never"))
+    )
+    before = (
+        None
+        if previous is None
+        else previous_masks(paths, tables, previous, columns, options.hidden)
+    )
+    for path, mask in zip(paths, before or (), strict=False):
+        if mask is None:
+            console.print(Text(f"{path.name} has no table of the last period."))
+    together = TablesTogether(specs, tables, background, kept, hidden, named, before)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("Suppressing", total=None)
+
+        def tell(what: str, cost: float, bound: float) -> None:
+            bar.update(task, description=f"{what}: cost {cost:,.0f}, at least {bound:,.0f}")
+
+        patterns = together.patterns(tell)
+        show_report(tables, patterns, paths, console, specs[0].cost == "value")
+        changes = None
+        if before is not None:
+            bar.update(task, description="comparing with the last period")
+            problem = together.problem()
+            changes = together.changes(problem, patterns)
+            show_changes(problem, patterns[0], changes, tables, paths, console)
+        if not patterns[0].safe:
+            for cell in patterns[0].unprotectable:
+                console.print(Text(str(cell)))
+            console.print(Text("Nothing was written: the pattern does not protect every cell."))
+            return False
+        write_files(
+            together.protected(paths, patterns),
+            files,
+            changes,
+            lambda words: console.print(Text(words)),
+            lambda words: bar.update(task, description=words),
+        )
+    return True
+
+
+def _ignored(file: TableFile) -> list[str]:
+    return [f"Columns not used: {', '.join(file.ignored)}."] if file.ignored else []

@@ -1,0 +1,91 @@
+"""What the status letters of a published file mean; the column's name decides which code list they are from.
+
+In ``CONF_STATUS`` every letter but F says that a value is confidential. In ``OBS_STATUS`` A is a normal value
+and Q a suppressed one. In a column called only ``status`` letters could be from either list, so one beside a
+value is not judged until somebody says which list it is from. A number that stands in a file is published,
+whatever its letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Literal
+
+from lustrum.model import CellStatus
+
+StatusList = Literal["confidentiality", "observation"]
+
+# CL_OBS_STATUS of SDMX: remarks on values that are there, and reasons why there is none.
+_REMARKS = frozenset("ABDEFGINPSUVWXYZ")
+_MISSING = frozenset("HJKLMOQR")
+_FREE = frozenset({"", CellStatus.FREE.value})
+
+
+class Meaning(Enum):
+    """What a letter says about the number beside it."""
+
+    PUBLISHED = "published"
+    HIDDEN = "hidden"
+    UNCLEAR = "unclear"
+
+
+def list_of(column: str) -> StatusList | None:
+    """The code list that a column's name states, if it does.
+
+    >>> list_of("CONF_STATUS"), list_of("turnover_obs_status"), list_of("status")
+    ('confidentiality', 'observation', None)
+    """
+    words = column.lower().replace(" ", "_").replace("-", "_")
+    if words.endswith("conf_status"):
+        return "confidentiality"
+    if words.endswith("obs_status"):
+        return "observation"
+    return None
+
+
+def meaning(letter: str, stated: StatusList | None) -> Meaning:
+    """What a letter means beside a number.
+
+    >>> meaning("A", "observation"), meaning("A", "confidentiality"), meaning("A", None)
+    (<Meaning.PUBLISHED: 'published'>, <Meaning.HIDDEN: 'hidden'>, <Meaning.UNCLEAR: 'unclear'>)
+    """
+    if stated == "observation":
+        if letter == "" or letter in _REMARKS:
+            return Meaning.PUBLISHED
+        return Meaning.HIDDEN if letter in _MISSING else Meaning.UNCLEAR
+    if letter in _FREE:
+        return Meaning.PUBLISHED
+    if stated == "confidentiality" and len(letter) == 1 and letter.isascii() and letter.isupper():
+        return Meaning.HIDDEN
+    return Meaning.UNCLEAR
+
+
+def judged(
+    column: str | None,
+    letters: Sequence[str],
+    numbers: Sequence[bool],
+    said: StatusList | None = None,
+) -> tuple[tuple[int, ...], str]:
+    """The rows whose number stands though its letter says hidden, and a sentence if letters are unclear."""
+    if column is None:
+        return (), ""
+    stated = said or list_of(column)
+    found = [meaning(letter, stated) for letter in letters]
+    standing = tuple(
+        row for row, there in enumerate(numbers) if there and found[row] is Meaning.HIDDEN
+    )
+    odd = dict.fromkeys(
+        letters[row] for row, there in enumerate(numbers) if there and found[row] is Meaning.UNCLEAR
+    )
+    if not odd:
+        return standing, ""
+    listed = ", ".join(repr(letter) for letter in list(odd)[:5]) + (", ..." if len(odd) > 5 else "")
+    way = (
+        "say --status-codes confidentiality or --status-codes observation"
+        if stated is None
+        else "correct the letters, or leave the column out"
+    )
+    return standing, (
+        f"numbers stand beside {listed} in the column {column!r}, which could mean that they are hidden; {way}."
+    )

@@ -1,0 +1,63 @@
+"""What exact totals that are public elsewhere say of the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints, Mask
+from lustrum.model import Category, Dataset
+from lustrum.protect.population.readers import KnownTotals
+
+__all__ = ["most_by_totals"]
+
+Axes = Sequence[tuple[str, Sequence[Category]]]
+
+
+def most_by_totals(
+    dataset: Dataset, totals: KnownTotals, axes: Axes, passing: Mapping[str, frozenset[int]]
+) -> tuple[Ints, Mask]:
+    """The most that each cell can hold by some totals, and which cells are exactly that.
+
+    A cell holds at most the totals of all groups that it overlaps, and exactly those where it is made of
+    whole groups: no filter, and no other variable, takes a part of them away.
+    """
+    known = totals.axes(dataset)
+    names = [name for name, _ in known]
+    most = np.array(totals.values, dtype=np.int64).reshape([len(groups) for _, groups in known])
+    exact = np.ones((), dtype=np.bool_)
+    on_axis = dict(axes)
+    for place, (name, groups) in enumerate(known):
+        everything = range(len(dataset.variable(name).codes))
+        passes = passing.get(name, frozenset(everything))
+        shown = on_axis.get(name, (Category("_T", "", tuple(everything)),))
+        members = [passes & frozenset(category.members) for category in shown]
+        overlap = np.array([[bool(m & set(g.members)) for g in groups] for m in members])
+        whole = [
+            all(not (m & set(g.members)) or set(g.members) <= m for g in groups) for m in members
+        ]
+        most = np.moveaxis(np.tensordot(overlap.astype(np.int64), most, (1, place)), 0, place)
+        exact = exact[..., None] & np.array(whole)
+    for name, codes in passing.items():
+        if name not in names and len(codes) < len(dataset.variable(name).codes):
+            exact = exact & False
+    # Lay the known variables along the axes of the table; others have one cell there.
+    shape = [len(categories) if name in names else 1 for name, categories in axes]
+    kept = [place for place, name in enumerate(names) if name in on_axis]
+    dropped = tuple(place for place in range(len(names)) if place not in kept)
+    listed = [n for n, _ in axes]
+    order = np.argsort([listed.index(names[place]) for place in kept], kind="stable")
+    full = tuple(len(categories) for _, categories in axes)
+
+    def laid(array: Array) -> Array:
+        small = array.squeeze(axis=dropped).transpose(order) if kept else array.squeeze()
+        return np.broadcast_to(small.reshape(shape), full)
+
+    covers = np.ones(full, dtype=np.bool_)
+    for place, (name, categories) in enumerate(axes):
+        if name not in names:
+            size = len(dataset.variable(name).codes)
+            total = np.array([len(c.members) == size for c in categories])
+            covers &= total.reshape([-1 if p == place else 1 for p in range(len(axes))])
+    return np.asarray(laid(most), dtype=np.int64), np.asarray(laid(exact) & covers, dtype=np.bool_)

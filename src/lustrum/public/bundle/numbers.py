@@ -1,0 +1,257 @@
+"""Protected numbers from a bundle: every table is a plain count of the one protected population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
+from lustrum.model.status import CellStatus
+from lustrum.model.text import say, say_many
+from lustrum.protect.magnitudes.carriers import own_places
+from lustrum.protect.population.support import Combinations
+from lustrum.public.bundle.files import Bundle
+from lustrum.public.bundle.known import most_by_totals
+from lustrum.public.bundle.sums import SumTables
+from lustrum.public.bundle.weighted import WeightedNumbers
+from lustrum.public.noise import FactorNoise, SumNoise
+from lustrum.public.numbers import CannotProtectError, Graded, Views
+from lustrum.structure import UNBOUNDED
+from lustrum.tabulate.counting.chunk import Chunk
+from lustrum.tabulate.counting.cube import Cube
+from lustrum.tabulate.engine import KernelEngine, SumEngine
+
+__all__ = ["BundleNumbers"]
+
+_LISTED = 36  # bits below which lows are added up; cells are counted above them
+_SAID = ("method", "base", "cells", "empty_share")
+
+
+@dataclass(frozen=True, eq=False)
+class BundleNumbers:
+    """The numbers of one bundle; safe to share between threads.
+
+    Cells have no record keys. In their place stands, for every finest cell, the least that it can be in truth,
+    and a 1 above it: added up they say how many finest cells a count is made of and the least that it can be.
+    """
+
+    bundle: Bundle
+    workers: int | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The public description."""
+        return self.bundle.dataset
+
+    @property
+    def mark(self) -> str:
+        """The digest of the bundle."""
+        return self.bundle.digest
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that the bundle holds protected sums of."""
+        held = self.bundle.sums
+        return () if held is None else tuple(held.sums.sums)
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The weights that the bundle holds protected sums of."""
+        return tuple(weight.name for weight in self.dataset.weights)
+
+    @property
+    def weighted_measures(self) -> tuple[str, ...]:
+        """The measures of which the protected respondents of a survey have values."""
+        held = self.bundle.respondents
+        return () if held is None else tuple(held.values)
+
+    def quotients(self, over: TableQuery, under: TableQuery, within: str | None) -> Graded | None:
+        """Standard errors of quotients of weighted numbers, from the protected respondents."""
+        if over.weight is None or self.bundle.respondents is None:
+            return None
+        found = self._weighted.quotients(over, under, within)
+        return Graded(found, self._weighted.graded(found))
+
+    def sum_noise(self, measure: str) -> SumNoise | None:
+        """What the bundle states of how contributions were changed."""
+        held = self.bundle.sums
+        return None if held is None else FactorNoise(held.public, measure)
+
+    def views(self, query: TableQuery) -> Views:
+        """Count the protected cells, or add up protected sums, or the weights of protected respondents."""
+        if query.weight is not None:
+            if self.bundle.respondents is None or query.measure not in (
+                None,
+                *self.weighted_measures,
+            ):
+                raise CannotProtectError("The bundle holds no such weighted numbers.")
+            shown = self._weighted.release(query)
+            return Views(shown, None, shown)
+        if query.measure is not None:
+            return self._sum_views(query)
+        cube = self._engine.cube(query, unfiltered=True)
+        return Views(
+            self._plain(cube.unfiltered()),
+            self._plain(cube.widened()) if query.where else None,
+            self._release(cube, cube.shown(), query),
+        )
+
+    def _sum_views(self, query: TableQuery) -> Views:
+        """Sums of a measure; how many records a sum can be made of follows from the counts."""
+        held = self.bundle.sums
+        if held is None or query.weight is not None:
+            raise CannotProtectError("The bundle holds no such protected sums.")
+        cube = self._sum_engine.cube(query, unfiltered=True)
+        counts = self._engine.cube(replace(query, measure=None))
+        most = self._bounds(counts, counts.shown(), query)[1]
+        made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
+        return Views(
+            made.plain(cube.unfiltered()),
+            made.plain(cube.widened()) if query.where else None,
+            made.release(cube.shown(), most, query, self._everybody(cube)),
+        )
+
+    def _everybody(self, cube: Cube) -> Mask:
+        """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
+        table = cube.shown()
+        passing = {f.variable.name: f.passing for f in cube.plan.filters}
+        axes = [(axis.name, axis.categories) for axis in table.axes]
+        every = self._combinations.within()
+        return np.asarray(self._combinations.within(axes, passing) == every)
+
+    @cached_property
+    def _sum_engine(self) -> KernelEngine:
+        assert self.bundle.sums is not None
+        cells = self.bundle.sums.sums
+        nobody = np.zeros(len(cells), dtype=np.int64)
+        chunk = Chunk(len(cells), dict(cells.columns()), dict(cells.sums), counts=nobody)
+        return SumEngine(self.dataset, [chunk], self.workers)
+
+    @cached_property
+    def _negative(self) -> frozenset[str]:
+        """The measures with a protected sum below 0, as everybody can see."""
+        held = self.bundle.sums
+        assert held is not None
+        return frozenset(n for n, s in held.sums.sums.items() if s.size and int(s.min()) < 0)
+
+    @cached_property
+    def _weighted(self) -> WeightedNumbers:
+        assert self.bundle.respondents is not None
+        assert self.bundle.policy.weights is not None
+        return WeightedNumbers(
+            self.bundle.respondents, self.bundle.policy.weights.reliability(), self.workers
+        )
+
+    @cached_property
+    def _combinations(self) -> Combinations:
+        return Combinations.of(self.dataset)
+
+    @cached_property
+    def _engine(self) -> KernelEngine:
+        cells = self.bundle.cells
+        low, high = self.bundle.report.support.bounds(cells.counts)
+        if cells.counts.size and int(np.ptp(high - cells.counts)):
+            raise DatasetError("The support of the protected population is not understood here.")
+        words = low.astype(np.uint64) | np.uint64(1 << _LISTED)
+        chunk = Chunk(rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=words)
+        return KernelEngine(self.dataset, [chunk], self.workers)
+
+    @cached_property
+    def _occupied(self) -> KernelEngine | None:
+        """Where everybody may know which finest cells hold units: those, with the least and the most of each.
+
+        The most stands in the place of counts, the least in that of keys. All other cells are empty.
+        """
+        held = self.bundle.sums
+        if held is None or not held.public.existence_public:
+            return None
+        shown = self.bundle.cells
+        place = own_places(self.dataset, held.sums.codes, shown)
+        number = np.where(place >= 0, shown.counts[np.maximum(place, 0)], 0)
+        low, high = self.bundle.report.support.bounds(number)
+        words = np.maximum(low, 1).astype(np.uint64)
+        chunk = Chunk(len(held.sums), dict(held.sums.columns()), counts=high, keys=words)
+        return KernelEngine(self.dataset, [chunk], self.workers)
+
+    def _plain(self, table: Table) -> Release:
+        """What the rules look at: the numbers, without bounds."""
+        said = self.bundle.report.method
+        return Release(
+            axes=table.axes,
+            published=table.values,
+            status=np.full(table.shape, CellStatus.FREE.value),
+            method={key: said[key] for key in _SAID if key in said},
+            unit=table.unit,
+            structural=table.structural,
+        )
+
+    def _bounds(self, cube: Cube, table: Table, query: TableQuery) -> tuple[Ints, Ints, list[str]]:
+        """The least and the most that every count can be in truth, and notes on public totals behind it."""
+        assert table.keys is not None
+        report = self.bundle.report
+        listed = (table.keys >> np.uint64(_LISTED)).astype(np.int64)
+        low = (table.keys & np.uint64((1 << _LISTED) - 1)).astype(np.int64)
+        above = int(report.support.bounds(np.array([report.support.base]))[1][0])
+        high = table.values + (above - report.support.base) * listed
+        passing = {f.variable.name: f.passing for f in cube.plan.filters}
+        axes = [(axis.name, axis.categories) for axis in table.axes]
+        if self._occupied is None:
+            possible = self._combinations.within(axes, passing)
+            low, high = report.support.aggregate(low, high, listed, possible)
+        else:
+            occupied = self._occupied.cube(replace(query, measure=None)).shown()
+            assert occupied.keys is not None
+            low, high = occupied.keys.astype(np.int64), occupied.values
+        known: list[str] = []
+        for totals in report.known:
+            most, exact = most_by_totals(self.dataset, totals, axes, passing)
+            high = np.minimum(high, most)
+            low = np.where(exact, most, low)
+            if exact.any():
+                words = ", ".join(
+                    self.dataset.variable(name).label for name, _ in totals.axes(self.dataset)
+                )
+                known.append(
+                    say(
+                        "Exact totals by {variables} are public elsewhere: the bounds state them beside the "
+                        "protected numbers.",
+                        variables=words,
+                    )
+                )
+        return low, high, known
+
+    def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
+        """What may be shown: the numbers with bounds, a channel and the margin of error."""
+        report = self.bundle.report
+        low, high, known = self._bounds(cube, table, query)
+        # An upper end far beyond the number says nothing to anybody.
+        high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
+        variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+        kind = max(len(variables), 1)
+        # A filter of several codes adds up cells as an own group does.
+        own = any(a.groups for a in query.by) or any(len(f.codes) > 1 for f in query.where)
+        return replace(
+            self._plain(table),
+            channel=report.channel(kind, own_groups=own),
+            low=low,
+            high=high,
+            notes=(
+                say(
+                    "All tables are counts of one protected population, in which every combination of all "
+                    "variables shows 0, {base} or more. So tables add up and agree with each other.",
+                    base=report.support.base,
+                ),
+                say_many(
+                    "Margin of error: a count by {number} variable is rarely more than {margin} away from "
+                    "the true one.",
+                    "Margin of error: a count by {number} variables is rarely more than {margin} away from "
+                    "the true one.",
+                    kind,
+                    margin=report.margin(kind, own_groups=own),
+                ),
+                *known,
+            ),
+        )

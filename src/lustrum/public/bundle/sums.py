@@ -1,0 +1,126 @@
+"""Tables of protected sums: the numbers with certain bounds and a margin of error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import Measure, Release, Table, TableQuery
+from lustrum.model.status import CellStatus
+from lustrum.model.text import say
+from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.public.noise import FactorNoise
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["SumTables", "sum_bounds"]
+
+_SAID = ("method", "p", "directions", "existence")
+
+
+def sum_bounds(published: Ints, records: Ints, most: Fraction) -> tuple[Ints, Ints]:
+    """The least and the most that a true sum of nothing negative can be, for certain.
+
+    A record of ``x`` changes by ``ceil(b x)`` or by 2 at most. With ``n`` records or fewer, a sum ``X``
+    therefore shows from ``(1 - b) X - 2 n`` to ``(1 + b) X + 2 n``.
+
+    >>> from lustrum.structure import UNBOUNDED
+    >>> low, high = sum_bounds(np.array([1200, 1200]), np.array([5, UNBOUNDED]), Fraction(1, 5))
+    >>> low.tolist(), (high < UNBOUNDED).tolist()
+    ([992, 0], [True, False])
+    """
+    known = records < UNBOUNDED
+    number = np.where(known, records, 0).astype(object)
+    y = published.astype(object)
+    up, down = 1 + most, 1 - most
+    least = -((-(y - 2 * number) * up.denominator) // up.numerator)
+    furthest = ((y + 2 * number) * down.denominator) // down.numerator
+    low = np.where(known, np.maximum(least, 0), 0)
+    high = np.where(known & (furthest < UNBOUNDED), furthest, UNBOUNDED)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SumTables:
+    """Releases of one measure's sums; ``negative`` names the measures that can be below 0."""
+
+    public: PublicFactors
+    measure: Measure
+    negative: frozenset[str]
+
+    def plain(self, table: Table) -> Release:
+        """The numbers, without bounds."""
+        said = self.public.method
+        return Release(
+            axes=table.axes,
+            published=table.values,
+            status=np.full(table.shape, CellStatus.FREE.value),
+            method={key: said[key] for key in _SAID if key in said},
+            decimals=self.measure.decimals,
+            unit=table.unit,
+            structural=table.structural,
+        )
+
+    def release(self, table: Table, most: Ints, query: TableQuery, everybody: Mask) -> Release:
+        """What may be shown; ``most`` is the most records that each cell can be made of.
+
+        Where existence is secret, a cell may carry records of others, and others may carry its own, unless it
+        holds ``everybody``: what is carried has no bounds.
+        """
+        if self.measure.name in self.negative:
+            low = np.full(table.shape, -UNBOUNDED, dtype=np.int64)
+            high = np.full(table.shape, UNBOUNDED, dtype=np.int64)
+        else:
+            # A measure with parts changes part by part.
+            pieces = max(len(self.measure.parts), 1)
+            records = np.where(most < UNBOUNDED // pieces, most * pieces, UNBOUNDED)
+            low, high = sum_bounds(table.values, records, self.public.factors.most)
+            if not self.public.existence_public:
+                low = np.where(everybody, low, 0)
+                high = np.where(everybody, high, UNBOUNDED)
+        variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
+        tied = (
+            ()
+            if self.public.existence_public
+            else (
+                say(
+                    "Sums are tied to the protected counts: where a combination of all variables shows a count "
+                    "of 0, near ones carry its sums."
+                ),
+                say(
+                    "What attackers can say is stated as if every cell had the sums of its own contributors "
+                    "alone. That sums may be carried leaves more open."
+                ),
+            )
+        )
+        made = self.plain(table)
+        return replace(
+            made,
+            low=low,
+            high=high,
+            notes=(
+                *tied,
+                say(
+                    "All sums are sums of contributions that were changed once, by {low:.3g} to {high:.3g} "
+                    "percent, up or down. So tables add up and agree with each other.",
+                    low=100 * float(self.public.factors.least),
+                    high=100 * float(self.public.factors.most),
+                ),
+                say(
+                    "Margin of error of {measure}: the sums of this table are typically {error:.3g} percent "
+                    "away from the true ones, small sums more and large sums less.",
+                    measure=self.measure.label,
+                    error=self._typical(made, max(len(variables), 1)),
+                ),
+            ),
+        )
+
+    def _typical(self, made: Release, variables: int) -> float:
+        """The mean of the expected errors of the cells shown, as the figures by size state them."""
+        shown = made.published[made.inner & (made.published > 0)]
+        if not shown.size:
+            return self.public.error(self.measure.name, variables)
+        noise = FactorNoise(self.public, self.measure.name)
+        return float(noise.error(shown.astype(np.float64), variables).mean())

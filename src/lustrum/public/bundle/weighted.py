@@ -1,0 +1,255 @@
+"""Weighted counts and sums from protected respondents, and quotients of these, with errors and grades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import Release, Table, TableAxis, TableQuery
+from lustrum.model.status import CellStatus
+from lustrum.model.text import say
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.protect.weighted import Part, ProtectedRespondents
+from lustrum.public.bundle.sample_risk import sample_risk
+from lustrum.structure import TableLayout
+from lustrum.survey import Estimates, Reliability
+from lustrum.tabulate.counting.chunk import Chunk
+from lustrum.tabulate.engine import KernelEngine, SumEngine
+
+__all__ = ["WeightedNumbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedNumbers:
+    """The weighted tables of one survey; safe to share between threads."""
+
+    respondents: ProtectedRespondents
+    reliability: Reliability
+    workers: int | None = None
+
+    def release(self, query: TableQuery) -> Release:
+        """A weighted table: whole numbers that add up, each with its standard error and grade."""
+        table = self._engine.tabulate(query)
+        layout = TableLayout.of_query(query, self.respondents.dataset)
+        variables = max(len(layout.parts), 1)
+        found = _joined(
+            [
+                (self.respondents.totals(way.part(query.measure), variables), way)
+                for way in self._ways(layout)
+            ],
+            layout.axes,
+        )
+        shape = table.shape
+        errors = np.ceil(found.standard_errors * 10.0**table.decimals).astype(np.int64)
+        grades = found.grades(self.reliability).reshape(shape)
+        if table.structural is not None:
+            # That nobody can be there is no estimate.
+            grades = np.where(table.structural, "reliable", grades)
+        return Release(
+            axes=table.axes,
+            published=table.values,
+            status=np.full(shape, CellStatus.FREE.value),
+            method={"method": "protected-survey"},
+            decimals=table.decimals,
+            unit=table.unit if query.measure else self.respondents.dataset.units,
+            structural=table.structural,
+            errors=errors.reshape(shape),
+            grades=grades,
+            notes=(
+                say(
+                    "Weighted numbers are sums over protected respondents, who share the weights of a class; "
+                    "nobody's own weight is used."
+                ),
+                *self._about_values(query),
+                say(
+                    "Standard errors include the sampling error and the error that protection adds."
+                ),
+                *self._about_sample(query, table, found),
+            ),
+        )
+
+    def quotients(
+        self, over: TableQuery, under: TableQuery, within: str | None = None
+    ) -> Estimates:
+        """Every number of one table in proportion to one of another with the same axes.
+
+        Without ``within`` that is the number of the same cell. Otherwise it is the total along all variables
+        except the one that ``within`` names, which may be none of the table's.
+        """
+        layout = TableLayout.of_query(over, self.respondents.dataset)
+        below = TableLayout.of_query(under, self.respondents.dataset)
+        variables = max(len(layout.parts), 1)
+        base = _bases(layout.axes, within)
+        found = []
+        for way, other in zip(self._ways(layout), self._ways(below), strict=True):
+            beside = other if within is None else self._total(below, other, within)
+            made = self.respondents.quotients(
+                way.part(over.measure), beside.part(under.measure), base, variables
+            )
+            found.append((made, way))
+        return _joined(found, layout.axes)
+
+    def graded(self, found: Estimates) -> np.ndarray:
+        """How reliable each estimate is."""
+        return found.grades(self.reliability)
+
+    def _about_sample(self, query: TableQuery, table: Table, found: Estimates) -> tuple[str, ...]:
+        """What sampling protects by itself, where it can be measured; from public numbers alone."""
+        if query.measure is not None or not all(_are_apart(axis) for axis in table.axes):
+            return ()
+        inner = table.take([np.flatnonzero(axis.inner) for axis in table.axes])
+        counts = found.respondents.reshape(table.shape)[table.inner].reshape(inner.shape)
+        risk = sample_risk(
+            replace(inner, values=counts), int(inner.values.sum()) // 10**table.decimals
+        )
+        if risk is None:
+            return ()
+        return (
+            say(
+                "Drawing a sample protects too, since few readers know who was asked. A measure made for "
+                "samples, other than the stated risk, is about {part:.2f} here and would be about {whole:.2f} "
+                "with answers of all {people:,} {units}; from 0 to 1, lower is safer. Both are estimated from "
+                "{respondents:,} protected respondents.",
+                people=risk.people,
+                units=self.respondents.dataset.units,
+                whole=risk.everybody,
+                respondents=risk.respondents,
+                part=risk.sample,
+            ),
+        )
+
+    def _about_values(self, query: TableQuery) -> tuple[str, ...]:
+        if query.measure is None:
+            return ()
+        return (
+            say(
+                "Values of {measure} are means of classes of respondents, without the largest values; nobody's "
+                "own value is used.",
+                measure=self.respondents.dataset.measure(query.measure).label,
+            ),
+        )
+
+    def _ways(self, layout: TableLayout) -> list[_Way]:
+        """Ways to lay categories side by side, so that in none of them two overlap."""
+        inside = np.ones(len(self.respondents), dtype=np.bool_)
+        for axis in layout.filters:
+            inside &= np.isin(self._codes[axis.name], np.array(axis.categories[0].members))
+        layers = [_layers(axis) for axis in layout.axes]
+        return [
+            _Way(
+                tuple(tuple(layer) for layer in chosen),
+                tuple(
+                    self._placed(axis, layer)
+                    for axis, layer in zip(layout.axes, chosen, strict=True)
+                ),
+                tuple(len(axis) for axis in layout.axes),
+                inside,
+            )
+            for chosen in product(*layers)
+        ]
+
+    def _total(self, layout: TableLayout, way: _Way, within: str) -> _Way:
+        """The same with the totals along all variables but one."""
+        places = [
+            own if axis.name == within else self._placed(axis, [axis.codes.index(TOTAL_CODE)])
+            for axis, own in zip(layout.axes, way.places, strict=True)
+        ]
+        return replace(way, places=tuple(places))
+
+    def _placed(self, axis: TableAxis, layer: list[int]) -> Ints:
+        """The category of each respondent among those of a layer, -1 for none."""
+        own = self._codes[axis.name].astype(np.int64)
+        size = int(own.max(initial=0)) + 1
+        size = max([size, *(max(c.members) + 1 for c in axis.categories if c.members)])
+        of_code = np.full(size, -1, dtype=np.int64)
+        for place in layer:
+            of_code[list(axis.categories[place].members)] = place
+        return of_code[own]
+
+    @cached_property
+    def _codes(self) -> dict[str, Ints]:
+        names = [v.name for v in self.respondents.dataset.variables]
+        return dict(zip(names, self.respondents.codes, strict=True))
+
+    @cached_property
+    def _engine(self) -> KernelEngine:
+        own = self.respondents
+        chunk = Chunk(
+            rows=len(own), codes=self._codes, numbers={own.name: own.weights, **own.values}
+        )
+        return SumEngine(own.dataset, [chunk], self.workers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One layer of categories of every axis, and the category of each respondent in it."""
+
+    layers: tuple[tuple[int, ...], ...]
+    places: tuple[Ints, ...]
+    shape: tuple[int, ...]
+    inside: Mask
+
+    def part(self, measure: str | None) -> Part:
+        """The cell of every respondent, -1 for none."""
+        cells = np.where(self.inside, 0, -1)
+        for own, size in zip(self.places, self.shape, strict=True):
+            cells = np.where((cells >= 0) & (own >= 0), cells * size + own, -1)
+        return Part(cells.astype(np.int64), int(np.prod(self.shape, dtype=np.int64)), measure)
+
+    @property
+    def own(self) -> Ints:
+        """The cells of the table that this way holds."""
+        if not self.layers:
+            return np.zeros(1, dtype=np.int64)
+        grid = np.ix_(*(np.array(layer, dtype=np.int64) for layer in self.layers))
+        return np.ravel_multi_index(grid, self.shape).ravel().astype(np.int64)
+
+
+def _layers(axis: TableAxis) -> list[list[int]]:
+    """Categories of an axis in layers of which none holds two that overlap."""
+    layers: list[tuple[set[int], list[int]]] = []
+    for place, category in enumerate(axis.categories):
+        members = set(category.members)
+        for taken, layer in layers:
+            if not taken & members:
+                taken |= members
+                layer.append(place)
+                break
+        else:
+            layers.append((members, [place]))
+    return [layer for _, layer in layers]
+
+
+def _are_apart(axis: TableAxis) -> bool:
+    """Whether nobody is in two of the smallest categories."""
+    own = [set(c.members) for c, inner in zip(axis.categories, axis.inner, strict=True) if inner]
+    return sum(map(len, own)) == len(set().union(*own))
+
+
+def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:
+    """The cell that each cell is compared with."""
+    shape = tuple(len(axis) for axis in axes)
+    cells = int(np.prod(shape, dtype=np.int64))
+    if within is None or not axes:
+        return np.arange(cells, dtype=np.int64)
+    places = list(np.unravel_index(np.arange(cells), shape))
+    for position, axis in enumerate(axes):
+        if axis.name != within:
+            places[position] = np.full(cells, axis.codes.index(TOTAL_CODE))
+    return np.ravel_multi_index(tuple(places), shape).astype(np.int64)
+
+
+def _joined(found: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]) -> Estimates:
+    """Every cell from the way that holds it."""
+    cells = int(np.prod([len(axis) for axis in axes], dtype=np.int64))
+    values, variances = np.zeros(cells), np.zeros(cells)
+    held = np.zeros(cells, dtype=np.int64)
+    for made, way in found:
+        own = way.own
+        values[own], variances[own] = made.values[own], made.variances[own]
+        held[own] = made.respondents[own]
+    return Estimates(values, variances, held)

@@ -1,0 +1,234 @@
+"""The public folder of prepared tables.
+
+::
+
+    <folder>/manifest.json                  name, source, tables, the digest of every file and of these digests
+    <folder>/tables/<table>/<measure>.*     each table in the formats of the programme
+    <folder>/tables/<table>/<measure>.table.json   the same as the server reads it
+    <folder>/certificates/<set>.json        proofs of what a reader can work out at most
+    <folder>/report.html, report.json       what was made, how, and how it was checked
+
+Every digest is one of public bytes. A folder is written beside its place and put there as a whole; one whose
+bytes do not fit its digests is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lustrum.durable import sync
+from lustrum.model import DatasetError, Release
+from lustrum.model.errors import QueryError, choices
+from lustrum.model.text import say
+from lustrum.public.prepared.table_words import release_from_words
+
+__all__ = [
+    "MANIFEST",
+    "PreparedFolder",
+    "PreparedTable",
+    "json_bytes",
+    "prepared_name",
+    "read_prepared",
+    "write_prepared",
+]
+
+FORMAT = 1
+KIND = "lustrum prepared tables"
+MANIFEST = "manifest.json"
+_HEAD = ("name", "title", "period", "notes", "dataset", "source")
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """One response of one table: where its files stand, and what a list says of it."""
+
+    name: str
+    response: str
+    title: str
+    set: str
+    label: str
+    unit: str
+    cells: int
+    suppressed: int
+    files: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """Names the table within its folder."""
+        return f"{self.name}.{self.response}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreparedFolder:
+    """A folder that was read and found whole; the bytes of its files are kept in memory."""
+
+    name: str
+    title: str
+    period: str
+    notes: tuple[str, ...]
+    dataset: str
+    source: Mapping[str, Any]
+    tables: tuple[PreparedTable, ...]
+    files: Mapping[str, bytes]
+    digest: str
+
+    def __repr__(self) -> str:
+        return f"PreparedFolder({self.name!r}, {self.digest[:12]})"
+
+    def table(self, name: str) -> PreparedTable:
+        """The table of that name; a clear error where there is none."""
+        for one in self.tables:
+            if one.id == name:
+                return one
+        raise QueryError(
+            say(
+                "There is no prepared table {name!r}; {choices}.",
+                name=name,
+                choices=choices(name, [one.id for one in self.tables]),
+            )
+        )
+
+    def release(self, table: PreparedTable) -> Release:
+        """The numbers of a table."""
+        return release_from_words(json.loads(self.files[table.files["table"]]))
+
+
+def json_bytes(words: Any) -> bytes:
+    """JSON in one spelling: the same words give the same bytes."""
+    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def write_prepared(path: Path, head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    """Put a folder in place of an earlier one, if there is any; gives its digest."""
+    manifest = _manifest_words(head, files)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        draft.mkdir()
+        try:
+            for name, data in (*sorted(files.items()), (MANIFEST, json_bytes(manifest))):
+                place = draft / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+                sync(place)
+            for folder in sorted({(draft / name).parent for name in files}):
+                sync(folder)
+            with _moved_aside(path):
+                draft.rename(path)
+            sync(path.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise DatasetError(f"The folder {path} cannot be written: {error.strerror}.") from None
+    return str(manifest["digest"])
+
+
+def digest_of(head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+    """The digest that a folder with these files will have."""
+    return str(_manifest_words(head, files)["digest"])
+
+
+def prepared_name(path: Path) -> str:
+    """The name of the programme that a folder is of, from its manifest."""
+    return str(_read_manifest(path)["name"])
+
+
+def read_prepared(path: Path) -> PreparedFolder:
+    """Read a folder and check every byte of it; one clear sentence where it is not whole."""
+    manifest = _read_manifest(path)
+    files: dict[str, bytes] = {}
+    for name, mark in manifest["files"].items():
+        place = path / name
+        if path.resolve() not in place.resolve().parents:
+            raise _damaged(path, f"{name} does not stand inside it")
+        try:
+            data = place.read_bytes()
+        except OSError:
+            raise _damaged(path, f"{name} cannot be read") from None
+        if hashlib.sha256(data).hexdigest() != mark["sha256"]:
+            raise _damaged(path, f"{name} does not have the digest that the manifest states")
+        files[name] = data
+    try:
+        folder = PreparedFolder(
+            **{key: manifest[key] for key in _HEAD if key != "notes"},
+            notes=tuple(manifest["notes"]),
+            tables=tuple(PreparedTable(**words) for words in manifest["tables"]),
+            files=files,
+            digest=manifest["digest"],
+        )
+        for table in folder.tables:
+            folder.release(table)
+    except (KeyError, TypeError, ValueError):
+        raise _damaged(path, "its files do not fit each other") from None
+    return folder
+
+
+def _manifest_words(head: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    words = {
+        "format": FORMAT,
+        "kind": KIND,
+        **head,
+        "files": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for name, data in files.items()
+        },
+    }
+    return words | {"digest": _overall(words)}
+
+
+def _overall(words: Mapping[str, Any]) -> str:
+    said = json.dumps({k: v for k, v in words.items() if k != "digest"}, sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    try:
+        raw = json.loads((path / MANIFEST).read_bytes())
+    except OSError:
+        raise DatasetError(
+            f"{path} is not a folder of prepared tables: there is no {MANIFEST} to be read; "
+            "'lustrum release' makes one."
+        ) from None
+    except ValueError:
+        raise _damaged(path, f"{MANIFEST} is not valid JSON") from None
+    if not isinstance(raw, dict) or raw.get("kind") != KIND:
+        raise _damaged(path, f"{MANIFEST} is not that of prepared tables")
+    if raw.get("format") != FORMAT:
+        raise DatasetError(
+            f"The folder {path} was written by another version of Lustrum; make it again."
+        )
+    if not isinstance(raw.get("files"), dict) or raw.get("digest") != _overall(raw):
+        raise _damaged(path, f"{MANIFEST} does not have its own digest")
+    return raw
+
+
+def _damaged(path: Path, why: str) -> DatasetError:
+    return DatasetError(f"The folder {path} is damaged: {why}; copy it again, or make it again.")
+
+
+@contextlib.contextmanager
+def _moved_aside(path: Path) -> Iterator[None]:
+    """Whatever stands at the place is put back if nothing else comes there."""
+    if not path.exists():
+        yield
+        return
+    if not path.is_dir() or (not (path / MANIFEST).is_file() and any(path.iterdir())):
+        raise DatasetError(
+            f"{path} is there and does not hold prepared tables; name another folder with --out."
+        )
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    path.rename(aside)
+    try:
+        yield
+    except BaseException:
+        aside.rename(path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)

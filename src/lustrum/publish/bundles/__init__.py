@@ -1,0 +1,1 @@
+"""Public bundles in the making, and what the agency remembers of them."""

@@ -1,0 +1,285 @@
+"""From records to a public bundle: count the finest cells, protect them once, write what may leave.
+
+Beside the bundle the agency keeps a memory, from which a second release of the same people starts. It is
+written before the bundle, under the digest of the bundle that it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from lustrum.arrays import Words
+from lustrum.model import DatasetError, PolicyError
+from lustrum.model.finest import FinestCells
+from lustrum.model.records import Records
+from lustrum.model.stop import reporting_progress
+from lustrum.policy import Policy, read_policy
+from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
+from lustrum.protect.magnitudes.method import MagnitudeResult
+from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
+from lustrum.protect.population.method import PopulationResult
+from lustrum.protect.population.together import Together, together
+from lustrum.public.bundle.files import (
+    ProtectedSums,
+    bundle_digest,
+    pack_bundle,
+    read_bundle,
+    write_bundle,
+)
+from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
+from lustrum.publish.bundles.survey import survey_records
+from lustrum.tabulate import Store, records_of
+from lustrum.tabulate.finest import finest_cells
+from lustrum.tabulate.store import EmbeddedEngine
+
+__all__ = [
+    "Made",
+    "PopulationMethod",
+    "earlier_memory",
+    "make_bundle",
+    "population_of",
+    "replaced_memory",
+]
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Made:
+    """A bundle that was written, and what only the agency may know of it.
+
+    ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
+    ``magnitudes`` are the protected sums, where the policy asks for them, ``audits`` what attackers can say
+    about the contributors of each measure, and ``both_sums`` what both releases tell together of them.
+    """
+
+    digest: str
+    result: PopulationResult
+    cells: FinestCells
+    both: Together | None = None
+    magnitudes: MagnitudeResult | None = None
+    audits: tuple[ContributorAudit, ...] = ()
+    both_sums: tuple[SumsTogether, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"Made({self.digest[:12]})"
+
+
+class PopulationMethod(Protocol):
+    """A method that protects the finest cells of a dataset once; see ``lustrum.testing.check_population``."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The method in the words of a policy file."""
+        ...
+
+    def protect(
+        self,
+        cells: FinestCells,
+        key: bytes,
+        *,
+        previous: FinestCells | None = None,
+        progress: Progress | None = None,
+        state: Path | None = None,
+    ) -> PopulationResult:
+        """Protect the cells; all chance comes from the key and the record keys."""
+        ...
+
+
+def population_of(policy: Policy, where: str) -> PopulationMethod:
+    """The protected population that a policy asks for; a clear sentence where it asks for another method."""
+    spec = policy.population
+    if spec is None:
+        raise PolicyError(
+            f"{where} does not ask for a protected population; write [[before]] with "
+            'method = "protected-population", and [protect] with method = "none".'
+        )
+    method: PopulationMethod = spec
+    return method
+
+
+def earlier_memory(folder: Path, out: Path) -> Memory | None:
+    """The memory of the bundle that is to be replaced; None where no bundle stands there."""
+    digest = bundle_digest(out)
+    if digest is None:
+        return None
+    path = memory_path(folder, digest)
+    if not path.is_file():
+        raise DatasetError(
+            f"{out} is a release already, and {folder} does not hold its memory; name it with --previous, or "
+            "draw all numbers anew with --fresh: readers of both releases then know more than of one."
+        )
+    return read_memory(path)
+
+
+def replaced_memory(folder: Path, out: Path) -> Memory | None:
+    """The memory of the bundle that stands there, if the agency still has it."""
+    digest = bundle_digest(out)
+    if digest is None or not memory_path(folder, digest).is_file():
+        return None
+    return read_memory(memory_path(folder, digest))
+
+
+def make_bundle(
+    store: Store,
+    name: str,
+    policy: Path,
+    out: Path,
+    *,
+    folder: Path | None = None,
+    previous: Memory | None = None,
+    replaced: Memory | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Made:
+    """Protect a dataset once and write its public bundle.
+
+    The chance follows from the agency's secret and the dataset: the same records give the same bundle.
+    ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
+    there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
+    ``replaced`` that of one from which it does not, and which readers may hold nevertheless.
+    """
+    decided = read_policy(policy)
+    spec = population_of(decided, str(policy))
+    if previous is not None:
+        previous.require_same_method(spec.to_mapping())
+    report = progress or (lambda _step, _share: None)
+    engine = store.open(name, workers)
+    with reporting_progress(report):
+        cells = finest_cells(engine)
+    key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    sums = _SumsOf.policy(decided, engine, store, name)
+    held = None if sums is None else sums.held(cells, spec)
+    result = spec.protect(
+        cells,
+        key,
+        previous=None if previous is None else previous.cells,
+        progress=report,
+        state=None if folder is None else folder / "search.state",
+        **({} if held is None else {"held": held}),
+    )
+    earlier = None if previous is None else previous.sums
+    magnitudes = None if sums is None else sums.protected(result.cells, earlier, report)
+    if previous is not None and magnitudes is not None and earlier is None:
+        _require_same_sums(out, magnitudes)
+    engine.require_unchanged()
+    respondents = None
+    weights = decided.weights
+    if weights is not None:
+        records = survey_records(engine, weights.weight)
+        own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
+        respondents = weights.spec().with_counts(records, result, own)
+    packed = pack_bundle(
+        result.cells,
+        policy.read_bytes(),
+        result.public,
+        respondents,
+        None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),
+    )
+    if folder is not None:
+        method = dict(result.public.method)
+        kept = None if magnitudes is None else magnitudes.memory
+        write_memory(folder, Memory(result.memory, method, packed.digest, kept))
+    write_bundle(out, packed)
+    known = previous
+    if replaced is not None and replaced.method.get("base") == result.public.support.base:
+        known = replaced
+    both = None if known is None else together(known.shown, result.cells, result.public.support)
+    beside = None if known is None else known.sums
+    if sums is None or magnitudes is None:
+        return Made(packed.digest, result, cells, both)
+    return Made(
+        packed.digest,
+        result,
+        cells,
+        both,
+        magnitudes,
+        sums.audited(magnitudes),
+        None if beside is None else sums.together(beside, magnitudes),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _SumsOf:
+    """The protected sums of one dataset in the making."""
+
+    spec: Any
+    records: Records
+    key: bytes
+
+    @classmethod
+    def policy(
+        cls, policy: Policy, engine: EmbeddedEngine, store: Store, name: str
+    ) -> _SumsOf | None:
+        """The sums that a policy asks for; None without."""
+        if policy.magnitudes is None:
+            return None
+        key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
+        return cls(policy.magnitudes, records_of(engine), key)
+
+    def held(self, cells: FinestCells, population: PopulationMethod) -> Words | None:
+        """The cells that are to show a count, if the method for counts can hold any."""
+        base = getattr(population, "base", None)
+        if base is None or "held" not in signature(population.protect).parameters:
+            return None
+        found: Words | None = self.spec.held(self.records, cells, base, self.key)
+        return found
+
+    def protected(
+        self, shown: FinestCells, previous: RememberedSums | None, progress: Progress
+    ) -> MagnitudeResult:
+        """The sums, tied to the protected counts beside them where existence is secret."""
+        made: MagnitudeResult = self.spec.protect(
+            self.records, self.key, shown=shown, previous=previous, progress=progress
+        )
+        return made
+
+    def audited(self, made: MagnitudeResult) -> tuple[ContributorAudit, ...]:
+        """What attackers can say about the largest contributors of every measure."""
+        return tuple(
+            audit_contributors(
+                self.records,
+                values,
+                name,
+                self.spec.factors,
+                self.spec.share,
+                max_variables=self.spec.max_variables,
+                tables=self.spec.tables,
+                carried=made.carried,
+            )
+            for name, values in made.records.items()
+        )
+
+    def together(self, before: RememberedSums, made: MagnitudeResult) -> tuple[SumsTogether, ...]:
+        """What an earlier release and this one tell together about single contributions."""
+        return tuple(
+            sums_together(before, made.memory, name, self.spec.factors, self.spec.share)
+            for name in made.records
+            if name in before.true
+        )
+
+
+def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
+    """Refuse other sums of the same contributors: two different ones of a contribution say more than one."""
+    if bundle_digest(out) is None:
+        return
+    before = read_bundle(out).sums
+    if before is None:
+        return
+    old, new = before.sums, made.sums
+    same = np.array_equal(old.codes, new.codes) and all(
+        name in new.sums and np.array_equal(sums, new.sums[name]) for name, sums in old.sums.items()
+    )
+    if not same:
+        raise DatasetError(
+            f"{out} holds protected sums already, its memory does not, and these would be others for the "
+            "same contributors: readers of both would know more than of one. Keep its records and its method, "
+            "or draw all numbers anew with --fresh if it was never published."
+        )

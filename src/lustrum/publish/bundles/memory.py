@@ -1,0 +1,113 @@
+"""What an agency remembers of a release: every finest cell with its number and the keys of its records.
+
+A second release of the same people keeps the numbers of cells whose records did not change. The memory is
+confidential, readable by its owner only, and stays in the agency's own folder, one file for each bundle:
+
+::
+
+    <folder>/memory-<first digits of the bundle's digest>.arrow
+    <folder>/sums-memory-<the same digits>.arrow      where the bundle holds protected sums
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lustrum.durable import outages, write_whole
+from lustrum.model import Dataset, DatasetError, InputError, LustrumError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
+
+__all__ = ["Memory", "memory_path", "read_memory", "write_memory"]
+
+_COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Memory:
+    """The memory of one release, with the words of the method that made it."""
+
+    cells: FinestCells
+    method: dict[str, Any]
+    digest: str
+    sums: RememberedSums | None = None
+
+    def __repr__(self) -> str:
+        return f"Memory({self.cells.dataset.name!r})"
+
+    @property
+    def shown(self) -> FinestCells:
+        """The cells that were published: those that show somebody, without keys."""
+        seen = self.cells.counts > 0
+        return FinestCells(self.cells.dataset, self.cells.codes[:, seen], self.cells.counts[seen])
+
+    def require_same_method(self, method: dict[str, Any]) -> None:
+        """Refuse a method that cannot keep the numbers of this release."""
+        for name in ("base", "cells"):
+            if self.method.get(name) != method.get(name):
+                raise InputError(
+                    f"The earlier release was made with {name} = {self.method.get(name)!r}, and the policy "
+                    f"now says {method.get(name)!r}; keep it, or draw all numbers anew with --fresh."
+                )
+
+
+def memory_path(folder: Path, digest: str) -> Path:
+    """Where the memory of a bundle stands."""
+    return folder / f"memory-{digest[:16]}.arrow"
+
+
+def sums_path(memory: Path) -> Path:
+    """Where the memory of protected sums stands, beside that of the counts."""
+    return memory.with_name(f"sums-{memory.name}")
+
+
+def write_memory(folder: Path, memory: Memory) -> Path:
+    """Write a memory for its owner alone."""
+    cells = memory.cells
+    if cells.keys is None:
+        raise InputError("A memory needs the keys of records; count the cells with keys.")
+    columns: dict[str, Any] = {name: pa.array(row) for name, row in cells.columns().items()}
+    columns[_COUNT] = pa.array(cells.counts, pa.int64())
+    columns[_KEY] = pa.array(cells.keys, pa.uint64())
+    said = {"dataset": cells.dataset.source, "method": memory.method, "digest": memory.digest}
+    table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
+        writer.write_table(table)
+    path = memory_path(folder, memory.digest)
+    with outages(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if memory.sums is not None:
+            write_whole(sums_path(path), sums_bytes(memory.sums), 0o600)
+        write_whole(path, out.getvalue().to_pybytes(), 0o600)
+    return path
+
+
+def read_memory(path: Path) -> Memory:
+    """Read a memory; one clear sentence where the file is none."""
+    with outages(path):
+        data = path.read_bytes()
+        beside = sums_path(path)
+        sums = beside.read_bytes() if beside.is_file() else None
+    try:
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        said = json.loads((table.schema.metadata or {})[_WORDS])
+        dataset = Dataset.from_mapping(said["dataset"])
+        codes = np.stack([np.asarray(table.column(v.name)) for v in dataset.variables])
+        counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
+        cells = FinestCells(dataset, codes, counts, keys)
+        kept = None if sums is None else remembered_sums(sums)
+        return Memory(cells, dict(said["method"]), str(said["digest"]), kept)
+    except (LustrumError, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise DatasetError(
+            f"{path} is not the memory of a release, or is damaged; name a memory that "
+            "'lustrum protect' wrote."
+        ) from None

@@ -1,0 +1,212 @@
+"""The doctor: looks at a data folder and says what is wrong with it, and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lustrum.durable import outages
+from lustrum.model import LustrumError
+from lustrum.model.errors import DatasetError
+from lustrum.policy import check_names, read_policy
+from lustrum.policy.explain import warnings
+from lustrum.public.bundle import read_bundle
+from lustrum.tabulate import EmbeddedEngine, Store
+from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.store.folder import LEFTOVER
+from lustrum.tabulate.store.secret_files import NEXT, SECRET
+
+__all__ = ["Finding", "examine"]
+
+Grade = Literal["good", "note", "bad"]
+_SPARE = 1.2  # a new version is kept next to the old one while a dataset is replaced
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: ``good``, a ``note``, or ``bad``, which stops answers."""
+
+    grade: Grade
+    about: str
+    sentence: str
+
+
+def examine(root: Path) -> Iterator[Finding]:
+    """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory."""
+    store = Store(root)
+    try:
+        if not root.is_dir():
+            yield Finding(
+                "bad", str(root), "There is no such folder; ingest a dataset, or restore a backup."
+            )
+            return
+        yield from _folder(root)
+        yield from _secret(store)
+        sizes = []
+        for name in store.names():
+            for finding, size in _dataset(store, name):
+                yield finding
+                sizes.append(size)
+        yield from _policies(store)
+        yield from _bundles(root)
+        yield from _leftovers(store)
+        yield from _space(root, sizes)
+    except OSError as error:
+        yield Finding("bad", str(error.filename or root), f"It cannot be read: {error.strerror}.")
+    except DatasetError as error:
+        yield Finding("bad", str(root), str(error))
+
+
+def _folder(root: Path) -> Iterator[Finding]:
+    mode = stat.S_IMODE(root.stat().st_mode)
+    if mode & 0o002:
+        yield Finding(
+            "bad", str(root), f"Everybody may write here; close it with 'chmod 700 {root}'."
+        )
+    elif not os.access(root, os.R_OK | os.X_OK):
+        yield Finding("bad", str(root), "This user may not read it; run as the user of the server.")
+    else:
+        yield Finding("good", str(root), "The folder can be read.")
+
+
+def _secret(store: Store) -> Iterator[Finding]:
+    path = store.root / SECRET
+    if (store.root / NEXT).exists():
+        yield Finding(
+            "note", NEXT, "A rotation was stopped; finish it with 'lustrum secret rotate'."
+        )
+    try:
+        Secret.load(path)
+    except DatasetError as error:
+        needed = bool(store.names())
+        yield Finding("bad" if needed else "note", SECRET, str(error))
+        return
+    if path.stat().st_mode & 0o040:
+        yield Finding("note", SECRET, "A group may read it; make sure that all its members should.")
+    else:
+        yield Finding("good", SECRET, "It is there, and readable by its owner only.")
+
+
+def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
+    try:
+        files = store.look(name)
+    except DatasetError as error:
+        yield Finding("bad", name, str(error)), 0
+        return
+    try:
+        files.check()
+        engine = EmbeddedEngine(files, workers=1)
+        size = engine.encoded_bytes
+        yield (
+            Finding("good", name, "Every byte is what was written, by the secret that is there."),
+            size,
+        )
+    except DatasetError as error:
+        yield Finding("bad", name, str(error)), 0
+    finally:
+        files.close()
+    loose = [
+        path.name
+        for path in (store.root / name / files.version).iterdir()
+        if path.stat().st_mode & 0o077
+    ]
+    if loose:
+        sentence = f"Others may read {', '.join(sorted(loose))}; close them with 'chmod 600'."
+        yield Finding("note", name, sentence), 0
+
+
+def _policies(store: Store) -> Iterator[Finding]:
+    folder, names = store.root / "policies", store.names()
+    for path in sorted(folder.glob("*.toml")):
+        about = f"policies/{path.name}"
+        if path.stem not in names:
+            yield Finding(
+                "note", about, "There is no dataset of this name; remove it, or correct its name."
+            )
+            continue
+        try:
+            policy = read_policy(path)
+            files = store.look(path.stem)
+            files.close()
+            check_names(policy, files.manifest.dataset, str(path))
+        except LustrumError as error:
+            yield Finding("bad", about, str(error))
+            continue
+        if path.stat().st_mode & 0o022:
+            yield Finding("bad", about, f"Others may change it; close it with 'chmod 644 {path}'.")
+        yield Finding("good", about, "It is whole, and fits its dataset.")
+        for sentence in warnings(policy):
+            yield Finding("note", about, sentence)
+    for name in names:
+        if not (folder / f"{name}.toml").is_file():
+            sentence = f"It has no policy, so nothing is answered; write {folder / name}.toml."
+            yield Finding("note", name, sentence)
+
+
+def _bundles(root: Path) -> Iterator[Finding]:
+    """Public bundles: whole, and with nothing that a stopped process has left beside them."""
+    for path in sorted((root / "bundles").glob("*")):
+        about = f"bundles/{path.name}"
+        if path.name.startswith("."):
+            sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
+            yield Finding("note", about, sentence)
+            continue
+        try:
+            read_bundle(path)
+        except DatasetError as error:
+            yield Finding("bad", about, str(error))
+        else:
+            yield Finding("good", about, "Every byte is what was written.")
+
+
+def _leftovers(store: Store) -> Iterator[Finding]:
+    """What a process that was stopped has left: harmless, and removed by the next ingest of the dataset."""
+    for home in sorted(path for path in store.root.iterdir() if path.is_dir()):
+        kept = ""
+        if home.name in store.names():
+            try:
+                kept = store.version(home.name)
+            except DatasetError:
+                continue  # reported already
+        left = [p.name for p in home.iterdir() if LEFTOVER.fullmatch(p.name) and p.name != kept]
+        if left and not kept:
+            sentence = (
+                f"'current' is missing; ingest {home.name!r} again, or restore it from a backup."
+            )
+            yield Finding("bad", home.name, sentence)
+        elif left:
+            sentence = "A stopped ingest left files; the next ingest of the dataset removes them."
+            yield Finding("note", home.name, sentence)
+    drafts = [path.name for path in store.root.glob(".*.part")]
+    if drafts:
+        yield Finding(
+            "note", ", ".join(sorted(drafts)), "Drafts of a stopped process; remove them."
+        )
+
+
+def _space(root: Path, sizes: list[int]) -> Iterator[Finding]:
+    largest = max(sizes, default=0)
+    with outages(root):
+        free = shutil.disk_usage(root).free
+    if free < _SPARE * largest:
+        yield Finding(
+            "note",
+            "disk",
+            "Too little is free to replace the largest dataset; make room before an ingest.",
+        )
+    else:
+        yield Finding("good", "disk", "There is room to replace the largest dataset.")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if sum(sizes) > memory:
+        yield Finding(
+            "note",
+            "memory",
+            "The datasets do not all fit into memory; answers may wait for the disk.",
+        )
+    else:
+        yield Finding("good", "memory", "All datasets fit into memory.")

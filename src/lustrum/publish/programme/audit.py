@@ -1,0 +1,129 @@
+"""What a reader of all tables of a system can work out, held against the protection each cell needs.
+
+The audit starts from what was released, as anybody could read it, and knows nothing of how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lustrum.arrays import Floats, Ints, Mask
+from lustrum.audit import bounds
+from lustrum.audit.bounding.sweep import Progress as Steps
+from lustrum.audit.certificate import Certificate, certify
+from lustrum.audit.knowledge.responses import Related, layout_key
+from lustrum.model import InternalError, Release
+from lustrum.publish.programme.judge import Judged
+from lustrum.publish.programme.published import public_knowledge
+from lustrum.publish.programme.system import System
+from lustrum.structure import Structure
+
+__all__ = ["AuditedSystem", "audit_moves", "audit_ranges", "certificate_of"]
+
+Progress = Callable[[str, float], None]
+
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditedSystem:
+    """The sensitive cells of a system, what can be worked out about each, and whether that is far enough."""
+
+    cells: Ints
+    low: Floats
+    high: Floats
+    enough: Mask
+    seen: Related | None = None
+
+    def __repr__(self) -> str:
+        return f"AuditedSystem(safe={self.safe})"
+
+    @property
+    def safe(self) -> bool:
+        """Whether every sensitive cell keeps its protection."""
+        return bool(self.enough.all())
+
+
+def audit_ranges(
+    system: System,
+    judged: Judged,
+    releases: Sequence[Release | None],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> AuditedSystem:
+    """The range of every sensitive cell from all that is published, against its levels."""
+    seen = public_knowledge(system, releases)
+    _check_same_cells(system, seen)
+    cells = np.flatnonzero(judged.sensitive)
+    value = system.values[cells]
+
+    def report(state: Steps) -> None:
+        if progress is not None and state.asked:
+            progress("audit", state.settled / state.asked)
+
+    # Only counts are known to be whole; of sums a linear bound is reached.
+    known = replace(seen.known, whole=system.counts)
+    found = bounds(known, cells.tolist(), integer=system.counts, workers=workers, progress=report)
+    slack = 0.0 if system.counts else _NEAR
+    enough = (
+        (found.low <= value - judged.lower[cells] + slack)
+        & (found.high >= value + judged.upper[cells] - slack)
+        & (found.high - found.low >= judged.sliding[cells] - 2 * slack)
+        # A range that is not sharp may be narrower than it looks.
+        & found.sharp
+    )
+    return AuditedSystem(cells, found.low, found.high, np.asarray(enough), seen)
+
+
+def audit_moves(
+    system: System, judged: Judged, releases: Sequence[Release | None]
+) -> AuditedSystem:
+    """Adjusted tables: every sensitive cell was moved by its level at least, and every table adds up."""
+    published = system.values.copy()
+    shown = np.zeros(system.values.size, dtype=np.bool_)
+    for part, span, release in zip(system.parts, system.spans, releases, strict=True):
+        if release is None:
+            continue
+        published[span] = release.published.ravel() * system.scale(part)
+        shown[span] = True
+        relations = Structure.of_tables([release.axes]).relations.matrix
+        if bool((relations @ release.published.ravel()).any()):
+            raise InternalError("An adjusted table does not add up.")
+    cells = np.flatnonzero(judged.sensitive & shown)
+    moved = published[cells] - system.values[cells]
+    up = moved >= np.maximum(judged.upper[cells], 1)
+    down = (judged.lower[cells] > 0) & (-moved >= judged.lower[cells])
+    edge = np.full(cells.size, np.nan)
+    return AuditedSystem(cells, edge, edge, up | down)
+
+
+def certificate_of(
+    seen: Related,
+    cells: Sequence[int],
+    *,
+    progress: Progress | None = None,
+) -> Certificate:
+    """Proofs of the ranges of some cells, made from public facts only."""
+
+    def report(done: int, total: int) -> None:
+        if progress is not None and total:
+            progress("certificate", done / total)
+
+    return certify(seen.known, list(cells), progress=report)
+
+
+def _check_same_cells(system: System, seen: Related) -> None:
+    """The true table must be one of those that the releases leave possible."""
+    ours, theirs = (
+        [layout_key(layout) for layout in layouts] for layouts in (system.layouts, seen.layouts)
+    )
+    known = seen.known
+    if ours != theirs or len(known) != system.values.size:
+        raise InternalError("The audit looks at other cells than the protection did.")
+    inside = (known.low <= system.values) & (system.values <= known.high)
+    if not bool(inside.all()):
+        raise InternalError("The releases rule the true tables out.")

@@ -1,0 +1,184 @@
+"""The public files of a programme: every table in every format, the report, and the manifest's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from lustrum.formats.table_files.write import plain_letters, release_as_parquet
+from lustrum.model import CellStatus, Dataset, Release
+from lustrum.model.plugins import load
+from lustrum.public.prepared.folder import json_bytes
+from lustrum.public.prepared.table_words import release_words
+from lustrum.publish.programme.spec import COUNT, PreparedSet, PreparedTable, Programme
+
+__all__ = ["MadeTable", "SetReport", "public_files"]
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
+  color: #1a1f36; background: #fff }
+h1, h2 { font-family: Georgia, serif }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
+th, td { border: 1px solid #c9ccd8; padding: .3rem .6rem; text-align: left }
+td.n { text-align: right }
+@media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } a { color: #9db4ff }
+  th, td { border-color: #3a3f52 } }
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeTable:
+    """A protected table with the place it has in the programme."""
+
+    own: PreparedSet
+    table: PreparedTable
+    response: str
+    release: Release
+
+
+@dataclass(frozen=True)
+class SetReport:
+    """What the public is told about a set: how it was protected and checked."""
+
+    name: str
+    title: str
+    method: Mapping[str, Any]
+    checked: str
+    certificates: tuple[str, ...] = ()
+
+
+def public_files(
+    programme: Programme,
+    dataset: Dataset,
+    made: Sequence[MadeTable],
+    sets: Sequence[SetReport],
+    certificates: Mapping[str, bytes],
+    source: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The words of the manifest and the bytes of all files; nothing in them is confidential."""
+    files: dict[str, bytes] = dict(certificates)
+    listed: list[dict[str, Any]] = []
+    for one in made:
+        release = plain_letters(one.release) if programme.plain_status else one.release
+        label = _label(one, dataset)
+        places: dict[str, str] = {}
+        stem = f"tables/{one.table.name}/{one.response}"
+        for name in programme.formats:
+            ending, data = _written(name, release, label)
+            places[name] = f"{stem}.{ending}"
+            files[places[name]] = data
+        places["table"] = f"{stem}.table.json"
+        files[places["table"]] = json_bytes(release_words(release))
+        listed.append(
+            {
+                "name": one.table.name,
+                "response": one.response,
+                "title": one.table.title,
+                "set": one.own.name,
+                "label": label,
+                "unit": release.unit,
+                "cells": int(release.published.size),
+                "suppressed": int((~release.shown).sum()),
+                "files": places,
+            }
+        )
+    head = {
+        "name": programme.name,
+        "title": programme.title,
+        "period": programme.period,
+        "notes": list(programme.notes),
+        "dataset": dataset.name,
+        "source": dict(source),
+        "tables": listed,
+    }
+    report = head | {
+        "sets": [_set_words(own) for own in sets],
+        "statuses": _statuses(made, programme),
+    }
+    files["report.json"] = json_bytes(report)
+    files["report.html"] = _page(report).encode()
+    return head, files
+
+
+def _written(name: str, release: Release, label: str) -> tuple[str, bytes]:
+    if name == "parquet":
+        return "parquet", release_as_parquet(release)
+    form = load("lustrum.formats", name)()
+    data = form.write(release, label)
+    return form.ending, data if isinstance(data, bytes) else data.encode("utf-8")
+
+
+def _label(one: MadeTable, dataset: Dataset) -> str:
+    if one.response == COUNT:
+        said = f"number of {dataset.units}"
+    else:
+        measure = dataset.measure(one.response)
+        said = f"{measure.label}{f' ({measure.unit})' if measure.unit else ''}"
+    return f"{one.table.title}: {said}"
+
+
+def _set_words(own: SetReport) -> dict[str, Any]:
+    return {
+        "name": own.name,
+        "title": own.title,
+        "method": dict(own.method),
+        "checked": own.checked,
+        "certificates": list(own.certificates),
+    }
+
+
+def _statuses(made: Sequence[MadeTable], programme: Programme) -> dict[str, str]:
+    found: set[str] = set()
+    for one in made:
+        release = plain_letters(one.release) if programme.plain_status else one.release
+        found |= set(release.status.ravel().tolist())
+    return {letter: str(CellStatus(letter).meaning) for letter in sorted(found)}
+
+
+def _page(report: Mapping[str, Any]) -> str:
+    rows = []
+    for table in report["tables"]:
+        links = ", ".join(
+            f'<a href="{escape(place)}">{escape(name)}</a>'
+            for name, place in table["files"].items()
+            if name != "table"
+        )
+        rows.append(
+            f"<tr><td>{escape(table['label'])}</td><td class=n>{table['cells']:,}</td>"
+            f"<td class=n>{table['suppressed']:,}</td><td>{links}</td></tr>"
+        )
+    sets = []
+    for own in report["sets"]:
+        proofs = "".join(
+            f'<p>Proofs: <a href="{escape(place)}">{escape(place)}</a>; '
+            "check them with <code>lustrum verify</code>.</p>"
+            for place in own["certificates"]
+        )
+        words = ", ".join(f"{key}: {_words(value)}" for key, value in own["method"].items())
+        sets.append(
+            f"<h2>{escape(own['title'])}</h2><p>{escape(words)}.</p><p>{escape(own['checked'])}</p>{proofs}"
+        )
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report["notes"])
+    letters = "".join(
+        f"<li>{escape(letter)}: {escape(text)}</li>" for letter, text in report["statuses"].items()
+    )
+    period = f", {escape(report['period'])}" if report["period"] else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(report['title'])}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(report['title'])}{period}</h1>{notes}"
+        "<table><thead><tr><th>Table</th><th>Cells</th><th>Not shown</th><th>Files</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"{''.join(sets)}<h2>Status letters</h2><ul>{letters}</ul></body></html>\n"
+    )
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_words(one) for one in value)
+    if isinstance(value, Mapping):
+        return " ".join(f"{key} {_words(one)}" for key, one in value.items())
+    return str(value)

@@ -1,0 +1,130 @@
+"""Which cells of a system are sensitive: those that are shown, and those that could be worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import InputError
+from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
+from lustrum.publish.programme.system import Part, System
+from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
+from lustrum.sensitivity.background import NOTHING
+
+__all__ = ["Judged", "judge", "ranks_for", "rules_for"]
+
+
+_NEED_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
+_FEWEST_RANKS = 3
+_PARTS = ("rules", "of", "veto")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judged:
+    """The sensitive cells of a system with their levels, in the units of the system."""
+
+    findings: tuple[Sensitivity, ...]
+    sensitive: Mask
+    lower: Ints
+    upper: Ints
+    sliding: Ints
+    background: Background = NOTHING
+
+    def __repr__(self) -> str:
+        return f"Judged({len(self.findings)} tables)"
+
+
+def rules_for(own: PreparedSet, response: str) -> Rule:
+    """The rules of a set that judge a response, as one; a response that none judges is refused."""
+    found = [one.rule for one in own.rules if _is_for(one, response)]
+    if not found:
+        raise InputError(
+            f"Set {own.name!r}: no rule judges {response!r}; add one, such as a threshold of contributors."
+        )
+    for rule in found if response != COUNT else ():
+        if any(w["rule"] == "threshold" and not w.get("margin") for w in _every(rule.to_mapping())):
+            raise InputError(
+                f"Set {own.name!r}: a threshold of contributors needs 'margin' for {response!r}: how far, in "
+                "percent of the sum, a reader must stay away from it, such as margin = 10."
+            )
+    return found[0] if len(found) == 1 else AnyOf(*found)
+
+
+def ranks_for(own: PreparedSet) -> int:
+    """How many of the largest contributions of each cell the rules of a set look at."""
+    return max(_FEWEST_RANKS, *(_ranks(one.rule.to_mapping()) for one in own.rules))
+
+
+def judge(own: PreparedSet, system: System, background: Background) -> Judged:
+    """Judge every table of a system, shown or not."""
+    size = system.values.size
+    lower, upper, sliding = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    sensitive = np.zeros(size, dtype=np.bool_)
+    findings = []
+    for part, span in zip(system.parts, system.spans, strict=True):
+        found = rules_for(own, part.response).judge(part.true, background)
+        findings.append(found)
+        scale = system.scale(part)
+        mask = _needed(part, found)
+        sensitive[span] |= mask
+        # A cell that may not be given away at all has a level of 1 at least.
+        above = np.where(mask, np.maximum(found.upper.ravel() * scale, 1), 0)
+        upper[span] = np.maximum(upper[span], above)
+        below = np.where(mask, found.lower.ravel() * scale, 0)
+        lower[span] = np.maximum(lower[span], below)
+        sliding[span] = np.maximum(sliding[span], np.where(mask, found.sliding.ravel() * scale, 0))
+    if bool((system.values >= 0).all()):
+        lower = np.minimum(lower, system.values)
+    return Judged(tuple(findings), sensitive, lower, upper, sliding, background)
+
+
+def _needed(part: Part, found: Sensitivity) -> Mask:
+    """The sensitive cells; where nobody contributes to a cell that is not shown, there is nobody to protect."""
+    mask: Mask = found.mask.ravel()
+    if part.shown or part.true.contributors is None:
+        return mask
+    return mask & (part.true.contributors.ravel() > 0)
+
+
+def _is_for(one: RuleFor, response: str) -> bool:
+    if one.responses:
+        if response in one.responses and response == COUNT and _needs_contributions(one.rule):
+            raise InputError(
+                f"The rule {one.rule.name!r} judges contributions, which a count has none of; use "
+                "'threshold' for counts."
+            )
+        return response in one.responses
+    return response != COUNT or not _needs_contributions(one.rule)
+
+
+def _needs_contributions(rule: Rule) -> bool:
+    return any(words["rule"] in _NEED_CONTRIBUTIONS for words in _every(rule.to_mapping()))
+
+
+def _every(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A rule and all rules inside it."""
+    found = [words]
+    for key in _PARTS:
+        inside = words.get(key, ())
+        parts: Sequence[Any] = [inside] if isinstance(inside, Mapping) else inside
+        for part in parts:
+            found += _every(part)
+    return found
+
+
+def _ranks(words: Mapping[str, Any]) -> int:
+    most = 1
+    for one in _every(words):
+        if one["rule"] in ("p-percent", "prior-posterior"):
+            most = max(most, int(one.get("coalition", 1)) + 2)
+        elif one["rule"] == "dominance":
+            most = max(most, int(one.get("n", 1)) + 1)
+        elif one["rule"] == "request":
+            most = max(most, len(one.get("shares", ())), int(one.get("minimum", 0)))
+        elif one["rule"] == "threshold":
+            most = max(most, int(one.get("minimum", 1)))
+    return most

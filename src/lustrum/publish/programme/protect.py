@@ -1,0 +1,175 @@
+"""Protect a system of linked tables as a whole: suppression, controlled rounding or adjustment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.model import CellStatus, InputError, Release
+from lustrum.model.errors import choices
+from lustrum.model.keys import cell_words
+from lustrum.model.plugins import load
+from lustrum.protect.adjustment import ControlledAdjustment, adjust
+from lustrum.protect.rounding.controlled.method import ControlledRounding
+from lustrum.protect.suppression import Suppression
+from lustrum.publish.programme.judge import Judged
+from lustrum.publish.programme.published import Protected
+from lustrum.publish.programme.spec import PreparedSet
+from lustrum.publish.programme.suppress import Progress, cells_to_keep, suppress_system
+from lustrum.publish.programme.system import Part, System
+
+__all__ = ["method_of", "protect_system"]
+
+Spec = Suppression | ControlledRounding | ControlledAdjustment
+
+
+def method_of(own: PreparedSet) -> Spec:
+    """The method of a set; suppression unless it names another."""
+    words = {key: value for key, value in own.method.items() if key != "method"}
+    kind: type[Spec] = load("lustrum.methods", own.method.get("method", Suppression.name))
+    try:
+        return kind(**words)
+    except TypeError:
+        from lustrum.model.parameters import parameters_of
+
+        known = [one.name for one in parameters_of(kind) if one.name != "rule"]
+        wrong = next(key for key in words if key not in known)
+        raise InputError(
+            f"Set {own.name!r}: the method {kind.name!r} has no parameter {wrong!r}; "
+            f"{choices(wrong, known)}."
+        ) from None
+    except InputError as error:
+        raise InputError(f"Set {own.name!r}: {error}") from None
+
+
+def protect_system(
+    own: PreparedSet,
+    system: System,
+    judged: Judged,
+    *,
+    words: Mapping[str, Any],
+    previous: Mask | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Protected:
+    """Protect all tables of a system together; ``words`` is what the public may know of the method."""
+    spec = method_of(own)
+    if isinstance(spec, Suppression):
+        return suppress_system(own, spec, system, judged, words, previous, workers, progress)
+    if isinstance(spec, ControlledRounding):
+        return _rounded(own, spec, system, words)
+    return _adjusted(own, spec, system, judged, words)
+
+
+def _rounded(
+    own: PreparedSet, spec: ControlledRounding, system: System, words: Mapping[str, Any]
+) -> Protected:
+    if not system.counts:
+        raise InputError(
+            f"Set {own.name!r}: controlled rounding is for counts; use 'suppression' or "
+            "'controlled-adjustment' for measures."
+        )
+    shown = [part for part in system.parts if part.shown]
+    if any(part.layout.filters for part in shown):
+        raise InputError(
+            f"Set {own.name!r}: controlled rounding of linked tables is for tables without 'where'; make the "
+            "variable of the filter an axis."
+        )
+    rng = _chance(own, shown)
+    tables = [part.true for part in shown]
+    made = [spec.apply(tables[0], rng)] if len(tables) == 1 else spec.apply_all(tables, rng)
+    releases = iter(replace(release, method=dict(words), provenance={}) for release in made)
+    return Protected(tuple(next(releases) if part.shown else None for part in system.parts))
+
+
+def _adjusted(
+    own: PreparedSet,
+    spec: ControlledAdjustment,
+    system: System,
+    judged: Judged,
+    words: Mapping[str, Any],
+) -> Protected:
+    frozen = np.zeros(system.values.size, dtype=np.bool_)
+    kept = Suppression(keep=spec.keep, zeros=True)
+    weights = np.zeros(system.values.size)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if part.shown:
+            frozen[span] |= cells_to_keep(kept, part.true)
+            size = np.maximum(np.abs(system.values[span]).astype(np.float64), 1.0)
+            weights[span] = 1.0 / size if spec.weights == "reciprocal" else 1.0
+    # What nobody sees may move freely, at a price that only breaks ties.
+    weights = np.where(weights > 0, weights, 1e-9)
+    half = (judged.sliding + 1) // 2
+    sensitive = judged.sensitive & ~frozen
+    upper = np.maximum(np.maximum(judged.upper, half), 1)[sensitive]
+    lower = np.where(judged.lower > 0, np.maximum(judged.lower, half), 0)[sensitive]
+    shown = [part for part in system.parts if part.shown]
+    made = adjust(
+        system.values,
+        system.known.known.matrix,
+        sensitive,
+        lower,
+        upper,
+        norm=spec.norm,
+        directions=spec.directions,
+        frozen=frozen,
+        weights=weights,
+        max_change=spec.max_change,
+        steps=spec.steps,
+        rng=_chance(own, shown),
+    )
+    releases: list[Release | None] = []
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if not part.shown:
+            releases.append(None)
+            continue
+        own_scale = system.scale(part)
+        values = made.values[span].reshape(part.true.shape)
+        if own_scale > 1 and bool((values % own_scale).any()):
+            raise InputError(
+                f"Set {own.name!r}: adjusted values of {part.response!r} need more decimals than the measure "
+                "has; describe the measures of a relation with the same decimals."
+            )
+        fixed = spec.kept_cells(part.true, _relations(part))
+        low, high = spec.known_range(part.true, values // own_scale, fixed)
+        releases.append(
+            Release(
+                axes=part.true.axes,
+                published=values // own_scale,
+                status=np.full(part.true.shape, CellStatus.FREE.value),
+                method=dict(words),
+                low=low,
+                high=high,
+                decimals=part.true.decimals,
+                unit=part.true.unit,
+                structural=part.true.structural,
+                notes=spec.public_notes(),
+            )
+        )
+    return Protected(tuple(releases))
+
+
+def _relations(part: Part) -> Any:
+    from lustrum.structure import Structure
+
+    return Structure.of_tables([part.true.axes]).relations.matrix
+
+
+def _chance(own: PreparedSet, parts: Sequence[Part]) -> np.random.Generator:
+    """A generator from the record keys of all tables together: secret, and the same in every run."""
+    keys = [part.true.keys for part in parts]
+    if any(key is None for key in keys):
+        raise InputError(
+            f"Set {own.name!r}: the method draws by chance, which follows from the agency's secret; name a "
+            'secret file under [data], as secret = "...".'
+        )
+    words = [
+        cell_words(key, f"programme {own.name}").sum(dtype=np.uint64)
+        for key in keys
+        if key is not None
+    ]
+    return np.random.default_rng([int(word) for word in words])

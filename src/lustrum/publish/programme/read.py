@@ -1,0 +1,414 @@
+"""From a programme file (TOML) to a programme; every mistake is one clear sentence.
+
+A file ends with the line ``end = true``, as a policy does: one that was cut would protect less than it should.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lustrum.audit import Relation
+from lustrum.formats.table_files import Groups, read_groups
+from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
+from lustrum.model.errors import choices
+from lustrum.policy.read import finished_text
+from lustrum.publish.programme.hierarchies import regrouped, tree_codes
+from lustrum.publish.programme.spec import (
+    COUNT,
+    FORMATS,
+    METHODS,
+    PreparedSet,
+    PreparedTable,
+    Programme,
+    RuleFor,
+    Source,
+)
+from lustrum.publish.programme.together import check_families, check_sets
+from lustrum.sensitivity import read_rule
+
+__all__ = ["bound_to", "parse_programme", "read_programme"]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
+_HEAD = (
+    "name",
+    "title",
+    "period",
+    "notes",
+    "formats",
+    "plain_status",
+    "publish_rules",
+    "certificate",
+    "previous",
+)
+_DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside", "existence")
+_NO_PATHS = ("dataset", "existence")
+_SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
+_TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
+_AXIS = ("variable", "level", "levels", "codes", "hierarchy", "total")
+_UNSHOWN = ("differences", "all", "nothing")
+
+
+def read_programme(path: Path) -> Programme:
+    """Read and check a programme file; files it names stand beside it unless their paths say otherwise."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    return parse_programme(raw, str(path), path.parent)
+
+
+def parse_programme(raw: bytes, where: str, folder: Path) -> Programme:
+    """Check the bytes of a programme file; ``where`` names it in messages."""
+    try:
+        words = tomllib.loads(finished_text(raw.decode("utf-8"), where))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} is not valid TOML: {error}.") from None
+    try:
+        return _programme(words, folder)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def bound_to(programme: Programme, dataset: Dataset) -> Programme:
+    """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
+    dataset = regrouped(programme.sets, dataset)
+    bound = tuple(_bound_set(own, dataset) for own in programme.sets)
+    if programme.source.bundle is None:
+        check_families(bound, dataset)
+    return replace(programme, sets=bound)
+
+
+def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
+    _only(words, ("programme", "data", "sets"), "the file")
+    head = _table(words, "programme", "the file")
+    _only(head, _HEAD, "[programme]")
+    name = _name(head, "[programme]")
+    sets = tuple(_set(own, folder) for own in _tables(words, "sets", "the file"))
+    if not sets:
+        raise InputError("There is no [[sets]]; a programme needs one set of tables at least.")
+    _distinct([own.name for own in sets], "set")
+    _distinct([table.name for own in sets for table in own.tables], "table")
+    formats = tuple(_texts(head.get("formats", FORMATS), "[programme]: 'formats'"))
+    for one in formats:
+        if one not in FORMATS:
+            raise InputError(f"[programme]: there is no format {one!r}; {choices(one, FORMATS)}.")
+    source = _source(_table(words, "data", "the file"), folder)
+    if source.bundle is None:
+        check_sets(sets)
+        for own in sets:
+            if not own.rules:
+                raise InputError(
+                    f"Set {own.name!r} has no [[sets.rules]]; say which cells are sensitive, or make the "
+                    "tables from a bundle."
+                )
+    else:
+        for table in (table for own in sets for table in own.tables):
+            if table.trees:
+                raise InputError(
+                    f"Table {table.name!r}: tables of a bundle have the levels of its dataset; leave "
+                    "'hierarchy' out."
+                )
+        for own in sets:
+            if own.rules or own.method or own.relations:
+                raise InputError(
+                    f"Set {own.name!r}: tables of a bundle are counts of protected numbers, which need no "
+                    "'rules', 'method' or 'relations'; leave these out."
+                )
+    previous = _optional(head, "previous", "[programme]")
+    return Programme(
+        name=name,
+        title=_text(head, "title", "[programme]", name),
+        period=_text(head, "period", "[programme]", ""),
+        notes=tuple(_texts(head.get("notes", ()), "[programme]: 'notes'")),
+        source=source,
+        sets=sets,
+        formats=tuple(dict.fromkeys(formats)),
+        plain_status=_flag(head, "plain_status", "[programme]", False),
+        publish_rules=_flag(head, "publish_rules", "[programme]", False),
+        certificate=_flag(head, "certificate", "[programme]", True),
+        previous=None if previous is None else folder / previous,
+    )
+
+
+def _source(words: Mapping[str, Any], folder: Path) -> Source:
+    _only(words, _DATA, "[data]")
+    given = {key: _optional(words, key, "[data]") for key in _DATA}
+    places = [key for key in ("dataset", "file", "bundle") if given[key] is not None]
+    if len(places) != 1:
+        raise InputError(
+            "[data] names one of 'dataset' (of the data folder), 'file' (of records) and 'bundle'."
+        )
+    if (given["file"] is None) != (given["description"] is None):
+        raise InputError("[data]: 'file' and 'description' go together; name both or neither.")
+    if given["secret"] is not None and given["file"] is None:
+        raise InputError("[data]: 'secret' goes with 'file'; a dataset has a secret of its own.")
+    if given["bundle"] is not None:
+        for key in ("waivers", "beside", "existence"):
+            if given[key] is not None:
+                raise InputError(f"[data]: {key!r} says nothing about tables of a bundle.")
+    paths = {
+        key: None if given[key] is None else folder / str(given[key])
+        for key in _DATA
+        if key not in _NO_PATHS
+    }
+    public = given["existence"] == "public"
+    if given["existence"] is not None and not public:
+        raise InputError("[data]: 'existence' can only be \"public\"; leave it out otherwise.")
+    if (given["beside"] is None) == public:
+        raise InputError(
+            "[data]: sums beside a bundle tell which groups hold anybody, which its counts may hide; write "
+            "existence = \"public\" beside 'beside' if anybody may know that, or leave 'beside' out."
+        )
+    return Source(dataset=given["dataset"], existence_public=public, **paths)
+
+
+def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
+    name = _name(words, "[[sets]]")
+    where = f"Set {name!r}"
+    _only(words, _SET, where)
+    method = words.get("method", {})
+    if isinstance(method, str):
+        method = {"method": method}
+    if not isinstance(method, Mapping):
+        raise InputError(f"{where}: 'method' is a name or a table with method = \"...\".")
+    if method:
+        said = method.get("method")
+        if said not in METHODS:
+            raise InputError(
+                f"{where}: there is no method {said!r}; {choices(str(said), METHODS)}."
+            )
+        if "rule" in method:
+            raise InputError(f"{where}: rules stand in [[sets.rules]], not in the method.")
+    relations = tuple(_texts(words.get("relations", ()), f"{where}: 'relations'"))
+    for relation in relations:
+        if (Relation.of(relation).low, Relation.of(relation).high) != (0, 0):
+            raise InputError(f"{where}: the relation {relation!r} must be an equation, with '='.")
+    unshown = words.get("unshown", "differences")
+    if unshown not in _UNSHOWN:
+        raise InputError(
+            f"{where}: 'unshown' cannot be {unshown!r}; {choices(str(unshown), _UNSHOWN)}."
+        )
+    tables = tuple(_prepared(own, where, folder) for own in _tables(words, "tables", where))
+    if not tables:
+        raise InputError(f"{where} has no [[sets.tables]]; it needs one table at least.")
+    if method and method.get("method") != "suppression":
+        for table in tables:
+            if table.frozen or table.never:
+                raise InputError(
+                    f"Table {table.name!r}: 'frozen' and 'never' are for the method 'suppression'."
+                )
+    shown = list(dict.fromkeys(r for table in tables for r in table.responses))
+    return PreparedSet(
+        name=name,
+        title=_text(words, "title", where, name),
+        method=dict(method),
+        rules=tuple(_rule(own, where, shown) for own in _tables(words, "rules", where)),
+        tables=tables,
+        relations=relations,
+        unshown=unshown,
+    )
+
+
+def _rule(words: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleFor:
+    responses = tuple(_texts(words.get("measures", ()), f"{where}: 'measures' of a rule"))
+    for one in responses:
+        if one not in shown:
+            raise InputError(
+                f"{where}: a rule is for {one!r}, which no table of the set shows; {choices(one, shown)}."
+            )
+    try:
+        rule = read_rule({key: value for key, value in words.items() if key != "measures"})
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return RuleFor(rule, responses)
+
+
+def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> PreparedTable:
+    name = _name(words, f"{where}, a table")
+    place = f"Table {name!r}"
+    _only(words, _TABLE, place)
+    by = words.get("by")
+    if not isinstance(by, Sequence) or isinstance(by, str) or not by:
+        raise InputError(f"{place}: 'by' must be a list of variables, such as [\"activity\"].")
+    axes = [_axis(one, place) for one in by]
+    responses = tuple(_texts(words.get("measures", (COUNT,)), f"{place}: 'measures'"))
+    if not responses or len(set(responses)) < len(responses):
+        raise InputError(f"{place}: 'measures' names every measure once; {COUNT!r} counts records.")
+    try:
+        query = TableQuery.from_mapping(
+            {
+                "dataset": "programme",
+                "by": axes,
+                "where": words.get("where", {}),
+                "totals": _flag(words, "totals", place, False),
+            }
+        )
+    except QueryError as error:
+        raise InputError(f"{place}: {error}") from None
+    held = [_cells(words, key, place, query) for key in ("frozen", "never")]
+    return PreparedTable(
+        name,
+        _text(words, "title", place, name),
+        query,
+        responses,
+        frozen=held[0],
+        never=held[1],
+        trees=_trees(by, place, folder),
+    )
+
+
+def _trees(by: Sequence[object], where: str, folder: Path) -> dict[str, Groups]:
+    """The groups that the axes of a table take from files."""
+    found = {}
+    for words in by:
+        if isinstance(words, Mapping) and "hierarchy" in words:
+            file = _text(words, "hierarchy", f"{where}, an entry of 'by'")
+            try:
+                found[str(words["variable"])] = read_groups(folder / file)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+    return found
+
+
+def _cells(
+    words: Mapping[str, Any], key: str, where: str, query: TableQuery
+) -> tuple[Mapping[str, str], ...]:
+    """Cells by their codes, such as frozen = [{region = "n"}]; codes are looked up with the data."""
+    found = _tables(words, key, where)
+    names = [axis.variable for axis in query.by]
+    for cell in found:
+        for name, code in cell.items():
+            if name not in names:
+                raise InputError(
+                    f"{where}: {key!r} names {name!r}, by which the table is not; {choices(name, names)}."
+                )
+            if not isinstance(code, str):
+                raise InputError(f"{where}: a code in {key!r} must be a text in quotes.")
+    return tuple(dict(cell) for cell in found)
+
+
+def _axis(words: object, where: str) -> object:
+    """An axis in the words of a question; several levels are held as codes until they can be looked up."""
+    if isinstance(words, str):
+        return words
+    if not isinstance(words, Mapping):
+        raise InputError(f"{where}: an entry of 'by' is a variable, or a table with 'variable'.")
+    _only(words, _AXIS, f"{where}, an entry of 'by'")
+    ways = [key for key in ("level", "levels", "codes", "hierarchy") if key in words]
+    if len(ways) > 1:
+        raise InputError(
+            f"{where}: an entry of 'by' has one of 'level', 'levels', 'codes' and 'hierarchy'."
+        )
+    if "hierarchy" in words:
+        out = {key: value for key, value in words.items() if key != "hierarchy"}
+        return out | {"codes": [_TREE]}
+    if "levels" not in words:
+        return dict(words)
+    levels = _texts(words["levels"], f"{where}: 'levels'")
+    out = {key: value for key, value in words.items() if key != "levels"}
+    return out | {"codes": [_LEVEL + level for level in levels]}
+
+
+_LEVEL = "\0level:"
+_TREE = "\0tree"
+_FINEST = "finest"
+
+
+def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
+    tables = []
+    for table in own.tables:
+        try:
+            axes = tuple(_bound_axis(axis, dataset, table) for axis in table.query.by)
+            query = replace(table.query, dataset=dataset.name, by=axes)
+            for where in query.where:
+                where.members(dataset.variable(where.variable))
+            for response in table.responses:
+                if response != COUNT:
+                    dataset.measure(response)
+        except QueryError as error:
+            raise InputError(f"Table {table.name!r}: {error}") from None
+        tables.append(replace(table, query=query))
+    for relation in own.relations:
+        for name in Relation.of(relation).weights:
+            if name != COUNT:
+                dataset.measure(name)
+    return replace(own, tables=tuple(tables))
+
+
+def _bound_axis(axis: Axis, dataset: Dataset, table: PreparedTable) -> Axis:
+    variable = dataset.variable(axis.variable)
+    if axis.codes == (_TREE,):
+        return replace(axis, codes=tree_codes(variable, table.trees[axis.variable]))
+    if axis.codes is None or not all(code.startswith(_LEVEL) for code in axis.codes):
+        axis.categories(variable)
+        return axis
+    codes: dict[str, None] = {}
+    for word in axis.codes:
+        level = word.removeprefix(_LEVEL)
+        offered = variable.finest if level == _FINEST else variable.level(level).categories
+        codes.update(dict.fromkeys(category.code for category in offered))
+    return replace(axis, codes=tuple(codes))
+
+
+def _only(words: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in words:
+        if key not in known:
+            raise InputError(f"{where} has no key {key!r}; {choices(str(key), known)}.")
+
+
+def _table(words: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    found = words.get(key)
+    if not isinstance(found, Mapping):
+        raise InputError(f"{where} has no table [{key}]; it needs one.")
+    return found
+
+
+def _tables(words: Mapping[str, Any], key: str, where: str) -> Sequence[Mapping[str, Any]]:
+    found = words.get(key, ())
+    if not isinstance(found, Sequence) or not all(isinstance(one, Mapping) for one in found):
+        raise InputError(f"{where}: {key!r} is a list of tables, each written [[...{key}]].")
+    return found
+
+
+def _text(words: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    found = words.get(key, default)
+    if not isinstance(found, str):
+        raise InputError(f"{where}: {key!r} must be a text in quotes.")
+    return found
+
+
+def _optional(words: Mapping[str, Any], key: str, where: str) -> str | None:
+    return None if key not in words else _text(words, key, where)
+
+
+def _name(words: Mapping[str, Any], where: str) -> str:
+    name = _text(words, "name", where)
+    if not _NAME.match(name):
+        raise InputError(f"{where}: the name {name!r} must be lower-case letters, digits and '-'.")
+    return name
+
+
+def _texts(found: object, where: str) -> Sequence[str]:
+    if isinstance(found, str) or not isinstance(found, Sequence):
+        raise InputError(f"{where} must be a list of texts in quotes.")
+    if not all(isinstance(one, str) for one in found):
+        raise InputError(f"{where} must be a list of texts in quotes.")
+    return found
+
+
+def _flag(words: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
+    found = words.get(key, default)
+    if not isinstance(found, bool):
+        raise InputError(f"{where}: {key!r} must be true or false.")
+    return found
+
+
+def _distinct(names: Sequence[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"There are two {what}s named {name!r}; names must differ.")

@@ -1,0 +1,343 @@
+"""One run of a programme: from its file to a public folder and the agency's trace.
+
+The same file, records and secret give the same bytes. Nothing is written before everything is made and audited;
+the trace is written first, then the public folder is put in place as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.durable import outages, write_whole
+from lustrum.model import CellStatus, Dataset, InputError, Release
+from lustrum.protect.adjustment import ControlledAdjustment
+from lustrum.protect.suppression import Suppression
+from lustrum.public.bundle.files import read_bundle
+from lustrum.public.bundle.numbers import BundleNumbers
+from lustrum.public.prepared.folder import PreparedFolder, digest_of, read_prepared, write_prepared
+from lustrum.publish.programme.audit import (
+    AuditedSystem,
+    audit_moves,
+    audit_ranges,
+    certificate_of,
+)
+from lustrum.publish.programme.files import MadeTable, SetReport, public_files
+from lustrum.publish.programme.hierarchies import regrouped
+from lustrum.publish.programme.judge import judge, ranks_for, rules_for
+from lustrum.publish.programme.protect import method_of, protect_system
+from lustrum.publish.programme.read import bound_to
+from lustrum.publish.programme.source import Records, open_records
+from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme
+from lustrum.publish.programme.system import Part, System, systems_of
+from lustrum.publish.programme.trace import system_trace
+
+__all__ = ["Made", "check_beside", "check_programme", "run_programme"]
+
+Progress = Callable[[str, float], None]
+
+_PRIMARY = {
+    letter.value
+    for letter in CellStatus
+    if letter not in (CellStatus.FREE, CellStatus.SECONDARY, CellStatus.NOT_FOR_PUBLICATION)
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A public folder that was written: its digest, and for each table how many cells it has and hides."""
+
+    digest: str
+    tables: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the steps of one run share."""
+
+    programme: Programme
+    records: Records
+    previous: PreparedFolder | None
+    workers: int | None
+    tell: Progress
+
+
+def check_programme(programme: Programme, data: Path) -> list[str]:
+    """Check a programme against its data without protecting anything; sentences about what it would make."""
+    dataset = _described(programme, data)
+    bound = bound_to(programme, dataset)
+    said = []
+    for own in bound.sets:
+        if programme.source.bundle is None:
+            method_of(own)
+            for response in dict.fromkeys(r for table in own.tables for r in table.responses):
+                rules_for(own, response)
+        cells = 0
+        for table in own.tables:
+            shape = [
+                len(axis.categories(dataset.variable(axis.variable))) for axis in table.query.by
+            ]
+            cells += int(np.prod(shape, dtype=np.int64)) * len(table.responses)
+        method = (
+            own.method.get("method", Suppression.name)
+            if programme.source.bundle is None
+            else "bundle"
+        )
+        tables = "1 table" if len(own.tables) == 1 else f"{len(own.tables)} tables"
+        said.append(f"Set {own.name}: {tables}, {cells:,} cells, by {method}.")
+    return said
+
+
+def run_programme(
+    programme: Programme,
+    data: Path,
+    out: Path,
+    trace: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Made:
+    """Make all tables of a programme, audit them and write the public folder and the trace."""
+    if out.resolve() == trace.resolve() or out.resolve() in trace.resolve().parents:
+        raise InputError(
+            "The trace of the agency is confidential and must not stand in the public folder; name another "
+            "file with --trace."
+        )
+    tell = progress or (lambda _step, _share: None)
+    if programme.source.bundle is not None:
+        head, files, words = _from_bundle(programme, programme.source.bundle, workers)
+    else:
+        head, files, words = _from_records(programme, data, workers, tell)
+    digest = digest_of(head, files)
+    kept = {
+        "confidential": "For the agency alone: it holds true values.",
+        "programme": programme.name,
+        "public_digest": digest,
+        "sets": words,
+    }
+    with outages(trace):
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(trace, json.dumps(kept, indent=1, ensure_ascii=False).encode() + b"\n", 0o600)
+    write_prepared(out, head, files)
+    tables = tuple((str(t["label"]), int(t["cells"]), int(t["suppressed"])) for t in head["tables"])
+    return Made(digest, tables)
+
+
+def _described(programme: Programme, data: Path) -> Dataset:
+    if programme.source.bundle is not None:
+        return read_bundle(programme.source.bundle).dataset
+    return regrouped(programme.sets, open_records(programme.source, data).dataset)
+
+
+def _from_bundle(
+    programme: Programme, path: Path, workers: int | None
+) -> tuple[dict[str, Any], dict[str, bytes], list[dict[str, Any]]]:
+    """Plain counts of a protected population, which agree with every other table of it."""
+    bundle = read_bundle(path)
+    bound = bound_to(programme, bundle.dataset)
+    numbers = BundleNumbers(bundle, workers)
+    made, sets = [], []
+    for own in bound.sets:
+        for table in own.tables:
+            made.append(MadeTable(own, table, COUNT, numbers.views(table.query).shown))
+        method = made[-1].release.method
+        checked = (
+            "All numbers are counts of one protected population, so that tables add up and agree."
+        )
+        sets.append(SetReport(own.name, own.title, method, checked))
+    source = {"bundle": bundle.digest, "beside": None}
+    head, files = public_files(bound, bundle.dataset, made, sets, {}, source)
+    return head, files, []
+
+
+def _from_records(
+    programme: Programme, data: Path, workers: int | None, tell: Progress
+) -> tuple[dict[str, Any], dict[str, bytes], list[dict[str, Any]]]:
+    tell("reading records", 0.0)
+    records = open_records(programme.source, data, workers)
+    bound = bound_to(programme, records.dataset)
+    records = records.described_by(regrouped(programme.sets, records.dataset))
+    beside = None if programme.source.beside is None else read_bundle(programme.source.beside)
+    if beside is not None:
+        check_beside(bound, beside.dataset, records.dataset)
+    previous = None if bound.previous is None else read_prepared(bound.previous)
+    work = _Work(bound, records, previous, workers, tell)
+    tell("reading records", 1.0)
+    made: list[MadeTable] = []
+    sets: list[SetReport] = []
+    proofs: dict[str, bytes] = {}
+    words: list[dict[str, Any]] = []
+    for own in bound.sets:
+        tables, report, certificates, traced = _one_set(work, own)
+        made += tables
+        sets.append(report)
+        proofs |= certificates
+        words.append(traced)
+    records.require_unchanged()
+    order = {id(table): i for i, table in enumerate(t for own in bound.sets for t in own.tables)}
+    made.sort(key=lambda one: (order[id(one.table)], one.table.responses.index(one.response)))
+    source = {"bundle": None, "beside": None if beside is None else beside.digest}
+    head, files = public_files(bound, records.dataset, made, sets, proofs, source)
+    return head, files, words
+
+
+def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> None:
+    """Refuse tables that tell of the same numbers as the bundle that is served beside them."""
+    if beside.name != dataset.name:
+        raise InputError(
+            f"[data]: 'beside' is a bundle of {beside.name!r}, not of {dataset.name!r}."
+        )
+    if not programme.plain_status:
+        raise InputError(
+            "[programme]: beside a bundle, letters would tell which cells have few contributors, which its "
+            "counts hide; write plain_status = true."
+        )
+    held = {COUNT, *(measure.name for measure in beside.measures)}
+    for measure in (*dataset.measures, *beside.measures):
+        family = {measure.name, *measure.parts}
+        if measure.parts and held & family:
+            # An exact part is at most the sum, which the bundle holds protected, and often all of it.
+            held |= family
+    for own in programme.sets:
+        for table in own.tables:
+            for response in table.responses:
+                if response in held:
+                    raise InputError(
+                        f"Table {table.name!r} shows {response!r}, which the bundle that is served beside it "
+                        "holds protected, itself or a measure that adds up with it: exact numbers would undo "
+                        "protected ones; make the table from the bundle, in a programme of its own."
+                    )
+
+
+def _one_set(
+    work: _Work, own: PreparedSet
+) -> tuple[list[MadeTable], SetReport, dict[str, bytes], dict[str, Any]]:
+    programme, records = work.programme, work.records
+    spec = method_of(own)
+    public = _public_words(programme, own)
+    made: list[MadeTable] = []
+    proofs: dict[str, bytes] = {}
+    traced: list[dict[str, Any]] = []
+
+    def tell(what: str, share: float) -> None:
+        work.tell(what if what.startswith(own.name) else f"{own.name}: {what}", share)
+
+    tell("counting", 0.0)
+    systems = systems_of(own, records, ranks_for(own))
+    tell("counting", 1.0)
+    for number, system in enumerate(systems, start=1):
+        judged = judge(own, system, records.background)
+        protected = protect_system(
+            own,
+            system,
+            judged,
+            words=public,
+            previous=_previous(system, work.previous),
+            workers=work.workers,
+            progress=tell,
+        )
+        tell("audit", 0.0)
+        audited = (
+            audit_moves(system, judged, protected.releases)
+            if isinstance(spec, ControlledAdjustment)
+            else audit_ranges(
+                system,
+                judged,
+                protected.releases,
+                workers=work.workers,
+                progress=tell,
+            )
+        )
+        tell("audit", 1.0)
+        _require_safe(own, audited)
+        if programme.certificate and audited.seen is not None:
+            cells = _certified(system, protected.releases, plain=programme.plain_status)
+            if cells:
+                proof = certificate_of(audited.seen, cells, progress=tell)
+                name = own.name if len(systems) == 1 else f"{own.name}-{number}"
+                proofs[f"certificates/{name}.json"] = proof.to_json().encode("utf-8")
+        traced.append(system_trace(system, judged, audited, protected.pattern, protected.changes))
+        for part, release in zip(system.parts, protected.releases, strict=True):
+            if release is not None and part.table is not None:
+                made.append(MadeTable(own, part.table, part.response, release))
+    report = SetReport(own.name, own.title, public, _checked(own, spec), tuple(sorted(proofs)))
+    return made, report, proofs, {"set": own.name, "systems": traced}
+
+
+def _public_words(programme: Programme, own: PreparedSet) -> dict[str, Any]:
+    """The method as the public may know it: the parameters of rules tell an attacker how close is too close."""
+    spec = method_of(own)
+    words = {key: value for key, value in spec.to_mapping().items() if key != "rule"}
+    if isinstance(spec, Suppression):
+        words = {"method": spec.name}
+    rules = [one.rule.to_mapping() for one in own.rules]
+    said = rules if programme.publish_rules else list(dict.fromkeys(rule["rule"] for rule in rules))
+    return words | {"rules": said}
+
+
+def _require_safe(own: PreparedSet, audited: AuditedSystem) -> None:
+    if audited.safe:
+        return
+    count = int((~audited.enough).sum())
+    cells = "1 sensitive cell" if count == 1 else f"{count} sensitive cells"
+    raise InputError(
+        f"Set {own.name!r}: a reader of all its tables could still work out {cells} too closely, so "
+        "nothing was written; use another method, a larger base, or coarser categories."
+    )
+
+
+def _certified(system: System, releases: tuple[Release | None, ...], *, plain: bool) -> list[int]:
+    """The cells that are not shown and whose letters say that they are sensitive; all, if letters do not."""
+    cells: list[int] = []
+    for span, release in zip(system.spans, releases, strict=True):
+        if release is None:
+            continue
+        flat = release.status.ravel()
+        wanted = ~release.shown.ravel() if plain else np.isin(flat, sorted(_PRIMARY))
+        cells += (np.flatnonzero(wanted) + span.start).tolist()
+    return cells
+
+
+def _previous(system: System, folder: PreparedFolder | None) -> Mask | None:
+    """The cells that the last period's tables of the same names did not show."""
+    if folder is None:
+        return None
+    mask = np.zeros(system.values.size, dtype=np.bool_)
+    listed = {one.id: one for one in folder.tables}
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if part.table is None or f"{part.table.name}.{part.response}" not in listed:
+            continue
+        before = folder.release(listed[f"{part.table.name}.{part.response}"])
+        mask[span] |= _hidden_before(part, before).ravel()
+    return mask
+
+
+def _hidden_before(part: Part, before: Release) -> Mask:
+    hidden = np.zeros(part.true.shape, dtype=np.bool_)
+    places: dict[str, Mapping[str, int]] = {
+        axis.name: {code: i for i, code in enumerate(axis.codes)} for axis in before.axes
+    }
+    if {axis.name for axis in part.true.axes} != set(places):
+        return hidden
+    names = [axis.name for axis in before.axes]
+    for place in np.ndindex(*part.true.shape):
+        codes = {a.name: a.codes[i] for a, i in zip(part.true.axes, place, strict=True)}
+        at = [places[name].get(codes[name]) for name in names]
+        if None not in at:
+            hidden[place] = not before.shown[tuple(i for i in at if i is not None)]
+    return hidden
+
+
+def _checked(own: PreparedSet, spec: object) -> str:
+    tables = "the table" if len(own.tables) == 1 else f"all {len(own.tables)} tables together"
+    if isinstance(spec, ControlledAdjustment):
+        return f"Every sensitive number was moved far enough, and the numbers of {tables} add up."
+    return (
+        f"An audit found that a reader of {tables} is left with a range wide enough for every cell."
+    )

@@ -1,0 +1,71 @@
+"""The records behind a programme: a dataset of the data folder, or a file with its description."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from lustrum.model import Dataset, DatasetError, InputError
+from lustrum.model.errors import choices
+from lustrum.publish.programme.spec import Source
+from lustrum.publish.waivers import read_waivers
+from lustrum.sensitivity import Background
+from lustrum.tabulate import EmbeddedEngine, Store
+from lustrum.tabulate.engine import KernelEngine
+from lustrum.tabulate.frame import FrameEngine
+from lustrum.tabulate.ingest import FileSource, read_description
+from lustrum.tabulate.keys import Secret
+
+__all__ = ["Records", "open_records"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """The engine over the records, and what is known of their contributors beside them."""
+
+    engine: KernelEngine
+    background: Background
+
+    @property
+    def dataset(self) -> Dataset:
+        """The description of the records."""
+        return self.engine.dataset
+
+    def described_by(self, dataset: Dataset) -> Records:
+        """The same records under a description that knows further groups of their codes."""
+        return replace(self, engine=self.engine.described_by(dataset))
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on where somebody changed the dataset meanwhile."""
+        if isinstance(self.engine, EmbeddedEngine):
+            self.engine.require_unchanged()
+
+
+def open_records(source: Source, data: Path, workers: int | None = None) -> Records:
+    """Open what a programme names."""
+    background = read_waivers(source.waivers)
+    if source.file is None:
+        assert source.dataset is not None
+        store = Store(data)
+        if source.dataset not in store.names():
+            raise DatasetError(
+                f"There is no dataset {source.dataset!r} in {data}; "
+                f"{choices(source.dataset, store.names())}."
+            )
+        return Records(store.open(source.dataset, workers), background)
+    assert source.description is not None
+    dataset = read_description(source.description)
+    columns = [
+        *(v.name for v in dataset.variables),
+        *(m.name for m in dataset.measures),
+        *(w.name for w in dataset.weights),
+        *dataset.id_columns,
+    ]
+    parts = [table for table, _ in FileSource(source.file).batches(columns)]
+    if not parts:
+        raise InputError(f"{source.file} has no records.")
+    secret = None if source.secret is None else Secret.load(source.secret)
+    engine = FrameEngine(pa.concat_tables(parts), dataset, secret, workers)
+    return Records(engine, background)

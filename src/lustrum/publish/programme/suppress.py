@@ -1,0 +1,292 @@
+"""Protect a system of linked tables by suppression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.arrays import Mask
+from lustrum.audit import bounds
+from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.text import say
+from lustrum.protect.suppression import (
+    ContributorView,
+    Pattern,
+    PatternChanges,
+    Suppression,
+    SuppressionProblem,
+    cell_costs,
+    explain_changes,
+    suppress,
+)
+from lustrum.protect.suppression.contributors import ranked_contributions, views_of
+from lustrum.protect.suppression.method import problem_of
+from lustrum.publish.programme.judge import Judged
+from lustrum.publish.programme.published import (
+    Protected,
+    least_value,
+    public_knowledge,
+    spans_of,
+)
+from lustrum.publish.programme.spec import PreparedSet
+from lustrum.publish.programme.system import Part, System, named_cells
+from lustrum.publish.programme.without_cube import pattern_of_tables
+from lustrum.structure import UNBOUNDED
+
+__all__ = ["Progress", "cells_to_keep", "suppress_system"]
+
+Progress = Callable[[str, float], None]
+
+
+def suppress_system(
+    own: PreparedSet,
+    spec: Suppression,
+    system: System,
+    judged: Judged,
+    words: Mapping[str, Any],
+    previous: Mask | None,
+    workers: int | None,
+    progress: Progress | None,
+) -> Protected:
+    """Protect all tables of a system together by one pattern of suppression."""
+    problem = _problem(own, spec, system, judged)
+
+    def tell(what: str, cost: float, bound: float) -> None:
+        if progress is not None:
+            progress(f"{own.name}: {what}", min(bound / cost, 0.99) if cost > 0 else 0.99)
+
+    algorithm = spec.algorithm
+    if not system.single and not {"algorithm", "work"} & set(own.method):
+        # Linked tables need linear programs, with which the search for the cheapest pattern takes many minutes.
+        algorithm = "quick"
+
+    def search(smaller: SuppressionProblem, before: Mask | None) -> Pattern:
+        return suppress(
+            smaller,
+            algorithm=algorithm,
+            work=spec.work,
+            previous=before,
+            workers=workers,
+            progress=tell,
+        )
+
+    pattern = pattern_of_tables(system, problem, previous, search, workers)
+    if not pattern.safe:
+        said = str(pattern.unprotectable[0]) if pattern.unprotectable else ""
+        raise InputError(
+            f"Set {own.name!r}: no pattern protects all sensitive cells, so nothing is published. {said}"
+        )
+    releases: list[Release | None] = []
+    for part, span, found in zip(system.parts, system.spans, judged.findings, strict=True):
+        if not part.shown:
+            releases.append(None)
+            continue
+        shape = part.true.shape
+        hidden = pattern.suppressed[span].reshape(shape)
+        status = np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
+        out = named_cells(part, "never").reshape(shape) & hidden
+        status = np.where(out, CellStatus.NOT_FOR_PUBLICATION.value, status)
+        status = np.where(found.mask & hidden, found.status, status)
+        releases.append(_release(part, words, hidden, status, least_value(system)))
+    if spec.partial:
+        releases = _with_intervals(system, releases, workers)
+    return Protected(
+        tuple(releases), pattern, _changed(problem, system, pattern, previous, workers)
+    )
+
+
+def _changed(
+    problem: SuppressionProblem,
+    system: System,
+    pattern: Pattern,
+    previous: Mask | None,
+    workers: int | None,
+) -> PatternChanges | None:
+    """What changed among the cells that are published since the last period, and why."""
+    if previous is None:
+        return None
+    shown = np.zeros(system.values.size, dtype=np.bool_)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        shown[span] = part.shown
+    return explain_changes(problem, pattern.suppressed, previous, among=shown, workers=workers)
+
+
+def _problem(
+    own: PreparedSet, spec: Suppression, system: System, judged: Judged
+) -> SuppressionProblem:
+    views: tuple[ContributorView, ...] = ()
+    if spec.attacker != "outsider":
+        views = _joint_views(system, judged, alone_only=spec.attacker == "singletons")
+    if spec.unions and not system.single:
+        raise InputError(
+            f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
+        )
+    if system.single:
+        part = system.parts[0]
+        return spec.held(
+            _single(own, spec, system, judged, views),
+            named_cells(part, "frozen"),
+            named_cells(part, "never"),
+        )
+    size = system.values.size
+    cost = np.zeros(size)
+    frozen = np.zeros(size, dtype=np.bool_)
+    never = np.ones(size, dtype=np.bool_)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if not part.shown:
+            continue
+        never[span] = named_cells(part, "never")
+        frozen[span] |= cells_to_keep(spec, part.true) | named_cells(part, "frozen")
+        cost[span] = cell_costs(
+            spec.cost,
+            part.true.values,
+            contributors=part.true.contributors,
+            primary=judged.sensitive[span],
+            shape=part.true.shape,
+            power=spec.power,
+        )
+    top = int(np.abs(system.values).max(initial=0))
+    return SuppressionProblem.of(
+        system.values,
+        system.known.known.matrix,
+        judged.sensitive,
+        judged.upper,
+        judged.lower,
+        sliding=judged.sliding,
+        low=0 if least_value(system) == 0 else -2 * top,
+        high=max(2 * top, top + int(judged.upper.max(initial=0))),
+        cost=cost,
+        frozen=frozen & ~judged.sensitive & ~never,
+        never=never & ~judged.sensitive,
+        whole=system.counts,
+        names=system.known.known.names,
+        views=views,
+    )
+
+
+def _joint_views(
+    system: System, judged: Judged, *, alone_only: bool
+) -> tuple[ContributorView, ...]:
+    """One attacker for each holding among the largest contributors of some cell.
+
+    A holding knows its contributions to all tables of the system. With ``alone_only`` there are only those
+    that are alone somewhere.
+    """
+    relations = system.known.known.matrix
+    found = ranked_contributions(
+        [part.true for part in system.parts],
+        [span.start for span in system.spans],
+        relations,
+        alone_only=alone_only,
+        scales=[system.scale(part) for part in system.parts],
+    )
+    levels = np.stack([judged.lower, judged.upper, judged.sliding])
+    return views_of(found, system.values, relations, judged.sensitive, levels)
+
+
+def _single(
+    own: PreparedSet,
+    spec: Suppression,
+    system: System,
+    judged: Judged,
+    views: tuple[ContributorView, ...],
+) -> SuppressionProblem:
+    """One table by itself, for which there are faster searches."""
+    from lustrum.protect.suppression import RuleOnUnions
+    from lustrum.publish.programme.judge import rules_for
+
+    part = system.parts[0]
+    return problem_of(
+        part.true,
+        judged.findings[0],
+        cost=spec.cost,
+        power=spec.power,
+        views=views,
+        unions=RuleOnUnions(part.true, rules_for(own, part.response), judged.background)
+        if spec.unions
+        else None,
+        keep=spec.keep,
+        zeros=spec.zeros,
+    )
+
+
+def cells_to_keep(spec: Suppression, table: Table) -> Mask:
+    """The cells of a table that must be published."""
+    kept = np.zeros(table.shape, dtype=np.bool_)
+    if table.structural is not None:
+        kept |= table.structural
+    if not spec.zeros:
+        kept |= table.values == 0
+    if spec.keep == "totals":
+        kept |= ~table.inner
+    elif spec.keep == "grand-total":
+        grand = np.ones((), dtype=np.bool_)
+        for axis in table.axes:
+            everybody = frozenset().union(*(c.member_set for c in axis.categories))
+            whole = np.array([c.member_set == everybody for c in axis.categories])
+            grand = grand[..., None] & whole & ~axis.inner
+        kept |= grand
+    flat: Mask = kept.ravel()
+    return flat
+
+
+def _release(
+    part: Part,
+    words: Mapping[str, Any],
+    hidden: Mask,
+    status: npt.NDArray[np.str_],
+    floor: int,
+) -> Release:
+    values = part.true.values
+    return Release(
+        axes=part.true.axes,
+        # Nothing of a suppressed value may be in the release, and it is never 0.
+        published=np.where(hidden, -UNBOUNDED, values),
+        status=status,
+        method=dict(words),
+        low=np.where(hidden, floor, values),
+        high=np.where(hidden, UNBOUNDED, values),
+        decimals=part.true.decimals,
+        unit=part.true.unit,
+        structural=part.true.structural,
+        notes=(
+            say("Cells that would reveal a contributor are not shown."),
+            say("Further cells are not shown because those could be worked out from them."),
+        )
+        if hidden.any()
+        else (),
+    )
+
+
+def _with_intervals(
+    system: System, releases: Sequence[Release | None], workers: int | None
+) -> list[Release | None]:
+    """State of every suppressed cell the interval that all tables together leave."""
+    seen = public_knowledge(system, releases)
+    places = dict(zip(map(id, system.parts), spans_of(system, seen), strict=True))
+    out: list[Release | None] = []
+    for part, release in zip(system.parts, releases, strict=True):
+        if release is None:
+            out.append(None)
+            continue
+        span, scale = places[id(part)], system.scale(part)
+        cells = np.flatnonzero(~release.shown.ravel())
+        found = bounds(
+            seen.known, (cells + span.start).tolist(), integer=system.counts, workers=workers
+        )
+        assert release.low is not None
+        assert release.high is not None
+        low, high = release.low.ravel().copy(), release.high.ravel().copy()
+        open_low, open_high = ~np.isfinite(found.low), ~np.isfinite(found.high)
+        least = np.ceil(np.where(open_low, 0, found.low) / scale - 1e-6).astype(np.int64)
+        most = np.floor(np.where(open_high, 0, found.high) / scale + 1e-6).astype(np.int64)
+        low[cells] = np.where(open_low, -UNBOUNDED, least)
+        high[cells] = np.where(open_high, UNBOUNDED, most)
+        out.append(
+            replace(release, low=low.reshape(release.shape), high=high.reshape(release.shape))
+        )
+    return out

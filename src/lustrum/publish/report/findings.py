@@ -1,0 +1,319 @@
+"""What the agency should know of a protected population, measured on the true counts: never for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.arithmetic import log2
+from lustrum.arrays import Ints
+from lustrum.audit.belief.posterior import weighted
+from lustrum.audit.belief.priors import Uniform
+from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.model.finest import FinestCells
+from lustrum.policy import Policy
+from lustrum.protect import CellKey, RandomRounding
+from lustrum.protect.population.candidates import candidates
+from lustrum.protect.population.readers import left_to
+from lustrum.public.bundle.files import Bundle
+from lustrum.public.bundle.numbers import BundleNumbers
+from lustrum.publish.bundles.make import Made
+from lustrum.publish.report.questions import (
+    fine_tables,
+    nested_pairs,
+    random_tables,
+)
+from lustrum.publish.report.sums import (
+    protected_sums,
+    sum_findings,
+    sum_warnings,
+)
+from lustrum.risk import CellCertainty
+from lustrum.tabulate import KernelEngine
+from lustrum.tabulate.counting.chunk import Chunk
+
+__all__ = ["Findings", "findings"]
+
+_TABLES = 12
+_QUESTIONS = 30
+_METHODS = ("protected population", "keyed rounding", "cell key")
+
+
+@dataclass(frozen=True, repr=False)
+class Findings:
+    """All figures as plain values, and the sentences that the agency must read first."""
+
+    words: dict[str, Any]
+    warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "Findings(hidden)"
+
+
+def findings(made: Made, policy: Policy) -> Findings:
+    """Measure a release that was made against the true cells that it was made of."""
+    result, cells = made.result, made.cells
+    bundle = Bundle(
+        result.cells, policy, result.public, made.digest, sums=protected_sums(made.magnitudes)
+    )
+    numbers = BundleNumbers(bundle, workers=1)
+    true = KernelEngine(
+        cells.dataset, [Chunk(len(cells), cells.columns(), keys=cells.keys, counts=cells.counts)], 1
+    )
+    readers, warnings = _readers(made)
+    words: dict[str, Any] = {
+        "dataset": cells.dataset.name,
+        "digest": made.digest,
+        "method": dict(result.public.method),
+        "records": int(cells.counts.sum()),
+        "finest_cells": len(cells),
+        "agency": result.agency.to_mapping(),
+        "errors": _errors(made),
+        "risk": list(_risk(true, numbers, policy)),
+        "readers": readers,
+        "beliefs": [*_finest_beliefs(made), *_table_beliefs(true, numbers)],
+        "comparison": list(_comparison(true, numbers, result.public.support.base, cells)),
+        "together": None if made.both is None else dict(made.both.to_mapping()),
+        "sums": sum_findings(made),
+    }
+    warnings += sum_warnings(words["sums"])
+    single = result.agency.single_columns
+    if single["in truth and shown"]:
+        warnings.append(
+            f"In {single['in truth and shown']:,} of {single['rows']:,} rows of two-way tables a single column "
+            "holds anybody, in truth and as shown: of everybody in such a row the column is known."
+        )
+    if made.both is not None and made.both.pinned:
+        warnings.append(
+            f"Readers of both releases who take the records for unchanged are left with one count for "
+            f"{made.both.pinned:,} cells."
+        )
+    return Findings(words, tuple(warnings))
+
+
+def _errors(made: Made) -> list[dict[str, Any]]:
+    """Errors by number of variables, at finest levels and at all levels."""
+    agency = made.result.agency
+    rows = []
+    for variables in sorted({t.variables for t in agency.tables}):
+        for finest in (True, False):
+            figures = agency.over(finest=finest, variables=variables)
+            if figures["tables"] and (variables or finest):
+                rows.append({"variables": variables, "finest": finest, **figures})
+    return rows
+
+
+def _risk(true: KernelEngine, numbers: BundleNumbers, policy: Policy) -> Iterator[dict[str, Any]]:
+    """Risk before and after, by the measure of the policy and by what attackers know of small cells."""
+    measures = {
+        policy.risk.measure: policy.risk.spec(),
+        "certainty of an outsider about small cells": CellCertainty(audit="cell"),
+        "certainty of an insider about small cells": CellCertainty(
+            attacker="insider", audit="cell"
+        ),
+    }
+    for query in fine_tables(true.dataset, _TABLES):
+        table, release = true.tabulate(query), numbers.views(query).shown
+        yield {
+            "table": " x ".join(axis.label for axis in table.axes),
+            "measures": {
+                name: _before_and_after(measure, table, release)
+                for name, measure in measures.items()
+            },
+        }
+
+
+def _before_and_after(measure: Any, table: Table, release: Release) -> list[float | None]:
+    try:
+        return [float(measure.before(table)), float(measure.after(table, release))]
+    except InputError:
+        return [None, None]
+
+
+def _readers(made: Made) -> tuple[list[dict[str, Any]], list[str]]:
+    """Counts that are left for finest cells: to an outsider, an insider, a coalition; with exact totals too."""
+    result = made.result
+    support, known, method = result.public.support, result.public.known, result.public.method
+    base, coalition = support.base, max(int(method.get("coalition", 1)), 2)
+    rows, warnings = [], []
+    true = _true_counts(made.cells, result.memory)
+    # Where existence is public, everybody knows what one unit of the cell knows: it is not empty.
+    public = made.magnitudes is not None and made.magnitudes.public.existence_public
+    outsider = (
+        "an outsider, of cells that everybody knows to be occupied" if public else "an outsider"
+    )
+    kinds: list[tuple[str, int]] = [
+        (outsider, int(public)),
+        ("an insider, one person of the cell", 1),
+    ]
+    kinds += [(f"a coalition of {k} people of the cell", k) for k in range(2, coalition + 1)]
+    for who, people in kinds:
+        for exact in (False, True) if known else (False,):
+            left = left_to(result.cells, support, known if exact else (), people)
+            shown = [candidates(support, number, people) for number in range(0, 4 * base, base)]
+            rows.append(
+                {
+                    "who": who
+                    + (", with the exact totals that are public elsewhere" if exact else ""),
+                    "shown": {str(one.shown): [one.low, one.high, one.left] for one in shown},
+                    "pinned": left.pinned,
+                    "pinned_in_truth": _in_truth(true, result.memory.counts, shown, people),
+                    "left": {str(k): v for k, v in left.histogram().items()},
+                }
+            )
+            if left.pinned:
+                warnings.append(
+                    f"To {rows[-1]['who']} one count is left for {left.pinned:,} finest cells that could be "
+                    f"theirs{_closed_form(shown)}. In truth {rows[-1]['pinned_in_truth']:,} cells hold so many "
+                    "people and show that number; a larger base leaves more."
+                )
+    possible = len(made.cells.dataset.structural_zeros)
+    rows.append(
+        {
+            "who": f"anybody, of combinations that cannot exist ({possible} structural zeros)",
+            "shown": {"0": [0, 0, 1]},
+            "pinned": 0,
+            "pinned_in_truth": 0,
+            "left": {},
+        }
+    )
+    return rows, warnings
+
+
+def _in_truth(true: Ints, shown: Ints, left: Sequence[Any], people: int) -> int:
+    """Cells that hold so many people and show a number that leaves them one count."""
+    ones = [one.shown for one in left if one.left == 1]
+    return int((np.isin(shown, ones) & (true >= max(people, 1))).sum())
+
+
+def _closed_form(shown: Sequence[Any]) -> str:
+    ones = [f"a shown {one.shown} stands for exactly {one.low}" for one in shown if one.left == 1]
+    return f": {', '.join(ones)}" if ones else ""
+
+
+def _finest_beliefs(made: Made) -> Iterator[dict[str, Any]]:
+    """Bits left for shown numbers of finest cells: all counts alike, and as often as they are in truth."""
+    support, memory = made.result.public.support, made.result.memory
+    true = _true_counts(made.cells, memory)
+    for number in range(0, 5 * support.base, support.base):
+        at = memory.counts == number
+        public = made.magnitudes is not None and made.magnitudes.public.existence_public
+        for who, people in (("outsider", int(public)), ("insider", 1), ("coalition of 2", 2)):
+            one = candidates(support, number, people)
+            held = true[at & (true >= people)]
+            yield {
+                "cells": "finest cells",
+                "shown": number,
+                "who": who,
+                "counts": [one.low, one.high, one.left],
+                "bits_alike": float(log2(one.left)) if one.left else None,
+                "bits_in_truth": _bits(np.bincount(held)) if held.size else None,
+            }
+
+
+def _table_beliefs(true: KernelEngine, numbers: BundleNumbers) -> Iterator[dict[str, Any]]:
+    """The same for cells of tables, by the rates of the public report."""
+    report = numbers.bundle.report
+    seen: dict[int, list[tuple[Ints, Ints]]] = {}
+    for query in fine_tables(true.dataset, _TABLES):
+        table = true.tabulate(query)
+        possible = np.ones(table.shape, np.bool_) if table.structural is None else ~table.structural
+        shown = numbers.views(query).shown.published
+        seen.setdefault(len(query.by), []).append((table.values[possible], shown[possible]))
+    for variables, tables in sorted(seen.items()):
+        values, shown = (np.concatenate([pair[i] for pair in tables]) for i in (0, 1))
+        channel = report.channel(variables)
+        for number in range(0, 5 * report.support.base, report.support.base):
+            belief = weighted(
+                np.array([0]), np.array([number + 64]), Uniform(), np.array([number]), channel
+            )
+            held = values[shown == number]
+            yield {
+                "cells": f"tables of {variables} variables",
+                "shown": number,
+                "who": "outsider",
+                "counts": None,
+                "bits_alike": _bits(np.asarray(belief.probabilities)),
+                "bits_in_truth": _bits(np.bincount(held)) if held.size else None,
+            }
+
+
+def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
+    """The true count of every remembered cell."""
+    size = [len(v.codes) for v in cells.dataset.variables]
+
+    def numbers(codes: Any) -> Any:
+        out = np.zeros(codes.shape[1], dtype=np.uint64)
+        for row, codes_of in zip(codes, size, strict=True):
+            out = out * np.uint64(codes_of) + row.astype(np.uint64)
+        return out
+
+    mine, theirs = numbers(memory.codes), numbers(cells.codes)
+    order = np.argsort(theirs, kind="stable")
+    place = np.minimum(np.searchsorted(theirs[order], mine), max(theirs.size - 1, 0))
+    if not theirs.size:
+        return np.zeros(mine.size, dtype=np.int64)
+    found = theirs[order][place] == mine
+    return np.where(found, cells.counts[order][place], 0).astype(np.int64)
+
+
+def _bits(weights: Any) -> float:
+    share = np.asarray(weights, dtype=np.float64)
+    share = share[share > 0] / share.sum()
+    return abs(float((share * log2(share)).sum()))
+
+
+def _comparison(
+    true: KernelEngine, numbers: BundleNumbers, base: int, cells: FinestCells
+) -> Iterator[dict[str, Any]]:
+    """Errors on the same questions: of the release, of keyed random rounding and of the cell key method."""
+    if cells.keys is None:
+        return
+    rounding, cell_key = RandomRounding(base=base), CellKey()
+
+    def shown(query: TableQuery) -> tuple[Table, list[Ints]]:
+        table = true.tabulate(query)
+        return table, [
+            numbers.views(query).shown.published,
+            rounding.apply(table).published,
+            cell_key.apply(table).published,
+        ]
+
+    kinds = {
+        "tables of up to three variables": random_tables(
+            true.dataset, _QUESTIONS, own_groups=False
+        ),
+        "tables with own groups": random_tables(true.dataset, _QUESTIONS, own_groups=True),
+    }
+    for name, queries in kinds.items():
+        errors: list[list[Any]] = [[], [], []]
+        for query in queries:
+            table, found = shown(query)
+            seen = table.values > 0
+            for out, published in zip(errors, found, strict=True):
+                out.append(np.abs(published - table.values)[seen])
+        yield from _compared(name, errors)
+    errors = [[], [], []]
+    for whole, part in nested_pairs(true.dataset, _QUESTIONS):
+        (all_, of_all), (some, of_some) = shown(whole), shown(part)
+        difference = all_.values - some.values
+        for out, one, two in zip(errors, of_all, of_some, strict=True):
+            out.append(np.abs(one - two - difference)[difference > 0])
+    yield from _compared("differences of nested tables", errors)
+
+
+def _compared(name: str, errors: Sequence[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    joined = [np.concatenate([np.zeros(0, dtype=np.int64), *one]) for one in errors]
+    if not joined[0].size:
+        return
+    yield {
+        "questions": name,
+        "cells": int(joined[0].size),
+        "methods": {
+            method: {"mean": float(one.mean()), "largest": int(one.max())}
+            for method, one in zip(_METHODS, joined, strict=True)
+        },
+    }

@@ -1,0 +1,307 @@
+"""The report as one HTML page: no script, no other file, for a screen of any size, light or dark, and print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from lustrum._version import __version__
+from lustrum.publish.report.findings import Findings
+from lustrum.publish.report.pictures import bars, heat, pairs
+from lustrum.publish.report.sum_page import sum_section
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #faf9f6; --surface: #fff; --ink: #1b2130; --soft: #535c6f;
+  --line: #dedbd2;
+  --accent: #34429f; --second: #b4602a; --third: #3b7d5b; --wrong: #9b2c1c; --wrong-tint: #fbeeeb }
+@media (prefers-color-scheme: dark) { :root { --paper: #11141c; --surface: #181d29; --ink: #e8ebf3;
+  --soft: #a9b2c4;
+  --line: #323a4b; --accent: #a9b5ff; --second: #f0a878; --third: #86cfa8; --wrong: #ffa08f;
+  --wrong-tint: #3a211f } }
+* { box-sizing: border-box }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 68rem; padding: 1.5rem 1rem 4rem }
+h1 { font: 600 1.9rem/1.2 Georgia, serif; margin: .5rem 0 } h2 { font: 600 1.35rem/1.3 Georgia, serif;
+  margin: 2.5rem 0 .5rem }
+h3 { font-size: 1rem; margin: 1.5rem 0 .3rem }
+p, li { max-width: 46rem } a { color: var(--accent) }
+.secret { border: 2px solid var(--wrong); color: var(--wrong); background: var(--wrong-tint);
+  border-radius: 8px;
+  padding: .5rem .9rem; font-weight: 600 }
+.warn { border-left: 4px solid var(--wrong); padding: .1rem 0 .1rem .9rem }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums;
+  background: var(--surface) }
+caption { text-align: left; padding: .3rem 0; color: var(--soft) }
+th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: right; vertical-align: top }
+th:first-child, td:first-child, .words td, .words th { text-align: left }
+.one { background: var(--wrong-tint); color: var(--wrong); font-weight: 600 }
+.scroll { overflow-x: auto } figure { margin: 1rem 0 } figcaption { color: var(--soft); font-size: .9rem;
+  margin-bottom: .4rem }
+svg { display: block } svg text { font: 12px system-ui, sans-serif; fill: var(--ink) }
+  svg .head { font-weight: 600 }
+svg .mid { text-anchor: middle } svg line { stroke: var(--soft) }
+svg .s0 { fill: var(--accent) } svg .s1 { fill: var(--second) } svg .s2 { fill: var(--third) }
+  svg .s3 { fill: var(--soft) }
+svg .hollow { fill: var(--paper); stroke: var(--accent); stroke-width: 2 }
+details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
+@media print { body { max-width: none } figure, tr { break-inside: avoid } }
+"""
+
+
+def page(found: Findings) -> str:
+    """The whole report."""
+    words = found.words
+    body = "".join(_sections(words, found.warnings))
+    title = f"Protected population of {escape(words['dataset'])}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta name="robots" content="noindex"><title>{title}</title><style>{_STYLE}</style></head>'
+        '<body><main><p class="secret">Confidential: measured on the true counts. For the agency alone; do not '
+        f"put it beside the bundle.</p><h1>{title}</h1>{body}</main></body></html>\n"
+    )
+
+
+def _sections(words: dict[str, Any], warnings: Sequence[str]) -> Iterator[str]:
+    method = words["method"]
+    kept = {k: v for k, v in method.items() if k != "method"}
+    yield (
+        f"<p>{words['records']:,} records in {words['finest_cells']:,} finest cells. The bundle has the digest "
+        f"<code>{words['digest'][:16]}</code>; Lustrum {__version__}.</p>"
+        f"<p>{escape(', '.join(f'{k} = {v}' for k, v in kept.items()))}</p>"
+    )
+    if warnings:
+        yield "<h2>Read this first</h2>"
+        yield from (f'<p class="warn">{escape(sentence)}</p>' for sentence in warnings)
+    yield from _errors(words)
+    yield from _risk(words)
+    yield from _transitions(words)
+    yield from _beliefs(words)
+    yield from _groups(words)
+    yield from _comparison(words)
+    yield from _together(words)
+    yield from sum_section(words.get("sums"), _table)
+
+
+def _errors(words: dict[str, Any]) -> Iterator[str]:
+    yield "<h2>Errors by table and level</h2><p>How far controlled counts stand from the true ones.</p>"
+    named = [(_kind(r["variables"], r["finest"]), r) for r in words["errors"]]
+    yield bars(
+        "Mean and root mean square errors",
+        {
+            name: {"mean": r["mean_occupied"], "root mean square": r["root_mean_square"]}
+            for name, r in named
+        },
+        "over cells that hold or show anybody",
+    )
+    yield _table(
+        "Errors by kind of table",
+        ["tables of", "tables", "cells", "mean error", "of non-empty cells", "root mean square", "largest"],
+        (
+            [name, r["tables"], r["cells"], f"{r['mean']:.2f}", f"{r['mean_occupied']:.2f}",
+             f"{r['root_mean_square']:.2f}", r["largest"]]
+            for name, r in named
+        ),
+    )  # fmt: skip
+    yield "<h3>Worst cells</h3>"
+    yield _table(
+        "Worst cells",
+        ["table", "cell", "true", "shown", "error"],
+        (
+            [w["table"], ", ".join(w["codes"]), w["true"], w["shown"], w["shown"] - w["true"]]
+            for w in words["agency"]["worst"]
+        ),
+    )
+    tables = sorted(words["agency"]["tables"], key=lambda t: -t["root_mean_square"])
+    yield f"<details><summary>All {len(tables):,} controlled tables, those with larger errors first</summary>"
+    yield _table(
+        "All controlled tables",
+        ["table", "cells", "mean error", "root mean square", "largest"],
+        (
+            [
+                t["label"],
+                t["cells"],
+                f"{t['mean']:.2f}",
+                f"{t['root_mean_square']:.2f}",
+                t["largest"],
+            ]
+            for t in tables
+        ),
+    )
+    yield "</details>"
+
+
+def _kind(variables: int, finest: bool) -> str:
+    if not variables:
+        return "all records"
+    many = "1 variable" if variables == 1 else f"{variables} variables"
+    return f"{many}, {'finest levels' if finest else 'all levels'}"
+
+
+def _risk(words: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "<h2>Risk before and after</h2><p>Hollow: the true table published as it is. Filled: what is "
+        "published.</p>"
+    )
+    names = list(dict.fromkeys(name for row in words["risk"] for name in row["measures"]))
+    for name in names:
+        rows = [(r["table"], *r["measures"][name]) for r in words["risk"]]
+        measured = [(t, b, a) for t, b, a in rows if b is not None and a is not None]
+        if measured:
+            yield pairs(name, measured)
+
+
+def _transitions(words: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "<h2>From true counts to shown ones</h2><p>Of all finest cells with a true count, the share that shows "
+        "each number; for 0, of the empty cells that may show somebody.</p>"
+    )
+    agency = words["agency"]
+    grid = {}
+    for true, row in agency["transitions"].items():
+        total = sum(row.values())
+        if total:
+            grid[int(true)] = {int(s): n / total for s, n in row.items()}
+    if grid:
+        yield heat("Transition frequencies", grid)
+    base = words["method"]["base"]
+    shares = ", ".join(
+        f"{share:.2f} of those with {r} above a multiple (unbiased: {int(r) / base:.2f})"
+        for r, share in agency["rounded_up"].items()
+    )
+    yield (
+        f"<p>Raised to the upper number: {shares or 'none'}. Of the cells that show {base}, "
+        f"{agency['empty_share']:.1%} are empty in truth.</p>"
+    )
+
+
+def _beliefs(words: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "<h2>What is left to a reader</h2><p>True counts that a shown number of a finest cell leaves, to "
+        "readers who know more and more. Where one is left, the reader knows the count.</p>"
+    )
+    shown = list(words["readers"][0]["shown"])
+    yield _table(
+        "Counts left to readers",
+        ["who", *(f"shown {s}" for s in shown), "cells with one count left", "in truth"],
+        (
+            [
+                row["who"],
+                *(_left(row["shown"].get(s)) for s in shown),
+                row["pinned"],
+                row["pinned_in_truth"],
+            ]
+            for row in words["readers"]
+        ),
+    )
+    yield (
+        "<h3>Bits left</h3><p>By the public report, all counts being alike beforehand; and in truth, to "
+        "somebody who knows how often each true count stands behind the number.</p>"
+    )
+    yield _table(
+        "Bits left", ["cells", "shown", "reader", "counts left", "bits by the report", "bits in truth"],
+        (
+            [b["cells"], b["shown"], b["who"], _left(b["counts"]) if b["counts"] else "by bounds",
+             _bits(b["bits_alike"]), _bits(b["bits_in_truth"])]
+            for b in words["beliefs"]
+        ),
+    )  # fmt: skip
+
+
+def _groups(words: dict[str, Any]) -> Iterator[str]:
+    single = words["agency"]["single_columns"]
+    yield (
+        "<h2>Group disclosure</h2><p>Rows of two-way tables in which a single column holds anybody, though "
+        "more could: of everybody in such a row the column is known, whatever the count.</p>"
+    )
+    yield _table(
+        "Rows with a single column",
+        ["rows", "in truth", "shown", "in truth and shown"],
+        [list(single.values())],
+    )
+
+
+def _comparison(words: dict[str, Any]) -> Iterator[str]:
+    if not words["comparison"]:
+        return
+    yield (
+        "<h2>Beside keyed rounding and cell key</h2><p>The same questions, protected by record keys table by "
+        "table.</p>"
+    )
+    yield bars(
+        "Mean errors",
+        {
+            r["questions"]: {m: f["mean"] for m, f in r["methods"].items()}
+            for r in words["comparison"]
+        },
+        "over cells that hold anybody",
+    )
+    yield _table(
+        "Errors beside keyed methods",
+        [
+            "questions",
+            "cells",
+            *(f"{m}: mean (largest)" for m in words["comparison"][0]["methods"]),
+        ],
+        (
+            [
+                r["questions"],
+                r["cells"],
+                *(f"{f['mean']:.2f} ({f['largest']})" for f in r["methods"].values()),
+            ]
+            for r in words["comparison"]
+        ),
+    )
+
+
+def _together(words: dict[str, Any]) -> Iterator[str]:
+    both, agency = words["together"], words["agency"]
+    if both is None:
+        return
+    yield (
+        "<h2>Beside the release before</h2>"
+        f"<p>{agency['unchanged']:,} cells of the earlier release kept their records and so their numbers; "
+        f"{agency['changed']:,} did not. A reader of both sees that {both['changed']:,} cells changed for sure."
+        f" For the others the bounds of both releases hold together.</p>"
+    )
+    yield _table(
+        "Counts left to readers of both releases",
+        ["counts left to a reader of both", "cells"],
+        ([left, cells] for left, cells in both["left"].items()),
+    )
+
+
+def _left(counts: Sequence[int] | None) -> str:
+    if counts is None:
+        return "–"
+    low, high, left = counts
+    if left == 0:
+        return "cannot be"
+    return f"exactly {low}" if left == 1 else f"{low} to {high}: {left}"
+
+
+def _bits(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    top = "".join(f'<th scope="col">{escape(str(one))}</th>' for one in head)
+    body = "".join(
+        "<tr>" + "".join(_cell(value, first=not place) for place, value in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table><thead>'
+        f"<tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value: Any, *, first: bool) -> str:
+    text = f"{value:,}" if isinstance(value, int) else escape(str(value))
+    if first:
+        return f'<th scope="row">{text}</th>'
+    exact = ' class="one"' if isinstance(value, str) and value.startswith("exactly") else ""
+    return f"<td{exact}>{text}</td>"

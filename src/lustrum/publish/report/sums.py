@@ -1,0 +1,79 @@
+"""What the agency should know of protected sums: errors by kind of table, and the audit of contributors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lustrum.protect.magnitudes.method import MagnitudeResult
+from lustrum.public.bundle.files import ProtectedSums
+from lustrum.publish.bundles.make import Made
+
+__all__ = ["protected_sums", "sum_findings", "sum_lines", "sum_warnings"]
+
+
+def protected_sums(made: MagnitudeResult | None) -> ProtectedSums | None:
+    """The public part of protected sums."""
+    return None if made is None else ProtectedSums(made.sums, made.public)
+
+
+def sum_findings(made: Made) -> dict[str, Any] | None:
+    """Errors of every measure, and what attackers can say about its largest contributors; None without sums."""
+    found = made.magnitudes
+    if found is None:
+        return None
+    return {
+        "method": dict(found.public.method),
+        "shares": [float(found.public.factors.least), float(found.public.factors.most)],
+        **found.agency.to_mapping(),
+        "audits": [{**vars(audit), "safe": audit.safe} for audit in made.audits],
+        "together": None
+        if made.both_sums is None
+        else [one.to_mapping() for one in made.both_sums],
+    }
+
+
+def sum_lines(made: Made) -> list[str]:
+    """One sentence for every measure, for the command line."""
+    found = made.magnitudes
+    if found is None:
+        return []
+    lines = []
+    audits = {audit.measure: audit for audit in made.audits}
+    for errors in found.agency.measures:
+        kinds = ", ".join(f"{k}: {v:.2f} %" for k, v in errors.by_variables.items() if k)
+        audit = audits[errors.measure]
+        lines.append(
+            f"Sums of {errors.measure}: mean relative error {errors.mean:.2f} % over {errors.cells:,} cells "
+            f"that are not sensitive (by number of variables {kinds}; of the total {errors.total:.4f} %). Of "
+            f"{audit.sensitive:,} sensitive cells {audit.unprotected:,} are under-protected; "
+            f"{audit.certain:,} largest contributors are certain within p percent."
+        )
+    return lines
+
+
+def sum_warnings(words: dict[str, Any] | None) -> list[str]:
+    """What the agency must read first."""
+    if words is None:
+        return []
+    warnings = []
+    for audit in words["audits"]:
+        if not audit["safe"]:
+            warnings.append(
+                f"Sums of {audit['measure']}: {audit['unprotected']:,} sensitive cells carry less than the p% "
+                f"rule asks for, {audit['certain']:,} largest contributors are certain within p percent, and "
+                f"{audit['outside']:,} moved by other shares than the public ones."
+            )
+        elif audit["certain_with_direction"]:
+            warnings.append(
+                f"Sums of {audit['measure']}: attackers who learn whether a firm went up or down are certain "
+                f"within p percent of {audit['certain_with_direction']:,} largest contributors, all below "
+                f"{audit['from_units']:,} units. More decimals of the measure, or a smaller unit, prevent that."
+            )
+    for one in words["together"] or ():
+        if one["other"] or one["certain"]:
+            warnings.append(
+                f"Readers of both releases: {one['other']:,} contributions to {one['measure']} did not change "
+                f"and show another number, and {one['certain']:,} are certain within p percent to attackers "
+                "who know everything else and by which factor they changed."
+            )
+    return warnings

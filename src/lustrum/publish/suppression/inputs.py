@@ -1,0 +1,165 @@
+"""What is said about tables: rules, cells by their codes, the pattern of the last period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.arrays import Mask
+from lustrum.formats.table_files import ColumnNames, TableFile, read_table
+from lustrum.formats.table_files.table_file import Number
+from lustrum.model import InputError, Table
+from lustrum.model.errors import choices
+from lustrum.sensitivity import GivenCells, Rule
+
+__all__ = ["cells_of_all", "previous_masks", "rule_for", "same_names", "taken_as_counts"]
+
+
+def taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
+    """What a table without contributors is taken for; one that might be of sums must be called counts."""
+    name = ", ".join(file.responses)
+    if table.kind != "count":
+        raise InputError(
+            f"{file.source}: {name!r} holds sums, not counts, so a rule needs the contributors of every cell; "
+            "name their columns with --contributors and --largest."
+        )
+    if file.ignored and not said:
+        raise InputError(
+            f"{file.source}: without contributors {name!r} would be taken for counts, and columns are left "
+            f"over ({', '.join(file.ignored)}); name the contributors with --contributors and --largest, or "
+            "say --counts."
+        )
+    return f"There is no column of contributors: {name!r} is taken for counts."
+
+
+def same_names(files: Sequence[TableFile], attacker: str) -> bool:
+    """Whether the files name holdings; all of them must, or none, if contributors attack."""
+    with_names = [file for file in files if file.holdings]
+    without = [file for file in files if not file.holdings]
+    if attacker != "outsider" and with_names and without:
+        raise InputError(
+            f"{with_names[0].source} names holdings and {without[0].source} does not, so nobody can tell who "
+            "contributes to both; name them in every file with --holdings, or in none."
+        )
+    return bool(with_names)
+
+
+def rule_for(rule: Rule | None, file: TableFile, table: Table) -> Rule:
+    """The rule that is named, or the cells that the file itself marks as primary."""
+    if rule is not None:
+        return rule
+    if file.primary is None:
+        raise InputError(
+            f"Say what is sensitive: --rule p=10, --rule nk=2,85 or --rule threshold=3, or give {file.source} "
+            "a column 'primary' (with 'upper' and 'lower' for the protection levels)."
+        )
+    where = file.positions
+    cells = np.zeros(table.shape, dtype=np.bool_)
+    cells[where] = file.primary
+
+    def level(column: tuple[Number, ...] | None) -> npt.NDArray[np.int64] | None:
+        if column is None:
+            return None
+        out = np.zeros(table.shape, dtype=np.int64)
+        # A level is rounded up to a whole unit, so that protection is never smaller than asked for.
+        out[where] = [0 if v is None else ceil(v.scaleb(table.decimals)) for v in column]
+        return out
+
+    upper = level(file.upper)
+    return GivenCells(
+        cells, np.zeros(table.shape, np.int64) if upper is None else upper, level(file.lower)
+    )
+
+
+def cells_of_all(tables: Sequence[Table], words: Sequence[str], option: str) -> list[Mask | None]:
+    """The cells that words name in every table that has their dimensions and codes."""
+    out: list[Mask | None] = [None] * len(tables)
+    for word in words:
+        hit = False
+        for at, table in enumerate(tables):
+            try:
+                mask = _cells(table, [word], option)
+            except InputError:
+                continue
+            before = out[at]
+            out[at] = mask if before is None or mask is None else before | mask
+            hit = True
+        if not hit:
+            _cells(tables[0], [word], option)
+    return out
+
+
+def _cells(table: Table, words: Sequence[str], option: str) -> Mask | None:
+    """The cells that words such as 'area=n,job=Total' name; a dimension left out means all its codes."""
+    if not words:
+        return None
+    mask = np.zeros(table.shape, dtype=np.bool_)
+    names = [axis.name for axis in table.axes]
+    for word in words:
+        index: list[Any] = [slice(None)] * len(names)
+        for part in word.split(","):
+            name, equals, code = part.strip().partition("=")
+            if not equals or name not in names:
+                raise InputError(f"{option} is DIMENSION=CODE,...; {choices(name, names)}.")
+            codes = table.axes[names.index(name)].codes
+            if code not in codes:
+                raise InputError(
+                    f"{option}: {name!r} has no code {code!r}; {choices(code, codes)}."
+                )
+            index[names.index(name)] = codes.index(code)
+        mask[tuple(index)] = True
+    return mask
+
+
+def previous_masks(
+    paths: Sequence[Path],
+    tables: Sequence[Table],
+    previous: Path,
+    columns: ColumnNames,
+    hidden: Sequence[str],
+) -> list[Mask | None]:
+    """The cells that the last period's files do not show; None for a table that was not there.
+
+    ``previous`` is the protected file of one table, or the folder with those of several, by the same names.
+    """
+    if not previous.is_dir():
+        if len(paths) > 1:
+            raise InputError(
+                f"{previous}: name the folder with the protected tables of the last period."
+            )
+        return [_previous(tables[0], previous, columns, hidden)]
+    masks = [
+        _previous(table, previous / path.name, columns, hidden)
+        if (previous / path.name).is_file()
+        else None
+        for path, table in zip(paths, tables, strict=True)
+    ]
+    if all(mask is None for mask in masks):
+        names = " or ".join(path.name for path in paths)
+        raise InputError(f"{previous}: there is no file {names} of the last period.")
+    return masks
+
+
+def _previous(table: Table, path: Path, columns: ColumnNames, hidden: Sequence[str]) -> Mask:
+    """The cells that the protected table of the last period does not show."""
+    file = read_table(path, replace(columns, values=("value",)), hidden)
+    names = [axis.name for axis in table.axes]
+    if sorted(file.dimensions) != sorted(names):
+        raise InputError(
+            f"{path}: the dimensions are {', '.join(file.dimensions)}; those of the table are "
+            f"{', '.join(names)}."
+        )
+    order = [file.dimensions.index(name) for name in names]
+    places = [{code: i for i, code in enumerate(axis.codes)} for axis in table.axes]
+    mask = np.zeros(table.shape, dtype=np.bool_)
+    for key, value in zip(file.cells, file.values["value"], strict=True):
+        at = [place.get(key[i]) for place, i in zip(places, order, strict=True)]
+        if value is None and None not in at:
+            mask[tuple(at)] = True
+    return mask

@@ -1,0 +1,108 @@
+"""Confidential tables that are protected together: one problem, a pattern for each, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lustrum.arrays import Mask
+from lustrum.model import Table
+from lustrum.protect.suppression import (
+    Pattern,
+    PatternChanges,
+    Suppression,
+    SuppressionProblem,
+    explain_changes,
+    linked_patterns,
+    linked_problem,
+)
+from lustrum.protect.suppression.choose import Progress
+from lustrum.publish.suppression.files import Written
+from lustrum.sensitivity import Background
+
+__all__ = ["TablesTogether"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TablesTogether:
+    """Tables that a reader sees together, each with its method; ``named`` says that holdings are the same.
+
+    ``frozen`` cells must be published and ``never`` ones must not; ``before`` are the cells that the
+    last period's tables do not show; None where a table has no such cells.
+    """
+
+    specs: Sequence[Suppression]
+    tables: Sequence[Table]
+    background: Background
+    frozen: Sequence[Mask | None]
+    never: Sequence[Mask | None]
+    named: bool
+    before: Sequence[Mask | None] | None = None
+
+    def patterns(self, progress: Progress | None = None) -> tuple[Pattern, ...]:
+        """A pattern for every table; several are safe together or not at all."""
+        if len(self.tables) > 1:
+            return linked_patterns(
+                self.specs,
+                self.tables,
+                self.background,
+                frozen=self.frozen,
+                never=self.never,
+                previous=self.before or (),
+                named=self.named,
+                progress=progress,
+            )
+        one = self.specs[0].pattern(
+            self.tables[0],
+            background=self.background,
+            frozen=self.frozen[0],
+            never=self.never[0],
+            previous=None if self.before is None else self.before[0],
+            progress=progress,
+        )
+        return (one,)
+
+    def problem(self) -> SuppressionProblem:
+        """The problem that all tables make together."""
+        if len(self.tables) > 1:
+            return linked_problem(
+                self.specs,
+                self.tables,
+                self.background,
+                frozen=self.frozen,
+                never=self.never,
+                named=self.named,
+            )
+        spec = self.specs[0]
+        return spec.held(
+            spec.problem(self.tables[0], self.background), self.frozen[0], self.never[0]
+        )
+
+    def changes(self, problem: SuppressionProblem, patterns: Sequence[Pattern]) -> PatternChanges:
+        """What changed since the last period, and why; the cells are those of all tables one after another."""
+        assert self.before is not None
+        old = np.concatenate(
+            [
+                np.zeros(table.values.size, dtype=np.bool_) if mask is None else mask.ravel()
+                for table, mask in zip(self.tables, self.before, strict=True)
+            ]
+        )
+        return explain_changes(problem, np.concatenate([one.suppressed for one in patterns]), old)
+
+    def protected(self, paths: Sequence[Path], patterns: Sequence[Pattern]) -> list[Written]:
+        """The protected tables, with all that their files are written from."""
+        return [
+            Written(
+                path,
+                table,
+                spec.judge(table, self.background),
+                pattern,
+                spec.release(table, pattern, self.background),
+            )
+            for path, table, spec, pattern in zip(
+                paths, self.tables, self.specs, patterns, strict=True
+            )
+        ]

@@ -1,6 +1,0 @@
-"""Public bundles: a protected population with all that it takes to serve it where the records never were."""
-
-from lustrum.release.bundle.files import Bundle, pack_bundle, read_bundle, write_bundle
-from lustrum.release.bundle.numbers import BundleNumbers
-
-__all__ = ["Bundle", "BundleNumbers", "pack_bundle", "read_bundle", "write_bundle"]

@@ -1,6 +1,0 @@
-"""The agency's report of a protected population: confidential, as a page of its own and as JSON."""
-
-from lustrum.release.records.population_report.findings import Findings, findings
-from lustrum.release.records.population_report.write import write_report
-
-__all__ = ["Findings", "findings", "write_report"]

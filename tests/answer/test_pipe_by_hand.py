@@ -1,0 +1,449 @@
+"""The pipe to the process of the records, with another side whose replies are written down."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustrum import log_lines
+from lustrum.answer import separate_process
+from lustrum.answer.separate_process import MODULE, SeparateRecordsService
+from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
+from lustrum.model.errors import NotReadyError
+from lustrum.model.stop import Stopped, stopping
+from lustrum.policy import Policy
+from lustrum.public.numbers import CannotProtectError
+
+Reply = Callable[[int, tuple[Any, ...]], list[object]]
+
+
+class OtherSide:
+    """Stands in for the process: notes what it gets, and replies with what is written down."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.heard: list[tuple[Any, ...]] = []
+        self.command: list[str] = []
+        self.options: dict[str, Any] = {}
+        self.waited: list[float | None] = []
+        self.killed = self.ends_by_itself = False
+        self.closed = threading.Event()
+        self.stop_heard = threading.Event()
+
+    def __call__(self, command: list[str], **options: Any) -> OtherSide:
+        """Start, as ``subprocess.Popen`` does."""
+        self.command, self.options = command, options
+        (handle,) = options["pass_fds"]
+        self.pipe = Connection(os.dup(handle))
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                number, *words = pickle.loads(self.pipe.recv_bytes())
+                self.heard.append((number, *words))
+                if words == ["stop"]:
+                    self.stop_heard.set()
+                for answer in self.reply(number, tuple(words)):
+                    raw = answer if isinstance(answer, bytes) else pickle.dumps(answer)
+                    self.pipe.send_bytes(raw)
+        except (EOFError, OSError):
+            self.closed.set()
+            self.pipe.close()
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.waited.append(timeout)
+        if timeout is not None and not self.ends_by_itself:
+            raise subprocess.TimeoutExpired("records", timeout)
+        return 0
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A service whose processes are the given other sides, one after the other."""
+    services: list[SeparateRecordsService] = []
+
+    def started(*others: OtherSide, workers: int | None = None) -> SeparateRecordsService:
+        left = list(others)
+        monkeypatch.setattr(
+            separate_process.subprocess,
+            "Popen",
+            lambda command, **options: left.pop(0)(command, **options),
+        )
+        for other in others:
+            other.ends_by_itself = True
+        services.append(SeparateRecordsService(tmp_path, workers))
+        return services[-1]
+
+    yield started
+    for service in services:
+        service.close()
+
+
+def answering(value: object) -> Reply:
+    return lambda number, _: [(number, "answer", value)]
+
+
+@pytest.mark.parametrize(
+    ("workers", "level", "more"),
+    [
+        (None, None, []),
+        (3, None, ["--workers", "3"]),
+        (None, "info", ["--logs", "info"]),
+        (1, "error", ["--workers", "1", "--logs", "error"]),
+    ],
+)
+def test_the_process_gets_one_end_of_the_pipe_the_folder_and_the_settings(
+    start: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    workers: int | None,
+    level: str | None,
+    more: list[str],
+) -> None:
+    monkeypatch.setattr(separate_process, "level_in_force", lambda: level)
+    other = OtherSide(answering(["town"]))
+    assert start(other, workers=workers).names() == ["town"]
+    (handle,) = other.options["pass_fds"]
+    assert other.command == [sys.executable, "-m", MODULE, str(handle), str(tmp_path), *more]
+    # No terminal: neither its input nor an interrupt reaches the process.
+    assert other.options["stdin"] == subprocess.DEVNULL
+    assert other.options["start_new_session"] is True
+    assert log_lines.level_in_force() is None
+
+
+def test_questions_go_as_words_with_numbers_that_differ(start: Any) -> None:
+    other = OtherSide(answering([]))
+    service = start(other)
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["age"]})
+    policy = Policy.model_validate({"dataset": "town"})
+    service.names()
+    service.views(query, policy)
+    assert [words[1:] for words in other.heard] == [
+        ("names",),
+        ("views", query.to_mapping(), policy.model_dump_json()),
+    ]
+    assert len({words[0] for words in other.heard}) == 2
+
+
+def test_answers_in_another_order_reach_those_who_asked(start: Any) -> None:
+    kept: list[tuple[int, tuple[Any, ...]]] = []
+
+    def both(number: int, words: tuple[Any, ...]) -> list[object]:
+        kept.append((number, words))
+        if len(kept) < 2:
+            return []
+        return [(n, "answer", w[1]) for n, w in reversed(kept)]
+
+    service = start(OtherSide(both))
+    found: dict[str, Any] = {}
+    threads = [
+        threading.Thread(target=lambda name=name: found.update({name: service.describe(name)}))
+        for name in ("town", "county")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"town": "town", "county": "county"}
+
+
+class Version:
+    """A description of which only the version counts."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+
+def test_a_description_comes_once_for_each_version(start: Any) -> None:
+    now = ["a"]
+
+    def describe(number: int, words: tuple[Any, ...]) -> list[object]:
+        if words == ("names",):
+            return [(number, "answer", ["town", "county"])]
+        _, name, known = words
+        fresh = None if name != "town" or known == now[0] else Version(now[0])
+        return [(number, "answer", fresh)]
+
+    other = OtherSide(describe)
+    service = start(other)
+    first = service.describe("town")
+    assert service.describe("town") is first
+    now[0] = "b"
+    assert service.describe("town").version == "b"
+    assert service.describe("town").version == "b"
+    assert [words[3] for words in other.heard] == [None, "a", "a", "b"]
+    with pytest.raises(QueryError, match="There is no dataset 'county'"):
+        service.describe("county")
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "sentence"),
+    [
+        ("protect", CannotProtectError, "cannot protect such a table"),
+        ("size", QueryError, "more cells than can be counted"),
+        ("policy", PolicyError, "policy cannot protect the input"),
+        ("checking", NotReadyError, "still being checked"),
+        ("data", DatasetError, "records of the dataset cannot be read"),
+        ("broken", DatasetError, "protected numbers cannot be made"),
+        ("a kind that nobody knows", DatasetError, "protected numbers cannot be made"),
+        ("stopped", Stopped, "^$"),
+    ],
+)
+def test_a_kind_of_failure_has_its_own_sentence_and_drops_what_came_with_it(
+    start: Any, kind: str, error: type[Exception], sentence: str
+) -> None:
+    service = start(OtherSide(lambda number, _: [(number, kind, "17 people")]))
+    with pytest.raises(error, match=sentence) as raised:
+        service.names()
+    assert "17" not in str(raised.value)
+
+
+def test_a_question_whose_asker_leaves_is_stopped_on_the_other_side(start: Any) -> None:
+    waiting: list[int] = []
+
+    def reply(number: int, words: tuple[Any, ...]) -> list[object]:
+        if words == ("views",):
+            waiting.append(number)
+            return []
+        if words == ("stop",):
+            return [(number, "stopped", None)]  # nobody waits for it any more
+        return [(number, "answer", ["town"])]
+
+    other = OtherSide(reply)
+    service = start(other)
+    with stopping(lambda: bool(waiting)), pytest.raises(Stopped):
+        service._ask("views")
+    assert other.stop_heard.wait(30)
+    assert other.heard == [(waiting[0], "views"), (waiting[0], "stop")]
+    assert service.names() == ["town"]
+
+
+def test_a_question_is_waited_for_as_long_as_its_asker_stays(start: Any) -> None:
+    looks: list[None] = []
+
+    def still_here() -> bool:
+        looks.append(None)
+        return False
+
+    slow = threading.Event()
+
+    def reply(number: int, _: tuple[Any, ...]) -> list[object]:
+        slow.wait(30)
+        return [(number, "answer", ["town"])]
+
+    def look() -> bool:
+        if len(looks) >= 3:
+            slow.set()
+        return still_here()
+
+    with stopping(look):
+        assert start(OtherSide(reply)).names() == ["town"]
+    assert len(looks) >= 3
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        (1, "answer"),
+        (1, "answer", [], "more"),
+        17,
+        b"no pickle",
+        b"clustrum.nothing\nNobody\n.",  # a name that cannot be imported
+    ],
+    ids=["two", "four", "one", "no-pickle", "unknown-class"],
+)
+def test_a_reply_that_cannot_be_read_breaks_the_pipe_and_the_next_question_starts_again(
+    start: Any, raw: object
+) -> None:
+    broken, whole = OtherSide(lambda *_: [raw]), OtherSide(answering(["town"]))
+    service = start(broken, whole)
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        service.names()
+    assert service.names() == ["town"]
+    assert broken.closed.wait(30)
+    assert len(broken.heard) == len(whole.heard) == 1
+
+
+def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> None:
+    asked: list[int] = []
+    both = threading.Event()
+
+    def die(number: int, _: tuple[Any, ...]) -> list[object]:
+        asked.append(number)
+        if len(asked) == 2:
+            both.set()
+            raise EOFError
+        return []
+
+    service = start(OtherSide(die), OtherSide(answering(["town"])))
+    ended: list[str] = []
+
+    def ask() -> None:
+        try:
+            service.names()
+        except DatasetError as error:
+            ended.append(str(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert both.is_set()
+    assert ended == ["The protected numbers cannot be made at the moment."] * 2
+    assert service.names() == ["town"]
+
+
+def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) -> None:
+    """The thread that listens has ended, and nobody else would ever end the question."""
+    heard = threading.Event()
+
+    def once(number: int, words: tuple[Any, ...]) -> list[object]:
+        if heard.is_set():
+            return []  # the pipe is open, and no reply comes
+        heard.set()
+        return [b"no pickle"]
+
+    service = start(OtherSide(once))
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        service.names()
+    line = service._line
+    assert line is not None
+    line._listener.join(30)
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        line.ask(("names",))
+
+
+def test_nothing_of_a_line_is_left_after_its_end(start: Any) -> None:
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    assert line._listener.daemon  # a server that ends does not wait for it
+    assert line._listener.name == "records"
+    service.close()
+    assert not line._listener.is_alive()
+    assert line._pipe.closed
+    assert not line._waiting
+
+
+def test_a_question_that_was_given_up_is_forgotten(start: Any) -> None:
+    service = start(OtherSide(lambda *_: []))
+    asked: list[int] = []
+
+    def gone() -> bool:
+        asked.append(len(service._line._waiting))
+        return True
+
+    with stopping(gone), pytest.raises(Stopped):
+        service.names()
+    assert asked == [1]
+    assert service._line is not None
+    assert not service._line._waiting
+
+
+def test_a_reply_in_the_moment_of_giving_up_changes_nothing(start: Any) -> None:
+    service = start(OtherSide(lambda *_: []))
+
+    def gone() -> bool:
+        service._line._waiting.clear()  # the thread that listens has just taken it
+        return True
+
+    with stopping(gone), pytest.raises(Stopped):
+        service.names()
+
+
+class Taken(dict[int, Any]):
+    """Questions that another thread takes while they are listed."""
+
+    def __iter__(self) -> Any:
+        return iter([99])
+
+
+def test_questions_that_another_thread_has_ended_are_passed_over(start: Any) -> None:
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    line._waiting = Taken()
+    line._broke()
+    assert line.is_broken
+
+
+def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
+    """Otherwise that thread could read from the next pipe, which gets the same number."""
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    hold, entered = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        entered.set()
+        hold.wait(60)
+
+    line._broke = busy  # type: ignore[method-assign]
+    ending = threading.Thread(target=service.close)
+    ending.start()
+    assert entered.wait(60)
+    ending.join(0.2)
+    still_open = ending.is_alive() and not line._pipe.closed
+    hold.set()
+    ending.join(60)
+    assert still_open
+    assert line._pipe.closed
+
+
+def test_a_question_to_a_pipe_that_is_closed_is_broken(start: Any) -> None:
+    service = start(OtherSide(answering([])))
+    service.names()
+    line = service._line
+    assert line is not None
+    assert not line.is_broken
+    service.close()
+    assert service._line is None
+    assert line.is_broken
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        line.ask(("names",))
+
+
+def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
+    calm, stubborn = OtherSide(answering([])), OtherSide(answering([]))
+    service = start(calm)
+    service.names()
+    service.close()
+    assert calm.closed.wait(30)
+    assert not calm.killed
+    assert len(calm.waited) == 1
+    assert calm.waited[0] is not None
+    assert calm.waited[0] >= 10
+    service = start(stubborn)
+    service.names()
+    stubborn.ends_by_itself = False
+    service.close()
+    assert stubborn.closed.wait(30)
+    assert stubborn.killed
+    assert stubborn.waited[1:] == [None]
+    service.close()  # a second time: nothing is left to end
+
+
+def test_a_service_that_was_asked_nothing_has_no_process(start: Any) -> None:
+    other = OtherSide(answering([]))
+    service = start(other)
+    service.check_in_background()
+    service.close()
+    assert other.command == []

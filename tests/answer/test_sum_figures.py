@@ -1,0 +1,275 @@
+"""Figures beside sums: bounds hold for every contributor and outcome, and no true number goes into them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustrum.answer.figures import sum_figures
+from lustrum.answer.figures.words import attacker_words, error_words, growth_words, summary
+from lustrum.audit.contribution import contribution_belief
+from lustrum.model import Category, Measure, Release, TableAxis
+from lustrum.protect.cell_key import CellKeyMagnitude
+from lustrum.protect.magnitudes.factors import needed_factors
+from lustrum.protect.magnitudes.public_errors import (
+    by_variables,
+    errors_by_size,
+    growth_by_variables,
+    relative_errors,
+)
+from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.public.bundle.sums import sum_bounds
+from lustrum.public.noise import FactorNoise, KeyedNoise
+from lustrum.structure import UNBOUNDED
+
+FACTORS = needed_factors(Fraction(1, 20), "known")
+PUBLIC = PublicFactors(
+    {"method": "protected-magnitudes", "p": 5.0},
+    FACTORS,
+    {"turnover": {1: 1.0, 2: 2.5}},
+    {"turnover": {100: 6.0, 10_000: 1.5}},
+    {"turnover": {2: 3.0}},
+)
+NOISE = FactorNoise(PUBLIC, "turnover")
+TURNOVER = Measure("turnover", "Turnover", "euro", earlier="before")
+
+
+def moved(values: list[int], data: st.DataObject) -> list[int]:
+    """Protected contributions: any direction and any amount that the factors allow."""
+    least, most = FACTORS.amounts(np.array(values))
+    out = []
+    for x, low, high in zip(values, least.tolist(), most.tolist(), strict=True):
+        amount = data.draw(st.integers(low, high))
+        out.append(x + (amount if data.draw(st.booleans()) else -amount))
+    return out
+
+
+def table(published: list[int], records: list[int]) -> tuple[Release, Release]:
+    """The sums and the counts of a table with one variable."""
+    axis = TableAxis("a", "A", tuple(Category(str(i), str(i), (i,)) for i in range(len(published))))
+    shown, most = np.array(published), np.array(records)
+    low, high = sum_bounds(shown, most, FACTORS.most)
+    words: dict[str, Any] = {"status": np.full(shown.shape, "F"), "method": {"method": "x"}}
+    return (
+        Release((axis,), shown, low=low, high=high, **words),
+        Release((axis,), most, low=np.zeros_like(most), high=most, **words),
+    )
+
+
+@given(st.lists(st.integers(40, 10**6), min_size=2, max_size=6), st.data())
+def test_the_second_largest_is_never_left_with_less(values: list[int], data: st.DataObject) -> None:
+    values = sorted(values, reverse=True)
+    shown = moved(values, data)
+    published = sum(shown)
+    low = sum_bounds(np.array([published]), np.array([len(values)]), FACTORS.most)[0]
+    left = int(NOISE.left(np.array([published]), low)[0])
+    assert left <= max(published - shown[1], 1)
+
+
+def test_what_is_left_is_about_half_and_not_a_trivial_bound() -> None:
+    low = sum_bounds(np.array([100_000]), np.array([5]), FACTORS.most)[0]
+    left = int(NOISE.left(np.array([100_000]), low)[0])
+    assert 0.38 < left / 100_000 < (1 - float(FACTORS.most)) / 2
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), st.data())
+def test_the_largest_lies_in_the_interval_of_an_outsider(
+    values: list[int], data: st.DataObject
+) -> None:
+    sums, counts = table([sum(moved(values, data))], [len(values)])
+    figures = sum_figures(TURNOVER, sums, counts, NOISE, 1)
+    if sums.published[0] > 0:
+        outsider = figures.attackers[0]
+        assert outsider.low <= max(values) <= outsider.high
+        width = outsider.high - outsider.low + 1
+        assert outsider.bits == pytest.approx(np.log2(width), rel=0.01)
+
+
+def test_the_risk_is_one_over_the_entropy_where_least_is_left() -> None:
+    sums, counts = table([5_000, 900, 70_000], [4, 3, 9])
+    outsider, second, told = sum_figures(TURNOVER, sums, counts, NOISE, 1).attackers
+    assert (second.attacker, second.published) == ("second-largest", 900)
+    belief = contribution_belief(int(second.left), FACTORS.least, FACTORS.most)
+    assert second.bits == pytest.approx(belief.bits, rel=0.01)
+    assert second.risk == pytest.approx(1 / belief.bits, rel=0.01)
+    assert second.low < second.left < second.high
+    assert second.within is not None
+    assert told.within is not None
+    # One who knows the direction can say more, and one who knows no value can say less.
+    assert told.bits < second.bits < outsider.bits
+    assert told.within > second.within
+
+
+def test_less_is_open_the_less_is_left() -> None:
+    bits = [NOISE.belief(left, left).bits for left in (2, 3, 5, 8, 20, 60, 200, 1000, 10**5, 10**8)]
+    assert all(a < b for a, b in pairwise(bits))
+
+
+def test_nothing_depends_on_the_order_of_the_cells() -> None:
+    published, records = [900, 5_000, 900, 70_000, 333], [3, 4, 5, 9, 2]
+    right = sum_figures(TURNOVER, *table(published, records), NOISE, 1)
+    turned = sum_figures(TURNOVER, *table(published[::-1], records[::-1]), NOISE, 1)
+    assert turned == right
+
+
+def test_errors_are_those_of_each_size_and_growth_of_the_variables() -> None:
+    sums, counts = table([50, 500, 20_000, 30_000], [2, 2, 2, 2])
+    figures = sum_figures(TURNOVER, sums, counts, NOISE, 1)
+    assert [(e.least, e.most, e.cells, e.error) for e in figures.errors] == [
+        (10, 100, 1, 6.0),
+        (100, 1000, 1, 6.0),
+        (10_000, 100_000, 2, 1.5),
+    ]
+    assert figures.growth == 3.0
+    assert sum_figures(replace(TURNOVER, earlier=None), sums, counts, NOISE, 1).growth is None
+
+
+def test_without_bounds_only_errors_are_stated() -> None:
+    sums, counts = table([500], [2])
+    figures = sum_figures(TURNOVER, replace(sums, low=None, high=None), counts, NOISE, 1)
+    assert figures.attackers == ()
+    assert figures.errors[0].error == 6.0
+    assert summary(figures) == ""
+
+
+def test_sums_that_nothing_bounds_leave_an_outsider_without_an_interval() -> None:
+    sums, counts = table([500], [int(UNBOUNDED)])
+    figures = sum_figures(TURNOVER, sums, counts, NOISE, 1)
+    assert [a.attacker for a in figures.attackers] == [
+        "second-largest",
+        "second-largest-with-direction",
+    ]
+
+
+@pytest.mark.parametrize("left", [40, 1_000, 10**7])
+def test_the_belief_behind_a_cell_key_follows_from_its_noise_table(left: int) -> None:
+    """Against the plain way: every contribution, every coefficient, which of them shows what is left."""
+    spec = CellKeyMagnitude(largest_change=2, steps=2, small=0.1, large=0.1)
+    found = KeyedNoise(spec, 0).belief(left, 10**6)
+    sizes, chances = spec.noise.sizes, spec.noise.chances
+    weights: dict[int, float] = {}
+    for size, chance in zip(sizes.tolist(), chances.tolist(), strict=True):
+        for sign in (1, -1):
+            stretch = 1 + 0.1 * sign * size / spec.steps
+            near = round(left / stretch)
+            weights[near] = weights.get(near, 0.0) + chance / 2 / stretch
+    right = np.array([weights[int(v)] for v in found.values])
+    assert found.values.size == len(weights)
+    assert found.probability == pytest.approx(right / right.sum())
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=2, max_size=6), st.integers(-8, 8))
+def test_a_keyed_sum_never_leaves_the_second_largest_less(values: list[int], step: int) -> None:
+    spec = CellKeyMagnitude(largest_change=2, steps=4, small=0.1, large=0.1)
+    values = sorted(values, reverse=True)
+    published = np.array([sum(values) + round(values[0] * 0.1 * step / 4)])
+    low = spec.bounds(published)[0]
+    left = int(KeyedNoise(spec, 0).left(published, low)[0])
+    assert left <= max(int(published[0]) - values[1], 1)
+
+
+def test_public_errors_by_size_are_coarse_and_cautious() -> None:
+    rng = np.random.default_rng(3)
+    total = rng.integers(100, 10**6, 4000)
+    noise = np.rint(total * rng.uniform(-0.05, 0.05, total.size) / np.sqrt(total / 100))
+    found = errors_by_size(total, noise, b"k" * 32, "turnover")
+    shown = total + noise
+    edges = [*sorted(found), np.inf]
+    for least, most in pairwise(edges):
+        own, error = (shown >= least) & (shown < most), found[least]
+        assert error >= 100 * float((np.abs(noise) / total)[own].mean())
+        assert error % 0.5 == 0
+    assert list(found.values()) == sorted(found.values())
+    assert set(found) <= {10**k for k in range(2, 6)}
+    # One contribution more or less moves no figure further than one step.
+    other = errors_by_size(total[1:], noise[1:], b"k" * 32, "turnover")
+    assert max(abs(found[k] - other[k]) for k in found) <= 0.5
+
+
+def test_few_cells_of_one_size_have_no_figure_of_their_own() -> None:
+    total = np.array([5_000_000] * 10 + [500] * 100)
+    found = errors_by_size(total, total * 0.01, b"k" * 32, "turnover")
+    assert list(found) == [100]
+
+
+def test_the_last_few_cells_never_make_a_figure_of_their_own() -> None:
+    kinds = np.repeat([1, 2, 3], [80, 60, 49])
+    errors = np.repeat([1.0, 2.0, 40.0], [80, 60, 49])
+    everything = np.ones(kinds.size, dtype=np.bool_)
+    found = by_variables(errors, everything, kinds, b"k" * 32, "turnover", 12.0)
+    joined = float(errors[80:].mean())
+    assert list(found) == [1, 3]
+    assert joined <= found[3] <= joined + 1.0
+    # With fewer than fifty cells in all, the figure is the public ceiling whatever the truth is.
+    few = kinds > 2
+    assert by_variables(errors, few, kinds, b"k" * 32, "turnover", 12.0) == {3: 12.0}
+    assert errors_by_size(np.full(49, 500), np.full(49, 9.0), b"k" * 32, "turnover") == {}
+    sizes = errors_by_size(
+        np.repeat([5000, 50], [60, 49]), np.repeat([50.0, 10.0], [60, 49]), b"k" * 32, "turnover"
+    )
+    assert list(sizes) == [10]
+    assert sizes[10] > 9.0
+
+
+@given(st.lists(st.integers(0, 400), min_size=40, max_size=120), st.data())
+def test_published_sums_alone_decide_which_figures_there_are(
+    shown: list[int], data: st.DataObject
+) -> None:
+    published = np.array(shown, dtype=np.int64)
+    kinds = np.arange(published.size) % 3 + 1
+    lists = []
+    for _ in range(2):
+        truth = np.array(
+            data.draw(
+                st.lists(st.integers(0, 500), min_size=published.size, max_size=published.size)
+            )
+        )
+        noise = (published - truth).astype(np.float64)
+        lists.append(
+            (
+                list(errors_by_size(truth, noise, b"k" * 32, "turnover")),
+                list(
+                    by_variables(
+                        relative_errors(truth, noise),
+                        truth + noise > 0,
+                        kinds,
+                        b"k" * 32,
+                        "turnover",
+                        12.0,
+                    )
+                ),
+                list(
+                    growth_by_variables(
+                        (truth, noise), (truth[::-1], noise[::-1]), kinds, b"k" * 32, "turnover"
+                    )
+                ),
+            )
+        )
+    assert lists[0] == lists[1]
+
+
+def test_the_error_of_growth_is_in_percentage_points() -> None:
+    now, before = np.full(60, 1100), np.full(60, 1000)
+    kinds = np.ones(60, dtype=np.int64)
+    found = growth_by_variables(
+        (now, np.full(60, 40.0)), (before, np.zeros(60)), kinds, b"k" * 32, "turnover"
+    )
+    assert 4.0 <= found[1] <= 5.0
+
+
+def test_words_say_the_figures() -> None:
+    figures = sum_figures(TURNOVER, *table([500, 20_000], [3, 3]), NOISE, 1)
+    outsider, second, _ = attacker_words(figures)
+    assert "between" in str(outsider.says)
+    assert "500 is shown" in str(outsider.says)
+    assert "percent of what is left" in str(second.says)
+    assert str(error_words(figures.errors[0], "euro")) == "From 100 to 1,000 euro: about 6 percent."
+    assert "3 percentage points" in str(growth_words(figures))
+    assert "3.75 percent away" in str(summary(figures))

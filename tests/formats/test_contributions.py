@@ -1,0 +1,139 @@
+"""Contributions that are blank or contradict the cell: the worst case that fits, or a sentence."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lustrum.formats.table_files import confidential_table, recognise, table_of_csv
+from lustrum.model import InputError, Table
+from lustrum.sensitivity import Dominance, PPercent, Threshold
+
+
+def read(line: str, head: str = "a,value,n,x1,x2") -> Table:
+    file = table_of_csv(f"{head}\n{line}\n", "x.csv")
+    return confidential_table(file, recognise([file]))
+
+
+def sensitive(table: Table) -> list[bool]:
+    return [
+        bool(rule.judge(table).mask[0]) for rule in (PPercent(p=10), Dominance(1, 75), Threshold(3))
+    ]
+
+
+@pytest.mark.parametrize("contributions", [",", "x,", "1000,", "..,x"])
+def test_a_lone_firm_with_blank_contributions_is_sensitive(contributions: str) -> None:
+    table = read(f"p,1000,1,{contributions}")
+    assert sensitive(table) == [True, True, True]
+    assert table.contributions is not None
+    assert table.contributions.value[0].tolist() == [1000, 0]
+
+
+def test_two_firms_of_which_one_is_listed_have_the_rest() -> None:
+    table = read("p,1000,2,600,")
+    assert table.contributions is not None
+    assert table.contributions.value[0].tolist() == [600, 400]
+    assert PPercent(p=10).judge(table).mask[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("p,1000,1,10,", "do not add up"),
+        ("p,1000,2,300,", "cannot add up"),
+        ("p,1000,2,600,300", "do not add up"),
+        ("p,1000,3,600,500", "more than the value"),
+        ("p,1000,3,400,100", "list the largest"),
+        ("p,1000,0,,", "0 contributors"),
+        ("p,1000,1,600,400", "more contributions than contributors"),
+        ("p,1000,3,100,600", "falling order"),
+        ("p,1000,3,,600", "more than the value"),
+        ("p,1000,,600,400", "missing"),
+        ("p,1000,1.5,600,400", "whole number"),
+        ("p,-1000,3,-600,", "fill it in"),
+    ],
+)
+def test_what_cannot_be_true_is_refused_with_its_line_and_without_its_numbers(
+    line: str, sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence) as raised:
+        read(line)
+    words = str(raised.value)
+    assert "x.csv, line 2" in words
+    assert not any(number in words for number in ("1000", "600", "500", "400", "300"))
+
+
+def test_without_a_number_of_contributors_as_few_are_assumed_as_fit() -> None:
+    head = "a,value,x1,x2"
+    for line, number in (
+        ("p,1000,,", 1),
+        ("p,1000,1000,", 1),
+        ("p,1000,600,", 2),
+        ("p,1000,600,400", 2),
+        ("p,1000,600,300", 3),
+        ("p,0,,", 0),
+    ):
+        table = read(line, head)
+        assert table.contributors is not None
+        assert table.contributors[0] == number, line
+    assert sensitive(read("p,1000,,", head)) == [True, True, True]
+
+
+def test_the_worst_case_is_sensitive_whenever_some_case_that_fits_is() -> None:
+    """All ways to fill blanks are tried on small cells; the rules judge what was assumed."""
+    rules = (PPercent(p=30), Dominance(1, 60), Dominance(2, 80))
+    tried = 0
+    for value, number in itertools.product(range(1, 6), range(1, 5)):
+        ways = [
+            tuple(sorted(parts, reverse=True))
+            for parts in itertools.combinations_with_replacement(range(value + 1), number)
+            if sum(parts) == value
+        ]
+        seen = [(*w, 0, 0)[:3] for w in ways]
+        patterns = {
+            tuple(None if hide else v for v, hide in zip(way, blanks, strict=True))
+            for way in seen
+            for blanks in itertools.product((False, True), repeat=3)
+        }
+        for pattern in sorted(patterns, key=str):
+            shown = [
+                "" if v is None or rank >= number else str(v) for rank, v in enumerate(pattern)
+            ]
+            fitting = [
+                w
+                for w in ways
+                if all(
+                    v is None or rank >= number or (*w, 0, 0)[rank] == v
+                    for rank, v in enumerate(pattern)
+                )
+            ]
+            if not fitting:
+                continue
+            table = read(f"p,{value},{number},{','.join(shown)}", "a,value,n,x1,x2,x3")
+            for rule in rules:
+                for way in fitting:
+                    full = read(
+                        f"p,{value},{number},{','.join(map(str, (*way, '', '')[:3]))}",
+                        "a,value,n,x1,x2,x3",
+                    )
+                    tried += 1
+                    if rule.judge(full).mask[0]:
+                        assert rule.judge(table).mask[0], (value, number, pattern, way, rule)
+    assert tried > 300
+
+
+def test_a_blank_contribution_is_said_with_its_line() -> None:
+    assert "line 2" in str(read("p,1000,3,600,").provenance["assumed"])
+    assert "assumed" not in read("p,1000,3,600,300").provenance
+
+
+def test_blank_holdings_are_contributors_of_their_own() -> None:
+    head = "a,value,n,x1,x2,h1,h2"
+    table = read("p,1000,3,600,,17,", head)
+    assert table.contributions is not None
+    numbers = table.contributions.holding[0].tolist()
+    assert len(set(numbers)) == 2
+    assert min(numbers) >= 0
+    assert not np.array_equal(numbers[:1], numbers[1:])

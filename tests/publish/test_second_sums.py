@@ -1,0 +1,175 @@
+"""A second release with sums: the noise of unchanged contributors stays, and both together tell no more."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from lustrum.cli.protect import protect_dataset
+from lustrum.demo import businesses, description_path
+from lustrum.model import InputError
+from lustrum.publish.bundles.make import Made
+from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+
+POLICY = """dataset = "businesses"
+[rules]
+nested_only = false
+[risk]
+limit = 1.0
+[[before]]
+method = "protected-population"
+sweeps = 1
+max_variables = 2
+extra_tables = 0
+[[before]]
+method = "protected-magnitudes"
+p = 10.0
+max_variables = 2
+sweeps = 2
+existence = "EXISTENCE"
+[protect]
+method = "none"
+end = true
+"""
+COUNT = 900
+LARGE, SMALL, GONE = slice(0, 20), slice(20, 40), slice(40, 50)
+
+
+def corrected(table: pa.Table) -> pa.Table:
+    """Some firms grew much, some were corrected by one percent, some are gone."""
+    values = {n: np.asarray(table.column(n)).astype(np.int64) for n in MOVED}
+    for name, own in values.items():
+        new = own.copy()
+        new[LARGE] = new[LARGE] * 8 // 5 + 5
+        new[SMALL] = np.where(new[SMALL] > 200, new[SMALL] + new[SMALL] // 100, new[SMALL])
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(new))
+    total = np.asarray(table.column(MOVED[0])) + np.asarray(table.column(MOVED[1]))
+    table = table.set_column(table.schema.get_field_index("turnover"), "turnover", pa.array(total))
+    kept = np.ones(table.num_rows, dtype=bool)
+    kept[GONE] = False
+    return table.filter(pa.array(kept))
+
+
+MOVED = ("turnover_domestic", "turnover_export")
+
+
+class House:
+    """An agency that releases a register twice."""
+
+    def __init__(self, root: Path, existence: str) -> None:
+        self.root = root
+        (root / "policies").mkdir(parents=True)
+        text = POLICY.replace("EXISTENCE", existence)
+        (root / "policies" / "businesses.toml").write_text(text)
+        self.said = Console(record=True, width=400, file=StringIO())
+        table = businesses(COUNT)
+        self.first = self.released(table)
+        self.second = self.released(corrected(table))
+
+    def released(self, table: pa.Table, **words: Any) -> Made:
+        dataset = read_description(description_path("businesses"))
+        store = Store(self.root)
+        ingest(FrameSource(table), dataset, store, secret=Secret(bytes(range(32))))
+        return protect_dataset("businesses", self.root, self.said, **words)
+
+
+@pytest.fixture(scope="module", params=["secret", "public"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def both(house: House, measure: str) -> tuple[Any, ...]:
+    """True and shown values of the records that are in both releases."""
+    first, second = house.first.magnitudes, house.second.magnitudes
+    assert first is not None
+    assert second is not None
+    before, after = first.memory, second.memory
+    place, known = before.find(after.record)
+    assert known.sum() == COUNT - 10
+    return (
+        before.true[measure][place][known],
+        before.shown[measure][place][known],
+        after.true[measure][known],
+        after.shown[measure][known],
+    )
+
+
+def test_unchanged_contributions_keep_their_protected_value(house: House) -> None:
+    for measure in ("turnover_domestic", "wages", "employees"):
+        old, shown_before, new, shown = both(house, measure)
+        same = old == new
+        assert same.sum() > 800
+        assert np.array_equal(shown[same], shown_before[same])
+
+
+def test_owners_keep_their_direction_and_small_corrections_their_share(house: House) -> None:
+    old, shown_before, new, shown = both(house, "turnover_domestic")
+    held = (old > 300) & (new > 300)
+    assert (np.sign(shown - new)[held] == np.sign(shown_before - old)[held]).all()
+    share_before, share = (
+        (shown_before - old) / np.maximum(old, 1),
+        (shown - new) / np.maximum(new, 1),
+    )
+    small = held & (old != new) & (np.abs(new - old) <= 0.1 * old)
+    large = held & (np.abs(new - old) > 0.1 * old)
+    assert small.sum() > 5
+    assert large.sum() > 5
+    assert np.abs(share - share_before)[small].max() < 0.005
+    assert (np.abs(share - share_before)[large] > 0.002).mean() > 0.8
+
+
+def test_cells_whose_records_did_not_change_show_the_same_sums(house: House) -> None:
+    first, second = house.first.magnitudes, house.second.magnitudes
+    assert first is not None
+    assert second is not None
+    before = {
+        tuple(c): s
+        for c, s in zip(first.sums.codes.T.tolist(), first.sums.sums["wages"], strict=True)
+    }
+    after = {
+        tuple(c): s
+        for c, s in zip(second.sums.codes.T.tolist(), second.sums.sums["wages"], strict=True)
+    }
+    same = [before[c] == after[c] for c in before if c in after]
+    # Wages did not change: only cells of firms that are gone, and what these cells carried, may differ.
+    assert np.mean(same) > 0.9
+
+
+def test_both_releases_together_are_audited(house: House) -> None:
+    assert house.second.both_sums is not None
+    for one in house.second.both_sums:
+        assert one.other == 0
+        assert one.unchanged > 0
+    export = next(s for s in house.second.both_sums if s.measure == "turnover_domestic")
+    assert export.changed > 20
+    assert all(audit.safe for audit in house.second.audits), house.second.audits
+    report = (house.root / "reports" / "businesses" / "report.html").read_text()
+    assert "in this release and in the one before" in report
+
+
+def test_the_command_line_states_errors_and_the_audit(house: House) -> None:
+    text = house.said.export_text(clear=False)
+    assert "Sums of turnover: mean relative error" in text
+    assert "0 are under-protected; 0 largest contributors are certain" in text
+
+
+def test_another_p_is_refused(house: House) -> None:
+    place = house.root / "policies" / "other.toml"
+    text = (house.root / "policies" / "businesses.toml").read_text()
+    place.write_text(text.replace("p = 10.0", "p = 8.0"))
+    with pytest.raises(InputError, match=r"made with p = 10\.0"):
+        house.released(corrected(businesses(COUNT)), policy=place)
+
+
+def test_fresh_says_that_it_disregards_a_release_and_measures_both(tmp_path: Path) -> None:
+    house = House(tmp_path, "public")
+    made = house.released(corrected(businesses(COUNT)), fresh=True)
+    assert "--fresh drew numbers without regard" in house.said.export_text(clear=False)
+    assert made.both_sums is not None
+    assert sum(one.other for one in made.both_sums) > 0
