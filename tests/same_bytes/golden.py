@@ -435,7 +435,7 @@ def summed(made: Any) -> tuple[Any, ...]:
 @group
 def populations() -> Results:
     from lustrum.protect import ProtectedPopulation
-    from lustrum.release.bundle.files import pack_bundle
+    from lustrum.public.bundle.files import pack_bundle
     from lustrum.testing import example_populations
 
     for number, cells in enumerate(example_populations(3, 1)):
@@ -506,8 +506,8 @@ def surveys() -> Results:
     from lustrum.model import Dataset, TableQuery
     from lustrum.protect import ProtectedPopulation
     from lustrum.protect.weighted import ProtectedSurvey, SurveyRecords
-    from lustrum.release.bundle.respondents import respondents_bytes
-    from lustrum.release.bundle.weighted import WeightedNumbers
+    from lustrum.public.bundle.respondents import respondents_bytes
+    from lustrum.public.bundle.weighted import WeightedNumbers
     from lustrum.survey import Design, Reliability
 
     dataset = Dataset.from_mapping(
@@ -813,9 +813,9 @@ def answers() -> Results:
 
     from lustrum.model import TableQuery
     from lustrum.policy import Policy
-    from lustrum.release import TableService, answer
-    from lustrum.release.records import EngineNumbers
-    from lustrum.release.records.make_bundle import make_bundle
+    from lustrum.answer import TableService, answer
+    from lustrum.publish.records import EngineNumbers
+    from lustrum.publish.bundles.make import make_bundle
     from lustrum.server import create_app
     from lustrum.server.settings import Settings
 

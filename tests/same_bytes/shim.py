@@ -28,6 +28,7 @@ import re
 import sys
 import zlib
 from collections.abc import Sequence
+from fractions import Fraction
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -95,9 +96,19 @@ def moved(seed: int, name: str, values: Any, by: float = 0.0) -> Any:
     return type(values)(out) if isinstance(values, float) else out[()]
 
 
+def sparse(value: Any) -> bool:
+    return hasattr(value, "tocsr")
+
+
+def signs(value: Any) -> bool:
+    """Whether all entries are 0, 1 or -1."""
+    data = np.asarray(value.tocsr().data if sparse(value) else value)
+    return bool(np.isin(data, (-1, 0, 1)).all())
+
+
 def short(value: Any) -> bool:
     """Whether sums of products of these numbers are exact, in whatever order."""
-    data = np.asarray(getattr(value, "data", value) if hasattr(value, "tocsr") else value)
+    data = np.asarray(value.tocsr().data if sparse(value) else value)
     if data.dtype.kind in "biuO":
         return True
     with np.errstate(all="ignore"):
@@ -142,7 +153,7 @@ class Shim:
         return self.numbers(place, name, before, 2e-16 if kind == "sums" else 0.0)
 
     def numbers(self, place: str, name: str, before: Any, by: float) -> Any:
-        if hasattr(before, "tocsr"):
+        if sparse(before):
             after = before.copy()
             after.data = self.numbers(place, name, before.data, by)
             return after
@@ -186,7 +197,9 @@ class Shim:
 
     def product(self, place: str, left: Any, right: Any) -> Any:
         before = left @ right
-        if not self.wants("sums", place) or (short(left) and short(right)):
+        # A sparse product is added up in the order of its entries; of 0, 1 and -1 the products are exact.
+        plain = any(map(sparse, (left, right))) and (signs(left) or signs(right))
+        if not self.wants("sums", place) or plain or (short(left) and short(right)):
             return before
         return self.numbers(place, "@", before, 2e-16)
 
@@ -198,6 +211,9 @@ class Shim:
         # Numpy squares, takes roots and inverts by operations that are rounded correctly.
         if np.ndim(exponent) == 0 and exponent in ((2, 1, 0, 0.5, -1) if arrays else (1, 0)):
             return before
+        if isinstance(base, float | int) and isinstance(exponent, int) and math.isfinite(before):
+            if Fraction(base) ** exponent == Fraction(before):
+                return before
         return self.numbers(place, "power", before, 0.0)
 
 
@@ -211,7 +227,7 @@ def kind_of(function: Any) -> str | None:
     module = module if module not in ("", "builtins") else getattr(function, "__module__", "") or ""
     if isinstance(function, np.ufunc):
         module = "numpy"
-    if module.split(".")[0].strip("_") not in LIBRARIES or hasattr(own, "tocsr"):
+    if module.split(".")[0].strip("_") not in LIBRARIES or sparse(own):
         return None
     for kind, names in (("ties", SORTS), ("bits", BITS), ("sums", SUMS), ("solver", SOLVER)):
         if name in names:
