@@ -46,6 +46,7 @@ LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 PER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 ROOT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
 HALF_LOG_2PI = float.fromhex("0x1.d67f1c864beb5p-1")
+_TWO_TO_MINUS_52 = float.fromhex("0x1p-52")
 _HALF_PI = float.fromhex("0x1.921fb54442d18p+0")
 
 # exp(r) = 1 + r + r**2 (1/2! + r/3! + ...), from the last term to the first; |r| <= ln(2) / 2.
@@ -297,7 +298,7 @@ def circle(count: int) -> tuple[Floats, Floats]:
 def normal_draws(rng: np.random.Generator, count: int) -> Floats:
     """Standard normal numbers, by quantiles of whole numbers that are drawn."""
     whole = rng.integers(0, 2**52, size=count)
-    return normal_quantile((whole + 0.5) * 2.0**-52)
+    return normal_quantile((whole + 0.5) * _TWO_TO_MINUS_52)
 
 
 def _compiled(name: str) -> Callable[[Floats], Floats] | None:
@@ -347,10 +348,10 @@ def _scaled(high: Floats, low: Floats, k: Floats) -> Floats:
     r = high - low
     grown = 1.0 + (high + (r * r * _horner(EXP_TERMS, r) - low))
     # In two steps, since twice the largest power of 2 is no number; the smallest are rounded once.
-    half = np.where(np.isfinite(k), np.minimum(k, 1023.0), 0.0)
+    first = np.where(np.isfinite(k), np.minimum(k, 1023.0), 0.0).astype(np.int32)
+    rest = np.where(k > 1023.0, k - 1023.0, 0.0).astype(np.int32)
     with np.errstate(over="ignore", under="ignore"):
-        found = np.ldexp(grown, half.astype(np.int32))
-        return np.asarray(found * np.where(k > 1023.0, 2.0 ** np.minimum(k - half, 64.0), 1.0))
+        return np.asarray(np.ldexp(np.ldexp(grown, first), rest))
 
 
 def _split(x: Floats) -> tuple[Floats, Floats]:

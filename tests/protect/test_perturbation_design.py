@@ -10,13 +10,14 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
-from scipy.optimize import LinearConstraint, minimize
+from scipy.optimize import LinearConstraint, linprog, minimize
 
 from examples import examples
 from lustrum.model import InputError, MatrixChannel
 from lustrum.protect import RoundingChannel
 from lustrum.protect.perturbation import PerturbationDesign, differencing_risk
 from lustrum.protect.perturbation.design import design
+from lustrum.protect.perturbation.entropy import _program
 
 # Four perturbation tables made with the R package ptable by the national statistical institutes of the
 # project on the harmonised protection of European census data, as published for its test material
@@ -323,3 +324,39 @@ def test_with_keys_zeros_must_stay() -> None:
         differencing_risk(moving, keyed=True)
     with pytest.raises(InputError, match="2 parts or more"):
         differencing_risk(moving, parts=1)
+
+
+@pytest.mark.parametrize("monotone", ["below", "both"])
+def test_conditions_that_hold_anyway_do_not_change_a_row(monotone: str) -> None:
+    """Nearer values are likelier without being told; the search for the best row must not stop at them."""
+    free = design(largest_change=12, variance=1.08).matrix
+    told = design(largest_change=12, variance=1.08, monotone=monotone).matrix  # type: ignore[arg-type]
+    assert np.abs(free[12] - told[12]).max() < 1e-9
+
+
+def test_linear_programs_have_the_least_goal_that_scipy_finds() -> None:
+    rng = np.random.default_rng(3)
+    found = none = 0
+    for _ in range(150):
+        outcomes = int(rng.integers(2, 12))
+        change = np.sort(rng.choice(np.arange(-9, 10), outcomes, replace=False)).astype(float)
+        equal = np.stack([np.ones(outcomes), np.abs(change), change**2])[: rng.integers(1, 4)]
+        to = np.array([1.0, rng.uniform(0, 6), rng.uniform(0, 40)])[: len(equal)]
+        below = np.zeros((int(rng.integers(0, outcomes)), outcomes))
+        for row, pair in enumerate(rng.integers(0, outcomes, (len(below), 2))):
+            below[row, pair[0]] += 1.0
+            below[row, pair[1]] -= 1.0
+        goal = rng.integers(-3, 4, outcomes).astype(float)
+        limits = {"A_ub": below, "b_ub": np.zeros(len(below))} if len(below) else {}
+        best = linprog(goal, A_eq=equal, b_eq=to, bounds=(0.0, 1.0), **limits)
+        point = _program(goal, equal, to, below)
+        assert (point is None) == (best.x is None)
+        if point is None:
+            none += 1
+            continue
+        found += 1
+        assert float((goal * point).sum()) == pytest.approx(best.fun, abs=1e-8)
+        assert (equal * point).sum(axis=1) == pytest.approx(to, abs=1e-8)
+        assert ((below * point).sum(axis=1) <= 1e-8).all()
+        assert point.min() >= 0
+    assert min(found, none) > 20

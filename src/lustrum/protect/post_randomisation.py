@@ -246,13 +246,17 @@ def estimate(counts: npt.ArrayLike, matrix: npt.ArrayLike, axis: int = 0) -> Pra
         raise InputError(
             f"The axis has {shown.shape[0]} categories and the matrix {len(rows)} rows; they must match."
         )
-    if np.linalg.cond(rows) > _SINGULAR:
+    back = _inverted(rows.T)
+    if back is None:
         raise InputError(
             "The matrix of changes cannot be inverted; nothing can be estimated from it."
         )
-    back = np.linalg.inv(rows.T)
-    values = np.tensordot(back, shown, axes=(1, 0))
-    variance = np.tensordot(back**2, shown, axes=(1, 0)) - values
+    values, spread = np.zeros(shown.shape), np.zeros(shown.shape)
+    for code, counted in enumerate(shown):  # in one order, the same on every machine
+        way = back[:, code].reshape(-1, *[1] * counted.ndim)
+        values = values + way * counted
+        spread = spread + way * way * counted
+    variance = spread - values
     return PramEstimate(
         np.moveaxis(values, 0, axis), np.moveaxis(np.sqrt(np.maximum(variance, 0)), 0, axis)
     )
@@ -265,6 +269,23 @@ def randomise(
     for method in methods:
         records = method.apply_records(records, rng)
     return records
+
+
+def _inverted(matrix: Floats) -> Floats | None:
+    """The inverse by elimination, row after row; ``None`` where there is none, or hardly."""
+    size = len(matrix)
+    table = np.hstack((matrix, np.eye(size)))
+    for column in range(size):
+        row = column + int(np.abs(table[column:, column]).argmax())
+        if table[row, column] == 0:
+            return None
+        table[[column, row]] = table[[row, column]]
+        table[column] = table[column] / table[column, column]
+        others = np.arange(size) != column
+        table[others] = table[others] - table[others, column][:, None] * table[column]
+    inverse = table[:, size:]
+    widest = np.abs(matrix).sum(axis=1).max() * np.abs(inverse).sum(axis=1).max()
+    return inverse if widest <= _SINGULAR else None
 
 
 def _square(matrix: npt.ArrayLike) -> Floats:

@@ -74,7 +74,7 @@ def balanced_half_samples(design: Design, fay: float = 0.0) -> ReplicateWeights:
             "Balanced half-samples have one finite population correction for all strata; leave "
             "'population' out, or use the jackknife."
         )
-    scale = float(correction[0]) / (size * (1.0 - fay) ** 2)
+    scale = float(correction[0]) / (size * (1.0 - fay) * (1.0 - fay))
     return ReplicateWeights(design.weights, np.stack(columns, axis=1), scale)
 
 

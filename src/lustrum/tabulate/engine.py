@@ -222,7 +222,7 @@ class KernelEngine:
             largest = 0.0
             for chunk in self._chunks:
                 values, weights = self._amounts(query, chunk, 0, chunk.rows)
-                largest += float(np.abs(values).astype(np.float64) @ weights.astype(np.float64))
+                largest += float((np.abs(values).astype(np.float64) * weights).sum())
             self._largest[asked] = largest
         if self._largest[asked] >= 2.0**62:
             raise QueryError(

@@ -116,7 +116,7 @@ def test_inequalities_read_by_cell_grow_with_what_is_learnt() -> None:
         assert (columns.toarray() == matrix.toarray()).all()
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [5, 9])
 def test_a_pattern_is_given_up_only_if_it_costs_more_than_the_limit(seed: int) -> None:
     problem = table((4, 4, 4), 0.12, seed)
     tasks = Tasks.of(problem)
@@ -196,7 +196,7 @@ def test_patterns_around_cells_go_on_elsewhere_after_many_in_vain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(anew, "_STALE", 3)
-    problem = table((5, 5, 5), 0.1, 4)
+    problem = table((5, 5, 5), 0.1, 1)
     best, search = _patterns_anew(problem)
     # A pattern near a point may come before, and is not gone back to.
     assert audit_pattern(problem, search.near(np.zeros(len(problem))).suppressed).safe

@@ -253,7 +253,7 @@ class _Problem:
         change = np.abs(z - self.y)
         return Restored(
             z.reshape(shape),
-            float(self.weights @ change),
+            float((self.weights * change).sum()),
             float(bound),
             way,
             float((change > 0).mean()) if z.size else 0.0,

@@ -153,7 +153,7 @@ class CellKeyMagnitude:
         x = np.abs(values)
         sensitive = self._sensitive(table)
         share = flex(
-            x / 10.0**table.decimals,
+            x / float(10**table.decimals),
             self.flex_point,
             float(self.small),
             float(self.large),

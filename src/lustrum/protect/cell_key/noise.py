@@ -55,7 +55,7 @@ def noise_table(largest: int, steps: int, variance: float, part: str = "all") ->
     first = {"all": 0, "even": 0, "odd": 1}[part]
     sizes = np.arange(first, largest * steps + 1, 1 if part == "all" else 2, dtype=np.int64)
     units = sizes / steps
-    low, high = float(units.min() ** 2), float(units.max() ** 2)
+    low, high = float((units * units).min()), float((units * units).max())
     if not low < variance < high:
         raise InputError(
             f"Noise of the {'whole' if part == 'all' else part} grid has a variance between {low:g} and "

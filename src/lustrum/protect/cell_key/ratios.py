@@ -135,7 +135,7 @@ def _within(parts: npt.NDArray[np.intp], low: Floats, high: Floats) -> tuple[Flo
 
 def _numbers(release: Release) -> tuple[Floats, Floats, Floats]:
     """Published values and their bounds in plain units; an unknown bound is NaN."""
-    unit = 10.0**release.decimals
+    unit = float(10**release.decimals)
     value = release.published / unit
     nothing = np.full(value.shape, np.nan)
     low = nothing if release.low is None else release.low / unit

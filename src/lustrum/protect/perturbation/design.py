@@ -160,8 +160,8 @@ class PerturbationDesign:
         found = maximum_entropy(*conditions, below)
         if (
             found is None
-            or (np.abs(conditions[0] @ found - conditions[1]) > _TOLERANCE).any()
-            or (below @ found > _TOLERANCE).any()
+            or (np.abs((conditions[0] * found).sum(axis=1) - conditions[1]) > _TOLERANCE).any()
+            or ((below * found).sum(axis=1) > _TOLERANCE).any()
         ):
             raise InputError(
                 f"The conditions for the count {count} can only just be met; a variance a little "

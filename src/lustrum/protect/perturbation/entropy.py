@@ -3,14 +3,19 @@
 Minimise ``sum p log p`` subject to ``A p = b`` and ``G p <= 0``. The problem is convex and has one
 solution. Newton steps start from a point inside, found by linear programming, and stay inside; an
 inequality becomes active when a step reaches it, and inactive when its multiplier has the wrong sign.
+
+Linear programs and systems are small. They are solved here, row by row in a fixed order, and not by a library:
+a matrix that is published has the same bytes on every processor.
 """
 
 from __future__ import annotations
 
+from math import fsum, sqrt
+
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 
+from lustrum.arithmetic import log
 from lustrum.arrays import Floats
 
 __all__ = ["least_and_most", "maximum_entropy"]
@@ -19,6 +24,9 @@ __all__ = ["least_and_most", "maximum_entropy"]
 _STEPS = 500
 _FORCED = 1e-11  # a probability that cannot exceed this is forced to 0
 _EXACT = 1e-13
+_MET = 1e-9  # what is nearer to 0 counts as 0 in a linear program
+_PIVOTS = 20_000
+_DEPENDENT = 1e-11  # a row of which less than this share is new depends on the others
 
 
 def least_and_most(
@@ -30,7 +38,7 @@ def least_and_most(
         found = _program(sign * weights, equal, to, below)
         if found is None:
             return None
-        ends.append(float(weights @ found))
+        ends.append(_inner(weights, found))
     return ends[0], ends[1]
 
 
@@ -76,22 +84,74 @@ def _inside(equal: Floats, to: Floats, below: Floats) -> Floats | None:
 
 
 def _program(goal: Floats, equal: Floats, to: Floats, below: Floats) -> Floats | None:
-    limits = {"A_ub": below, "b_ub": np.zeros(len(below))} if len(below) else {}
-    answer = linprog(goal, A_eq=equal, b_eq=to, bounds=(0.0, 1.0), method="highs-ds", **limits)
-    return None if answer.x is None else np.asarray(answer.x, dtype=np.float64)
+    """The least ``goal @ p`` of numbers from 0 up; ``None`` where nothing meets the conditions.
+
+    ``to`` is not negative, and the conditions bound every number. The simplex method with a column for each
+    inequality and one for each equality; the entering and the leaving column are the first that qualify
+    (Bland 1977), so that it ends.
+    """
+    rows, given, outcomes = len(equal) + len(below), len(equal), equal.shape[1]
+    table = np.zeros((rows, outcomes + rows + 1))
+    table[:, :outcomes] = np.vstack((below, equal))
+    table[:, outcomes : outcomes + rows] = np.eye(rows)
+    table[rows - given :, -1] = to
+    scale = np.abs(table[:, :outcomes]).max(axis=1, initial=0.0)
+    table[:, :outcomes] /= np.where(scale > 0, scale, 1.0)[:, None]
+    table[:, -1] /= np.where(scale > 0, scale, 1.0)
+    basis = np.arange(outcomes, outcomes + rows)
+    # First the columns of the equalities are driven to 0, then the goal is minimised without them.
+    real = outcomes + rows - given
+    missing = np.zeros(table.shape[1])
+    missing[real:-1] = 1.0
+    _pivoted(table, basis, missing, real)
+    if float(table[basis >= real, -1].sum()) > _MET:
+        return None
+    for row in np.flatnonzero(basis >= real).tolist():
+        free = np.flatnonzero(np.abs(table[row, :real]) > _MET)
+        if free.size:
+            _exchange(table, basis, row, int(free[0]))
+    cost = np.zeros(table.shape[1])
+    cost[:outcomes] = goal / max(float(np.abs(goal).max()), 1e-300)
+    _pivoted(table, basis, cost, real)
+    found = np.zeros(outcomes)
+    inside = basis < outcomes
+    found[basis[inside]] = np.maximum(table[inside, -1], 0.0)
+    return found
+
+
+def _pivoted(table: Floats, basis: npt.NDArray[np.int64], cost: Floats, real: int) -> None:
+    """Exchange columns in place until none of the first ``real`` lowers the cost."""
+    for _ in range(_PIVOTS):
+        reduced = cost[:real] - (cost[basis][:, None] * table[:, :real]).sum(axis=0)
+        falling = np.flatnonzero(reduced < -_MET)
+        if not falling.size:
+            return
+        column = int(falling[0])
+        up = np.flatnonzero(table[:, column] > _MET)
+        if not up.size:
+            return
+        ratio = table[up, -1] / table[up, column]
+        tied = up[ratio <= ratio.min() + 1e-12]
+        _exchange(table, basis, int(tied[basis[tied].argmin()]), column)
+
+
+def _exchange(table: Floats, basis: npt.NDArray[np.int64], row: int, column: int) -> None:
+    table[row] /= table[row, column]
+    others = np.arange(len(table)) != row
+    table[others] -= table[others, column][:, None] * table[row]
+    basis[row] = column
 
 
 def _descend(p: Floats, equal: Floats, to: Floats, below: Floats) -> Floats:
     p = _restored(p, equal, to)
-    bound = below @ p > -1e-12
+    bound = _times(below, p) > -1e-12
     for _ in range(_STEPS):
         matrix = np.vstack((equal, below[bound]))
-        gradient = np.log(p) + 1.0
+        gradient = log(p) + 1.0
         # Scaled by sqrt(p) the system keeps its digits where probabilities are tiny.
         root = np.sqrt(p)
-        scaled = matrix * root
-        multipliers = np.linalg.lstsq(scaled.T, -gradient * root, rcond=1e-12)[0]
-        step = -p * (gradient + matrix.T @ multipliers)
+        multipliers = _Rows(matrix * root, 1e-12).nearest(-gradient * root)
+        step = -p * (gradient + _combined(multipliers, matrix))
         if float(np.abs(step / root).max()) < _EXACT * 10:
             own = multipliers[len(equal) :]
             if not own.size or own.min() >= -1e-9:
@@ -116,10 +176,10 @@ def _free_length(
         length = min(length, 0.9 * float((p[shrinking] / -step[shrinking]).min()))
     hit: int | None = None
     for k in np.flatnonzero(~bound).tolist():
-        rise = float(below[k] @ step)
+        rise = _inner(below[k], step)
         if rise <= 0:
             continue
-        room = max(-float(below[k] @ p), 0.0) / rise
+        room = max(-_inner(below[k], p), 0.0) / rise
         if room < length:
             length, hit = room, k
     return length, hit
@@ -127,11 +187,11 @@ def _free_length(
 
 def _decreasing(p: Floats, step: Floats, gradient: Floats, length: float) -> float:
     """Halve a step until the entropy grows enough, or until rounding error prevents it."""
-    start = float((p * np.log(p)).sum())
-    slope = float(gradient @ step)
+    start = _inner(p, log(p))
+    slope = _inner(gradient, step)
     for _ in range(40):
         moved = p + length * step
-        if float((moved * np.log(moved)).sum()) <= start + 1e-4 * length * slope + 1e-15:
+        if _inner(moved, log(moved)) <= start + 1e-4 * length * slope + 1e-15:
             break
         length /= 2
     return length
@@ -140,7 +200,64 @@ def _decreasing(p: Floats, step: Floats, gradient: Floats, length: float) -> flo
 def _restored(p: Floats, equal: Floats, to: Floats) -> Floats:
     """The point corrected so that the conditions hold exactly, each probability by a small share of itself."""
     for _ in range(3):
-        missing = to - equal @ p
-        scaled = equal * p
-        p = p + p * (equal.T @ np.linalg.lstsq(scaled @ equal.T, missing, rcond=1e-14)[0])
+        missing = to - _times(equal, p)
+        p = p + p * _combined(_Rows(equal * np.sqrt(p), 1e-7).solved(missing), equal)
     return p
+
+
+class _Rows:
+    """Rows of a matrix as combinations of orthogonal ones.
+
+    Rows that depend on those before are left out, and those smaller than the share ``least`` of the largest.
+    """
+
+    def __init__(self, rows: Floats, least: float) -> None:
+        floor = least * sqrt(float((rows * rows).sum(axis=1).max(initial=0.0)))
+        self.count = len(rows)
+        self.kept: list[int] = []
+        self.orthogonal = np.zeros((0, rows.shape[1]))
+        self.parts: list[Floats] = []
+        for number, row in enumerate(rows):
+            rest, parts = row, np.zeros(len(self.kept) + 1)
+            for _ in range(2 if self.kept else 0):  # the second time takes away what rounding left
+                part = _times(self.orthogonal, rest)
+                parts[:-1] += part
+                rest = rest - _combined(part, self.orthogonal)
+            size = sqrt(_inner(rest, rest))
+            if size > max(_DEPENDENT * sqrt(_inner(row, row)), floor):
+                parts[-1] = size
+                self.kept.append(number)
+                self.orthogonal = np.vstack((self.orthogonal, rest / size))
+                self.parts.append(parts)
+
+    def nearest(self, target: Floats) -> Floats:
+        """Multipliers of the rows whose sum is nearest to the target."""
+        return self._back(_times(self.orthogonal, target).tolist())
+
+    def solved(self, target: Floats) -> Floats:
+        """Multipliers whose sum of rows has these products with the rows."""
+        forward: list[float] = []
+        for number, parts in zip(self.kept, self.parts, strict=True):
+            known = _inner(parts[:-1], np.array(forward))
+            forward.append((float(target[number]) - known) / float(parts[-1]))
+        return self._back(forward)
+
+    def _back(self, right: list[float]) -> Floats:
+        found = np.zeros(self.count)
+        for place in range(len(self.kept) - 1, -1, -1):
+            later = range(place + 1, len(self.kept))
+            known = fsum(float(self.parts[k][place]) * float(found[self.kept[k]]) for k in later)
+            found[self.kept[place]] = (right[place] - known) / float(self.parts[place][-1])
+        return found
+
+
+def _inner(first: Floats, second: Floats) -> float:
+    return float((first * second).sum())
+
+
+def _times(matrix: Floats, p: Floats) -> Floats:
+    return np.asarray((matrix * p).sum(axis=1))
+
+
+def _combined(multipliers: Floats, rows: Floats) -> Floats:
+    return np.asarray((multipliers[:, None] * rows).sum(axis=0))

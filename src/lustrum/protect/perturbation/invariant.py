@@ -32,9 +32,11 @@ def invariant(matrix: npt.ArrayLike, frequency: npt.ArrayLike) -> Floats:
     weights = _checked(frequency, len(there))
     if there.ndim != 2 or there.shape[0] != there.shape[1]:
         raise InputError("Only a square transition matrix can be made invariant.")
-    reached = weights @ there
+    reached = (weights[:, None] * there).sum(axis=0)
     back = (weights[:, None] * there).T / np.where(reached > 0, reached, 1.0)[:, None]
-    both = there @ back
+    both = np.zeros_like(there)
+    for via in range(len(there)):  # one after the other, so that all machines add in one order
+        both = both + there[:, via, None] * back[via]
     return np.asarray(both + np.diag(np.maximum(1.0 - both.sum(axis=1), 0.0)))
 
 

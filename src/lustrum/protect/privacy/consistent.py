@@ -17,6 +17,7 @@ from lustrum.protect.totals.inner_table import InnerTable
 __all__ = ["consistent_counts", "fitted", "rounded_down_the_tree"]
 
 
+_GRID = 2.0**22
 _DENSE = 400  # inner cells up to which the fit is exact rather than iterated
 
 
@@ -55,8 +56,9 @@ def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
         found = optimize.minimize(
             loss, start, jac=True, method="L-BFGS-B", bounds=every, options=options
         ).x
-    counts: Floats = np.maximum(np.asarray(found), 0.0).reshape(inner.shape)
-    return counts
+    # Solvers differ in last digits; on a grid, equal remainders stay equal.
+    counts: Floats = np.maximum(np.rint(np.asarray(found) * _GRID) / _GRID, 0.0)
+    return counts.reshape(inner.shape)
 
 
 def rounded_down_the_tree(values: Floats) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -88,7 +89,7 @@ class DifferentialPrivacy:
             raise InputError(f"A person has one record or more, not {self.records!r}.")
         if len(self.shares) != len(self.margins):
             raise InputError("Differential privacy needs a share of its cost for each margin.")
-        if self.shares and not (min(self.shares) > 0 and abs(sum(self.shares) - 1) < 1e-9):
+        if self.shares and not (min(self.shares) > 0 and abs(fsum(self.shares) - 1) < 1e-9):
             raise InputError("The shares of the margins must be above 0 and add up to 1.")
         parts = tuple(n for n in ("epsilon", "rho", "delta") if getattr(self, n) is not None)
         ways = {"laplace": (("epsilon",),), "gaussian": (("rho",), ("epsilon", "delta"))}
@@ -198,7 +199,7 @@ class DifferentialPrivacy:
         if not self.margins:
             return ((np.logical_or.reduce(list(classes.values())), 1.0),)
         groups = {}
-        whole = max(1.0, sum(self.shares))
+        whole = max(1.0, fsum(self.shares))
         for margin, share in zip(self.margins, self.shares, strict=True):
             axes = inner.cliques((margin,))[0]
             if axes not in classes or axes in groups:

@@ -40,7 +40,7 @@ class BinomialThinning:
         """The probabilities of all sample counts, as far as they differ from 0."""
         true = _counts(true)
         mean = true * self.fraction
-        spread = _WIDE * np.sqrt(mean * (1 - self.fraction)) + _WIDE**2
+        spread = _WIDE * np.sqrt(mean * (1 - self.fraction)) + _WIDE * _WIDE
         low, high = np.maximum(np.floor(mean - spread), 0), np.minimum(np.ceil(mean + spread), true)
         return _rows(true, low, high, lambda f, F: binomial(f, F, self.fraction))
 
@@ -83,7 +83,7 @@ class HypergeometricChannel:
         if bool((true > N).any()):
             raise InputError("A true count is larger than the population.")
         mean = true * (n / max(N, 1))
-        spread = _WIDE * np.sqrt(mean * (1 - n / max(N, 1))) + _WIDE**2
+        spread = _WIDE * np.sqrt(mean * (1 - n / max(N, 1))) + _WIDE * _WIDE
         low = np.maximum(np.maximum(np.floor(mean - spread), n - (N - true)), 0)
         high = np.minimum(np.minimum(np.ceil(mean + spread), true), n)
         return _rows(true, low, high, lambda f, F: hypergeometric(f, N, F, n))

@@ -103,7 +103,7 @@ def class_weights(
     limited = limited_weights(group[place], weights, count, class_size)
     mean = filled_means(group[place], limited, count, class_size)
     moved = mean * (1.0 + noise * class_noise(secret, "weights", group[place], keys, count))
-    shared = np.maximum(np.rint(moved * 10.0**decimals), 1).astype(np.int64)
+    shared = np.maximum(np.rint(moved * float(10**decimals)), 1).astype(np.int64)
     return np.asarray(shared[group].reshape(shape))
 
 

@@ -195,7 +195,7 @@ class ProtectedSurvey:
         """Whole weights, at least 1; scaled to the frame where its size is public."""
         if records.total is not None and weights.size:
             weights = weights * (records.total / float(weights.sum()))
-        return np.maximum(np.rint(weights * 10.0**self.decimals), 1).astype(np.int64)
+        return np.maximum(np.rint(weights * float(10**self.decimals)), 1).astype(np.int64)
 
 
 def _derived(key: bytes, purpose: str) -> bytes:

@@ -89,7 +89,7 @@ def unit_factors(design: Design, units: VarianceUnits, given: GivenReplicates) -
     over = _summed(units.strata, own[:, None] * apart, number) / whole[:, None]
     factor = level[units.strata] + apart - over[units.strata]
     steady = np.rint(HUNDREDTHS * (1.0 + STEADY * (factor - 1.0)))
-    return ReplicateFactors(np.maximum(steady, 0).astype(np.int64), given.scale / STEADY**2)
+    return ReplicateFactors(np.maximum(steady, 0).astype(np.int64), given.scale / (STEADY * STEADY))
 
 
 def _summed(group: Ints, rows: Floats, count: int) -> Floats:

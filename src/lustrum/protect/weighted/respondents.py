@@ -137,7 +137,7 @@ class ProtectedRespondents:
     @cached_property
     def sample(self) -> Design | ReplicateWeights:
         """What standard errors follow from; a stratum that shows one cluster is centred."""
-        weights = self.weights / 10.0**self.decimals
+        weights = self.weights / float(10**self.decimals)
         if self.replicates is None:
             joined = None if self.joined is None else self.joined[self.clusters]
             return Design(weights, self.strata, self.clusters, lonely="centre", joined=joined)
@@ -186,13 +186,13 @@ class ProtectedRespondents:
     def _amounts(self, measure: str | None) -> Floats | None:
         if measure is None:
             return None
-        return self.values[measure] / 10.0 ** self.dataset.measure(measure).decimals
+        return self.values[measure] / float(10 ** self.dataset.measure(measure).decimals)
 
     def _noise(self, part: Part, variables: int) -> Floats:
         """The variance that protection adds to weighted counts or sums."""
         held = part.cells >= 0
         cells = part.cells[held]
-        amount = self.weights[held] / 10.0**self.decimals
+        amount = self.weights[held] / float(10**self.decimals)
         own = self._amounts(part.measure)
         if own is not None:
             amount = amount * own[held]
@@ -205,7 +205,7 @@ class ProtectedRespondents:
         counted = (self.count_errors[kind] * mean) ** 2
         # Uniform noise of at most e has the variance e**2 / 3.
         shared = (self.weight_noise * totals) ** 2 / 3.0
-        weighted = counted + self.weight_spread**2 * squares + shared
+        weighted = counted + self.weight_spread * self.weight_spread * squares + shared
         return np.asarray(weighted + self._value_noise(part))
 
     def _value_noise(self, part: Part) -> Floats:
@@ -214,11 +214,11 @@ class ProtectedRespondents:
         if own is None or part.measure is None:
             return np.zeros(part.count)
         held = part.cells >= 0
-        cells, weight = part.cells[held], self.weights[held] / 10.0**self.decimals
+        cells, weight = part.cells[held], self.weights[held] / float(10**self.decimals)
         apart = self.value_spreads[part.measure] * (float(np.abs(own).mean()) if own.size else 0.0)
         squares = np.bincount(cells, weights=weight * weight, minlength=part.count)
         totals = np.bincount(cells, weights=weight * np.abs(own[held]), minlength=part.count)
-        return np.asarray(apart**2 * squares + (self.value_noise * totals) ** 2 / 3.0)
+        return np.asarray(apart * apart * squares + (self.value_noise * totals) ** 2 / 3.0)
 
 
 def _nested(over: Part, under: Part, base: Ints) -> bool:
