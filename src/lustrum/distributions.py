@@ -27,7 +27,7 @@ _TWO_PI = 6.283185307179586
 def binomial(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> Floats:
     """The chance of ``k`` among ``n`` if each has the chance ``p``; 0 for other ``k`` than 0 to ``n``.
 
-    >>> binomial([0, 1, 2, 3], 2, 0.5).tolist()
+    >>> binomial([0, 1, 2, 3], 2, 0.5).round(12).tolist()
     [0.25, 0.5, 0.25, 0.0]
     """
     p = np.asarray(p, dtype=np.float64)

@@ -17,6 +17,7 @@ from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
 from lustrum.cli.inputs.options import app
 from lustrum.model import LustrumError
+from lustrum.model.errors import NotJudgedError
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -38,6 +39,9 @@ def main() -> None:
     """Run a command; every error that was foreseen is one sentence on standard error."""
     try:
         app()
+    except NotJudgedError as error:
+        typer.echo(f"lustrum: not judged: {error}", err=True)
+        raise SystemExit(4) from None
     except LustrumError as error:
         typer.echo(f"lustrum: {error}", err=True)
         raise SystemExit(1) from None

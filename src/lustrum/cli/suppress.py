@@ -15,8 +15,9 @@ from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError
-from lustrum.protect.suppression import Suppression
-from lustrum.publish.suppression.files import SuppressFiles, write_files
+from lustrum.protect.suppression import Pattern, Suppression
+from lustrum.protect.suppression.method import attacker_of
+from lustrum.publish.suppression.files import SuppressFiles, write_files, write_tables
 from lustrum.publish.suppression.inputs import (
     cells_of_all,
     previous_masks,
@@ -24,11 +25,14 @@ from lustrum.publish.suppression.inputs import (
     same_names,
     taken_as_counts,
 )
+from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.tabulate.keys import text_identity
 
 __all__ = ["suppress_files"]
+
+_MOST_SHORT = 20
 
 
 def suppress_files(
@@ -55,6 +59,9 @@ def suppress_files(
         console.print(Text(sentence))
     # A holding has the same number in every file, and in the list of waivers.
     tables = [confidential_table(read, found, holding_number=text_identity) for read in reads]
+    for table in tables:
+        if "assumed" in table.provenance:
+            console.print(Text(str(table.provenance["assumed"])))
     for read, table in zip(reads, tables, strict=True):
         if rules and read.count is None and not read.largest:
             console.print(Text(taken_as_counts(read, table, said=counts)))
@@ -68,7 +75,7 @@ def suppress_files(
         Suppression(rule=rule_for(rule, read, table), **method)
         for read, table in zip(reads, tables, strict=True)
     ]
-    named = same_names(reads, method["attacker"])
+    named = same_names(reads, attacker_of(method["attacker"], tables))
     kept, hidden = (
         cells_of_all(tables, words, option)
         for words, option in ((frozen, "--frozen"), (never, "--never"))
@@ -97,6 +104,7 @@ def suppress_files(
 
         patterns = together.patterns(tell)
         show_report(tables, patterns, paths, console, specs[0].cost == "value")
+        console.print(Text(_attackers(patterns, specs)))
         changes = None
         if before is not None:
             bar.update(task, description="comparing with the last period")
@@ -108,14 +116,47 @@ def suppress_files(
                 console.print(Text(str(cell)))
             console.print(Text("Nothing was written: the pattern does not protect every cell."))
             return False
-        write_files(
-            together.protected(paths, patterns),
-            files,
-            changes,
-            lambda words: console.print(Text(words)),
-            lambda words: bar.update(task, description=words),
-        )
+        made = together.protected(paths, patterns)
+
+        def say(words: str) -> None:
+            console.print(Text(words))
+
+        def judge(drafts: Sequence[Path]) -> bool:
+            bar.update(task, description="reading the files back")
+            attacked = together.attacked()
+            audit = audit_of_files(drafts, made, attacked)
+            for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
+                say(
+                    f"What would be written leaves {attacked.name(cell)} without enough protection."
+                )
+            return audit is None or audit.safe
+
+        if not write_tables(made, files, judge, say):
+            say("Nothing was written: the files would not protect every cell.")
+            return False
+        if files.out is not None:
+            say("The files were read back: they show what was audited, and nothing else.")
+        write_files(made, files, changes, say, lambda words: bar.update(task, description=words))
     return True
+
+
+def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str:
+    """One line on who was assumed to attack."""
+    audited = patterns[0].audited
+    number = 0 if audited is None else audited.attackers
+    told = (
+        "told which cells are sensitive"
+        if specs[0].reasons
+        else "not told which cells are sensitive"
+    )
+    insiders = (
+        "no contributors, since the files name none"
+        if number == 0
+        else f"each of {number:,} contributors, with what it knows"
+        if number > 1
+        else "the one contributor that is alone, with what it knows"
+    )
+    return f"Assumed attackers: outsiders who know the method and the rule, {told}; {insiders}."
 
 
 def _ignored(file: TableFile) -> list[str]:

@@ -7,7 +7,8 @@
     │   ├── DescriptionError             a dataset description
     │   ├── QueryError                   a question for a table
     │   ├── IngestError                  a data file
-    │   └── PolicyError                  a policy file
+    │   ├── PolicyError                  a policy file
+    │   └── NotJudgedError               nobody can say whether it is safe, so nothing is published
     ├── DatasetError                     a dataset on disk is missing, damaged or in use
     │   └── NotReadyError                its files are still being checked; a later question may be answered
     └── InternalError                    our own bug; says so
@@ -30,6 +31,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "LustrumError",
+    "NotJudgedError",
     "NotReadyError",
     "PolicyError",
     "QueryError",
@@ -60,6 +62,10 @@ class IngestError(InputError):
 
 class PolicyError(InputError):
     """A policy file is wrong."""
+
+
+class NotJudgedError(InputError):
+    """What should be published cannot be judged, so nobody may call it safe."""
 
 
 class DatasetError(LustrumError):

@@ -164,8 +164,9 @@ def suppress(
         int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
     ] = None,
     attacker: Annotated[
-        str, typer.Option(help="Whom to protect from: outsider, singletons or holdings.")
-    ] = "outsider",
+        str,
+        typer.Option(help="Whom to protect from: insiders, outsider, singletons or holdings."),
+    ] = "insiders",
     unions: Annotated[
         bool, typer.Option("--unions", help="Judge sums of suppressed cells by the rule too.")
     ] = False,
@@ -200,8 +201,12 @@ def suppress(
     partial: Annotated[
         bool, typer.Option("--partial", help="State intervals instead of blanks.")
     ] = False,
-    plain_status: Annotated[
-        bool, typer.Option("--plain-status", help="Do not state why a cell is suppressed.")
+    reasons: Annotated[
+        bool,
+        typer.Option(
+            "--reasons",
+            help="State why each cell is suppressed, and protect from readers who use that.",
+        ),
     ] = False,
     by: By = "",
     value: Values = None,
@@ -228,7 +233,8 @@ def suppress(
     """Suppress sensitive cells and as few others as protect them; the result is audited.
 
     Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
-    Exit code 3: some cell cannot be protected; then nothing is written.
+    Exit code 3: some cell cannot be protected; then nothing is written. Exit code 4: nobody can say whether
+    the tables are safe together; nothing is written either.
     """
     from lustrum.cli.inputs.table_options import FileOptions
     from lustrum.cli.suppress import suppress_files
@@ -244,13 +250,14 @@ def suppress(
         "keep": keep,
         "zeros": zeros,
         "partial": partial,
+        "reasons": reasons,
     }
     safe = suppress_files(
         files,
         Console(),
         rule or (),
         method,
-        SuppressFiles(out, ranges, picture, certificate, changes, plain_status),
+        SuppressFiles(out, ranges, picture, certificate, changes),
         frozen=frozen or (),
         never=never or (),
         previous=previous,

@@ -1,10 +1,15 @@
-"""The rows of a file, as text, from CSV or Parquet; what they mean is decided elsewhere."""
+"""The rows of a file, as text, from CSV, Parquet, XLSX or JSON-stat; what they mean is decided elsewhere."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
+import itertools
+import json
+import math
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -39,8 +44,12 @@ class Rows:
 
 
 def read_rows(path: Path) -> Rows:
-    """Read a file by its ending: Parquet, or else CSV, which may be compressed with gzip."""
+    """Read a file by its ending: Parquet, XLSX, JSON-stat, or else CSV, which may be compressed with gzip."""
     try:
+        if path.suffix.lower() == ".xlsx":
+            return _rows_of_workbook(path)
+        if path.suffix.lower() == ".json":
+            return _rows_of_jsonstat(path.read_bytes().decode("utf-8"), str(path))
         if path.suffix.lower() in _PARQUET:
             return _rows_of_parquet(path)
         if path.suffix.lower() == ".gz":
@@ -99,6 +108,82 @@ def _rows_of_parquet(path: Path) -> Rows:
             raise InputError(f"{path}: the column {name!r} occurs twice; use it once.")
         columns[name] = [_text(value) for value in table.column(name).to_pylist()]
     return Rows(str(path), columns, [f"row {i + 1}" for i in range(table.num_rows)])
+
+
+def _rows_of_workbook(path: Path) -> Rows:
+    """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError):
+        raise InputError(f"{path} is not a workbook, though its name says so.") from None
+    with contextlib.closing(book):
+        sheet = book["Cells"] if "Cells" in book.sheetnames else book.worksheets[0]
+        lines = [[_text(value) for value in row] for row in sheet.iter_rows(values_only=True)]
+    lines = [line for line in lines if any(line)]
+    if not lines:
+        raise InputError(f"{path}: the sheet is empty; a table needs a line of names.")
+    head = lines[0]
+    twice = next((name for name in head if head.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
+    columns = {name: [line[i] for line in lines[1:]] for i, name in enumerate(head)}
+    if "value" in columns and "status" in columns:
+        # A workbook shows the letter of a hidden cell in place of its value.
+        pairs = zip(columns["value"], columns["status"], strict=True)
+        columns["value"] = ["" if value == letter else value for value, letter in pairs]
+    for name in ("low", "high"):
+        if name in columns:
+            columns[name] = ["" if text == "not known" else text for text in columns[name]]
+    return Rows(str(path), columns, [f"row {i + 2}" for i in range(len(lines) - 1)])
+
+
+def _rows_of_jsonstat(text: str, source: str) -> Rows:
+    """The cells of a JSON-stat dataset, one a row."""
+    try:
+        found = json.loads(text, parse_float=Decimal)
+        names, sizes = list(found["id"]), [int(size) for size in found["size"]]
+        codes, labels = [], []
+        for name in names:
+            category = found["dimension"][name]["category"]
+            index = category.get("index") or list(category["label"])
+            own = sorted(index, key=lambda c: index[c]) if isinstance(index, dict) else list(index)
+            codes.append(own)
+            labels.append([str(category.get("label", {}).get(code, code)) for code in own])
+        cells = math.prod(sizes)
+        values = _each_cell(found["value"], cells)
+        status = _each_cell(found.get("status"), cells)
+        extension = found.get("extension")
+        interval = extension.get("interval") if isinstance(extension, dict) else None
+        ends = {n: _each_cell(interval[n], cells) for n in ("low", "high")} if interval else {}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
+    if [len(own) for own in codes] != sizes:
+        raise InputError(f"{source}: the sizes do not fit the categories of its dimensions.")
+    columns: dict[str, list[str]] = {}
+    places = list(itertools.product(*(range(size) for size in sizes)))
+    for axis, name in enumerate(names):
+        columns[name] = [str(codes[axis][place[axis]]) for place in places]
+        if labels[axis] != codes[axis]:
+            columns[f"{name}_label"] = [labels[axis][place[axis]] for place in places]
+    columns["value"] = [_text(value) for value in values]
+    if found.get("status") is not None:
+        columns["status"] = [_text(letter) for letter in status]
+    columns |= {name: [_text(value) for value in end] for name, end in ends.items()}
+    return Rows(source, columns, [f"cell {i + 1}" for i in range(cells)])
+
+
+def _each_cell(given: Any, cells: int) -> list[Any]:
+    """A value for every cell, from a list, an object by cell number, or one word for all."""
+    if isinstance(given, dict):
+        return [given.get(str(i)) for i in range(cells)]
+    if isinstance(given, list):
+        if len(given) != cells:
+            raise ValueError("a list of another length")
+        return list(given)
+    return [given] * cells
 
 
 def _text(value: Any) -> str:

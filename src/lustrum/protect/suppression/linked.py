@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Mask
+from lustrum.arrays import Ints, Mask
+from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.model import InputError, Table
+from lustrum.model.errors import NotJudgedError
 from lustrum.protect.suppression.choose import Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
-from lustrum.protect.suppression.method import Suppression, problem_of
+from lustrum.protect.suppression.cube import Smaller, pattern_with_cube
+from lustrum.protect.suppression.method import Suppression, attacker_of, problem_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
-from lustrum.structure import Structure
+from lustrum.structure import Structure, TableLayout, complete_relations
 
-__all__ = ["linked_patterns", "linked_problem"]
+__all__ = ["cube_behind", "linked_patterns", "linked_problem"]
+
+MOST_CUBE = 100_000
+"""Cells of the cube behind linked tables; beyond, nobody can say what the tables reveal together."""
+_NODES = 10_000  # of the search for a cube that fits
 
 
 def linked_problem(
@@ -45,7 +52,7 @@ def linked_problem(
         raise InputError(
             "Sums of suppressed cells ('unions') are judged in one table, not in linked ones."
         )
-    attackers = {spec.attacker for spec in specs}
+    attackers = {attacker_of(spec.attacker, tables) for spec in specs}
     if len(attackers) > 1:
         raise InputError("Linked tables are read together, so they need the same 'attacker'.")
     if len({(table.kind, table.decimals) for table in tables}) > 1:
@@ -61,7 +68,7 @@ def linked_problem(
         name = "a relation" if total < 0 else structure.describe(total)
         raise InputError(f"The tables do not agree: {name} is not the sum of its parts in another.")
     parts = [
-        spec.held(_own(spec, table, background), kept, hidden)
+        spec.held(spec.with_letters(_own(spec, table, background), table), kept, hidden)
         for spec, table, kept, hidden in zip(
             specs, tables, _each(frozen, tables), _each(never, tables), strict=True
         )
@@ -78,7 +85,7 @@ def linked_problem(
         upper=together("upper"),
         sliding=together("sliding"),
         low=together("low"),
-        high=np.full(values.size, max(int(part.high.max(initial=0)) for part in parts)),
+        high=_common_high(parts),
         cost=together("cost"),
         frozen=together("frozen"),
         never=together("never"),
@@ -94,6 +101,80 @@ def linked_problem(
         tables, made, alone_only="singletons" in attackers, named=named, coalitions=groups
     )
     return replace(made, views=views)
+
+
+def cube_behind(
+    problem: SuppressionProblem, tables: Sequence[Table]
+) -> tuple[SuppressionProblem, Ints] | None:
+    """The problem with the cells of the cube behind three and more tables, and which cells are the tables'.
+
+    None where the cube rules nothing out. Nobody who holds the tables alone knows the true cube; any one that
+    fits them serves, since an attack starts from what is published.
+    """
+    layouts = [TableLayout.of(table.axes) for table in tables]
+    if len(tables) < 3 or (cube := hidden_cube(layouts)) is None:
+        return None
+    cells = int(np.prod(cube.shape, dtype=object))
+    if cells > MOST_CUBE:
+        raise NotJudgedError(
+            f"The cube behind these tables has {cells:,} cells, and at most {MOST_CUBE:,} can be attacked; "
+            "protect fewer tables together, or use coarser codes."
+        )
+    structure = Structure.of_tables([*layouts, cube])
+    relations = complete_relations(structure).matrix.tocsr().astype(np.int64)
+    inner = _fitting_cube(relations, problem.values, cells, whole=bool((problem.values >= 0).all()))
+    shown = problem.values.size
+    numbers = np.arange(shown)
+
+    def longer(array: Any, fill: int) -> Any:
+        return np.concatenate([array, np.full(cells, fill, dtype=array.dtype)])
+
+    nonnegative = bool((problem.values >= 0).all())
+    top = int(problem.high.max(initial=0))
+    made = replace(
+        problem,
+        values=np.concatenate([problem.values, inner]),
+        relations=relations,
+        primary=longer(problem.primary, 0),
+        lower=longer(problem.lower, 0),
+        upper=longer(problem.upper, 0),
+        sliding=longer(problem.sliding, 0),
+        low=longer(problem.low, 0 if nonnegative else -2 * top),
+        high=longer(problem.high, 2 * top),
+        cost=longer(problem.cost, 0),
+        frozen=longer(problem.frozen, 0),
+        never=longer(problem.never, 1),
+        names=[structure.describe(cell) for cell in range(shown + cells)],
+        views=tuple(
+            replace(view, targets=None if view.targets is None else longer(view.targets, 0))
+            for view in problem.views
+        ),
+    )
+    return made, numbers
+
+
+def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> Ints:
+    """A cube that has these tables as its sums, in whole units, by an integer program."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    shown = values.size
+    right = -(relations[:, :shown] @ values)
+    left = relations[:, shown:]
+    used = np.flatnonzero(np.diff(left.indptr))
+    found = milp(
+        np.zeros(cells),
+        constraints=LinearConstraint(left[used], right[used], right[used]),
+        bounds=Bounds(0 if whole else -np.inf, np.inf),
+        integrality=np.ones(cells),
+        options={"node_limit": _NODES},
+    )
+    cube: Ints | None = None if found.x is None else np.rint(found.x).astype(np.int64)
+    if cube is None or bool((relations @ np.concatenate([values, cube])).any()):
+        raise NotJudgedError(
+            "No table of all variables was found that has these tables as its sums; check that they are about "
+            "the same people, or protect fewer tables together."
+        )
+    return cube
 
 
 def linked_patterns(
@@ -130,14 +211,29 @@ def linked_patterns(
                 for table, mask in zip(tables, _each(previous, tables), strict=True)
             ]
         )
-    found = suppress(
-        problem,
-        algorithm=specs[0].algorithm,
-        work=specs[0].work,
-        previous=before,
-        workers=workers,
-        progress=progress,
-    )
+    cube = cube_behind(problem, tables)
+
+    def search(asked: SuppressionProblem, last: Mask | None) -> Pattern:
+        algorithm = specs[0].algorithm
+        if asked is not problem and algorithm == "auto":
+            # With the cells of the cube the search for the cheapest pattern takes many minutes.
+            algorithm = "quick"
+        return suppress(
+            asked,
+            algorithm=algorithm,
+            work=specs[0].work,
+            previous=last,
+            workers=workers,
+            progress=progress,
+        )
+
+    if cube is None:
+        found = search(problem, before)
+    else:
+        whole, cells = cube
+        if before is not None:
+            before = np.concatenate([before, np.ones(whole.values.size - cells.size, np.bool_)])
+        found = pattern_with_cube(whole, Smaller(problem, cells), before, search, workers)
     ends = np.cumsum([0, *(table.values.size for table in tables)])
     return tuple(
         replace(
@@ -159,6 +255,13 @@ def _own(spec: Suppression, table: Table, background: Background) -> Suppression
         keep=spec.keep,
         zeros=spec.zeros,
     )
+
+
+def _common_high(parts: Sequence[SuppressionProblem]) -> Ints:
+    """One upper bound for cells of all tables, save those that letters bound."""
+    top = max(int(part.high.max(initial=0)) for part in parts)
+    own = [np.where(part.high < part.high.max(initial=0), part.high, top) for part in parts]
+    return np.concatenate(own)
 
 
 def _each(masks: Sequence[Mask | None], tables: Sequence[Table]) -> Sequence[Mask | None]:

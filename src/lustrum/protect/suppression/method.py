@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
@@ -27,10 +27,10 @@ from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_r
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED, Structure
 
-__all__ = ["Suppression", "least_hidden", "problem_of"]
+__all__ = ["Suppression", "attacker_of", "least_hidden", "problem_of"]
 
 Kept = Literal["nothing", "grand-total", "totals"]
-AttackerWord = Literal["outsider", "singletons", "holdings"]
+AttackerWord = Literal["insiders", "outsider", "singletons", "holdings"]
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,19 @@ class Suppression:
     ``rule`` finds the primary cells and their levels: a rule, or its words in a policy. ``cost`` is what the
     suppression of a cell costs, with ``power`` for ``box-cox``. ``algorithm`` and ``work`` say how the
     secondary cells are searched for. ``attacker`` says against whom to protect: an ``outsider``, also
-    ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors. With
-    ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
-    that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial``
-    the release states the interval of every suppressed cell that its readers can work out anyway.
+    ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors; ``insiders``
+    are all of them that the table of sums tells of. With ``unions`` the sum of the suppressed cells of a line
+    must not break the rule either. ``keep`` are cells that must be published. Empty cells are published unless
+    ``zeros`` may be suppressed. With ``partial`` the release states the interval of every suppressed cell that
+    its readers can work out anyway. A release tells suppressed cells apart by nothing unless ``reasons`` are
+    asked for: then letters say which cells are sensitive, the rule is stated, and protection counts with
+    readers who use both.
 
     >>> release = Suppression(rule={"rule": "threshold", "minimum": 3}).apply(
     ...     Table.from_counts([[1, 8], [9, 7]])
     ... )
-    >>> release.status.tolist()
-    [['A', 'F'], ['F', 'F']]
+    >>> release.status.tolist(), dict(release.method)
+    ([['N', 'F'], ['F', 'F']], {'method': 'suppression'})
     """
 
     name: ClassVar[str] = "suppression"
@@ -66,11 +69,12 @@ class Suppression:
     work: int | None = parameter(
         None, "The most steps of the search; by default a usual amount.", least=0
     )
-    attacker: AttackerWord = parameter("outsider", "Whom the pattern must hold against.")
+    attacker: AttackerWord = parameter("insiders", "Whom the pattern must hold against.")
     unions: bool = parameter(False, "Whether sums of suppressed cells are protected too.")
     keep: Kept = parameter("nothing", "Which cells must be shown.")
     zeros: bool = parameter(False, "Whether empty cells may be suppressed.")
     partial: bool = parameter(False, "Whether suppressed cells are published as intervals.")
+    reasons: bool = parameter(False, "Whether a release says why each cell is suppressed.")
 
     @checks_parameters("Suppression")
     def __post_init__(self) -> None:
@@ -94,6 +98,11 @@ class Suppression:
                 raise InputError(f"'{field}' of suppression cannot be {given!r}; {known}.")
         if self.work is not None and (isinstance(self.work, bool) or self.work < 0):
             raise InputError("'work' of suppression is a number of steps, 0 or more.")
+        if self.reasons and self.zeros:
+            raise InputError(
+                "Suppression with 'zeros' cannot state 'reasons': a letter would tell empty cells from others; "
+                "choose one."
+            )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Suppress cells of a table; nothing is random."""
@@ -108,16 +117,19 @@ class Suppression:
         hidden = pattern.suppressed.reshape(table.shape)
         secondary = pattern.secondary.reshape(table.shape)
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, CellStatus.FREE.value)
-        status = np.where(secondary, CellStatus.SECONDARY.value, status)
-        status = np.where(found.mask & hidden, found.status, status)
-        floor = least_hidden(table.values, hidden, zeros=self.zeros)
+        low: Ints = np.full(table.shape, least_hidden(table.values, hidden, zeros=self.zeros))
+        high: Ints = np.full(table.shape, UNBOUNDED)
+        if self.reasons:
+            status = np.where(secondary, CellStatus.SECONDARY.value, status)
+            status = np.where(found.mask & hidden, found.status, status)
+            low, high = letters_bound(self.rule, table, found.mask, low, high)
         made = released(
             table,
             self,
             # Nothing of a suppressed value may be in the release, and it is never 0.
             np.where(hidden, -UNBOUNDED, table.values),
-            low=np.where(hidden, floor, table.values),
-            high=np.where(hidden, UNBOUNDED, table.values),
+            low=np.where(hidden, low, table.values),
+            high=np.where(hidden, high, table.values),
             status=status,
             notes=(
                 say("Cells that would reveal a contributor are not shown."),
@@ -126,6 +138,9 @@ class Suppression:
             if hidden.any()
             else (),
         )
+        if not self.reasons:
+            # The parameters of the rule are facts that a reader could use; none stands in a release.
+            made = replace(made, method={"method": self.name})
         return with_intervals(made) if self.partial else made
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
@@ -183,10 +198,35 @@ class Suppression:
             keep=self.keep,
             zeros=self.zeros,
         )
-        if self.attacker == "outsider":
+        made = self.with_letters(made, table)
+        attacker = attacker_of(self.attacker, [table])
+        if attacker == "outsider":
             return made
-        alone_only = self.attacker == "singletons"
+        alone_only = attacker == "singletons"
         return replace(made, views=contributor_views([table], made, alone_only=alone_only))
+
+    def with_letters(self, problem: SuppressionProblem, table: Table) -> SuppressionProblem:
+        """The problem against readers who are told which cells are sensitive, if they are told.
+
+        A count that is known to be below a threshold cannot be taken for one above it: another value must
+        stay possible.
+        """
+        if not self.reasons:
+            return problem
+        low, high = letters_bound(self.rule, table, problem.primary, problem.low, problem.high)
+        told = problem.primary & (high < problem.high)
+        for cell in np.flatnonzero(told & (low == high))[:1].tolist():
+            raise InputError(
+                f"The letter of {problem.name(int(cell))} would give its value away; leave 'reasons' out."
+            )
+        return replace(
+            problem,
+            low=low,
+            high=high,
+            lower=np.where(told, 0, problem.lower),
+            upper=np.where(told, 0, problem.upper),
+            sliding=np.where(told, 1, problem.sliding),
+        )
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
@@ -202,6 +242,7 @@ class Suppression:
             "keep": self.keep,
             "zeros": self.zeros,
             "partial": self.partial,
+            "reasons": self.reasons,
         }
         return words if self.work is None else words | {"work": self.work}
 
@@ -264,6 +305,55 @@ def problem_of(
         unions=unions,
         axes=tuple(AxisSums(family.lists.count, family.sums) for family in structure.families[0]),
     )
+
+
+def attacker_of(word: AttackerWord, tables: Sequence[Table]) -> AttackerWord:
+    """The attackers that tables tell of: holdings by their contributions, else sole contributors, else none."""
+    if word != "insiders":
+        return word
+    sums = [table for table in tables if table.kind == "magnitude"]
+    if sums and all(table.contributions is not None for table in sums):
+        return "holdings"
+    return "singletons" if sums and all(t.contributors is not None for t in sums) else "outsider"
+
+
+def letters_bound(
+    rule: Rule | Mapping[str, Any], table: Table, primary: Mask, low: Ints, high: Ints
+) -> tuple[Ints, Ints]:
+    """Bounds of suppressed counts where letters tell sensitive ones from others and the threshold is known."""
+    assert not isinstance(rule, Mapping)
+    least = smallest_count(rule)
+    if table.kind != "count" or least is None:
+        return low, high
+    unit = 10**table.decimals
+    sensitive = primary.reshape(low.shape)
+    # Sensitive counts are below the threshold, others that are suppressed are not.
+    return (
+        np.where(
+            sensitive,
+            low,
+            np.maximum(low, np.minimum(least * unit, table.values.reshape(low.shape))),
+        ),
+        np.where(sensitive, np.minimum(high, least * unit - 1), high),
+    )
+
+
+def smallest_count(rule: Rule) -> int | None:
+    """The least count that a rule publishes, if it is a threshold of counts, or one of several rules."""
+    found: list[int] = []
+
+    def read(part: Any) -> None:
+        if isinstance(part, Mapping):
+            if part.get("rule") == Threshold.name:
+                found.append(int(part["minimum"]))
+            for value in part.values():
+                read(value)
+        elif isinstance(part, (list, tuple)):
+            for value in part:
+                read(value)
+
+    read(rule.to_mapping())
+    return max(found, default=None)
 
 
 def least_hidden(values: Ints, hidden: Mask, *, zeros: bool) -> int:

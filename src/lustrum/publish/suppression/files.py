@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +13,15 @@ from lustrum.arrays import Floats
 from lustrum.audit import Bounds, Knowledge, PublishedTable, bounds
 from lustrum.audit.certificate import certify
 from lustrum.audit.report import known_and_places
-from lustrum.durable import write_whole
+from lustrum.durable import sync, write_whole
 from lustrum.formats.csv import inert, number_text
 from lustrum.formats.pattern_picture import pattern_page, pattern_svg
-from lustrum.formats.table_files.write import check_ending, plain_letters, write_csv, write_release
-from lustrum.model import InputError, Release, Table
+from lustrum.formats.table_files.write import check_ending, write_csv, write_release
+from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.protect.suppression import Pattern, PatternChanges
 from lustrum.sensitivity import Sensitivity
 
-__all__ = ["SuppressFiles", "Written", "write_files"]
+__all__ = ["SuppressFiles", "Written", "write_files", "write_tables"]
 
 _NEAR = 1e-6  # ranges of sums come from floating-point programs
 
@@ -34,7 +35,6 @@ class SuppressFiles:
     picture: Path | None = None
     certificate: Path | None = None
     changes: Path | None = None
-    plain_status: bool = False
 
     def check(self, paths: Sequence[Path], previous: Path | None) -> None:
         """Refuse what cannot be written before anything is computed."""
@@ -74,6 +74,32 @@ class Written:
     release: Release
 
 
+def write_tables(
+    made: Sequence[Written],
+    files: SuppressFiles,
+    judge: Callable[[Sequence[Path]], bool],
+    say: Callable[[str], None],
+) -> bool:
+    """Write the protected tables beside their places, and put them there if ``judge`` finds them safe."""
+    if files.out is None:
+        return True
+    several = len(made) > 1
+    folder = files.out if several else files.out.parent
+    names = [one.path.name for one in made] if several else [files.out.name]
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".not-audited-") as held:
+        drafts = [Path(held) / name for name in names]
+        for one, draft in zip(made, drafts, strict=True):
+            write_release(one.release, draft)
+        if not judge(drafts):
+            return False
+        for draft in drafts:
+            place = folder / draft.name
+            draft.replace(place)
+            say(f"The protected table is in {place}.")
+        sync(folder)
+    return True
+
+
 def write_files(
     made: Sequence[Written],
     files: SuppressFiles,
@@ -81,15 +107,9 @@ def write_files(
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> None:
-    """Write what was asked for; ``say`` is told where it is, ``tell`` what is going on."""
+    """Write what was asked for beside tables; ``say`` is told where it is, ``tell`` what is going on."""
     several = len(made) > 1
-    if files.out is not None:
-        for one in made:
-            place = files.out / one.path.name if several else files.out
-            write_release(one.release, place, plain_status=files.plain_status)
-            say(f"The protected table is in {place}.")
-    # A picture and a proof are for the public too, and must not say why where the table does not.
-    public = [plain_letters(one.release) if files.plain_status else one.release for one in made]
+    public = [one.release for one in made]
     titles = [_title(one, several) for one in made]
     if files.picture is not None:
         page = files.picture.suffix.lower() == ".html"
@@ -107,8 +127,8 @@ def write_files(
             tell("proving ranges")
             cells: list[int] = []
             for one, span in zip(made, places, strict=True):
-                hidden = ~one.release.shown.ravel()
-                picks = hidden if files.plain_status else one.pattern.primary & hidden
+                # Proofs of some hidden cells alone would tell which are sensitive.
+                picks = ~one.release.shown.ravel()
                 cells += (np.flatnonzero(picks) + span.start).tolist()
             certify(known, cells).write(files.certificate)
             say(f"The proof is in {files.certificate}; check it with 'lustrum verify'.")
@@ -151,7 +171,8 @@ def _ranges(made: Sequence[Written], known: Knowledge, places: Sequence[slice]) 
             ends = [_end(found.low, k, up=True, one=one), _end(found.high, k, up=False, one=one)]
             sharp = "yes" if bool(found.sharp[k]) else "no"
             codes = _codes(one, place, names)
-            status = str(one.release.status[place])
+            letter = CellStatus.SECONDARY.value
+            status = str(one.wanted.status[place]) if one.wanted.mask[place] else letter
             rows.append([*own, *codes, status, *ends, sharp, _enough(one, place, found, k)])
     return write_csv([*_head(made, names), "status", "low", "high", "sharp", "enough"], rows)
 

@@ -17,6 +17,7 @@ from lustrum.formats.table_files.table_file import Number
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
 from lustrum.sensitivity import GivenCells, Rule
+from lustrum.sensitivity.rules.threshold import DEFAULT_MARGIN, margin_level
 
 __all__ = ["cells_of_all", "previous_masks", "rule_for", "same_names", "taken_as_counts"]
 
@@ -63,18 +64,24 @@ def rule_for(rule: Rule | None, file: TableFile, table: Table) -> Rule:
     cells = np.zeros(table.shape, dtype=np.bool_)
     cells[where] = file.primary
 
+    # A cell without a level is protected like one that a threshold finds: a level of nothing protects nothing.
+    usual = np.asarray(margin_level(table, DEFAULT_MARGIN), dtype=np.int64)
+
     def level(column: tuple[Number, ...] | None) -> npt.NDArray[np.int64] | None:
         if column is None:
             return None
-        out = np.zeros(table.shape, dtype=np.int64)
+        out = usual.copy()
         # A level is rounded up to a whole unit, so that protection is never smaller than asked for.
-        out[where] = [0 if v is None else ceil(v.scaleb(table.decimals)) for v in column]
+        out[where] = [
+            least if v is None else ceil(v.scaleb(table.decimals))
+            for v, least in zip(column, usual[where].tolist(), strict=True)
+        ]
         return out
 
     upper = level(file.upper)
-    return GivenCells(
-        cells, np.zeros(table.shape, np.int64) if upper is None else upper, level(file.lower)
-    )
+    if upper is None:
+        return GivenCells(cells, usual, level(file.lower))
+    return GivenCells(cells, np.where(upper == 0, usual, upper), level(file.lower))
 
 
 def cells_of_all(tables: Sequence[Table], words: Sequence[str], option: str) -> list[Mask | None]:

@@ -20,6 +20,7 @@ from lustrum.protect.suppression import (
     linked_problem,
 )
 from lustrum.protect.suppression.choose import Progress
+from lustrum.protect.suppression.linked import cube_behind
 from lustrum.publish.suppression.files import Written
 from lustrum.sensitivity import Background
 
@@ -80,6 +81,12 @@ class TablesTogether:
         return spec.held(
             spec.problem(self.tables[0], self.background), self.frozen[0], self.never[0]
         )
+
+    def attacked(self) -> SuppressionProblem:
+        """The problem with all that an attacker uses: also the cells of the cube behind linked tables."""
+        problem = self.problem()
+        cube = cube_behind(problem, self.tables) if len(self.tables) > 1 else None
+        return problem if cube is None else cube[0]
 
     def changes(self, problem: SuppressionProblem, patterns: Sequence[Pattern]) -> PatternChanges:
         """What changed since the last period, and why; the cells are those of all tables one after another."""
