@@ -103,7 +103,9 @@ def test_what_sums_tell_of_counts_must_be_public_beside_a_bundle(
     secret = BESIDE.replace("public", "secret")
     with pytest.raises(InputError, match="'existence' can only be"):
         parse_programme(text.format(data=secret, rules=rules).encode(), "tables.toml", root)
-    said = text.replace("plain_status = true", "").format(data=BESIDE, rules=rules)
+    said = text.replace("plain_status = true", "plain_status = false").format(
+        data=BESIDE, rules=rules
+    )
     programme = parse_programme(said.encode(), "tables.toml", root)
     with pytest.raises(InputError, match="letters would tell which cells have few contributors"):
         run_programme(programme, root, tmp_path / "public", tmp_path / "t.json", workers=1)

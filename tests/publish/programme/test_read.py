@@ -70,7 +70,6 @@ def test_a_set_without_rules_is_refused() -> None:
         ('measures = ["turnover"]', 'measures = ["turnovr"]', "did you mean 'turnover'?"),
         ('{size = ["s", "m"]}', '{size = ["x"]}', "'x'"),
         ("+ export", "+ exports", "did you mean 'export'?"),
-        ("margin = 10", "", "needs 'margin' for 'turnover'"),
         ('"suppression"', '{method = "suppression", csot = "value"}', "did you mean 'cost'?"),
     ],
 )

@@ -14,6 +14,7 @@ from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
 from lustrum.publish.programme.system import Part, System
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
 from lustrum.sensitivity.background import NOTHING
+from lustrum.structure import UNBOUNDED
 
 __all__ = ["Judged", "judge", "ranks_for", "rules_for"]
 
@@ -25,7 +26,10 @@ _PARTS = ("rules", "of", "veto")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """The sensitive cells of a system with their levels, in the units of the system."""
+    """The sensitive cells of a system with their levels, in the units of the system.
+
+    ``least`` is what everybody knows a hidden cell to hold at least.
+    """
 
     findings: tuple[Sensitivity, ...]
     sensitive: Mask
@@ -33,6 +37,7 @@ class Judged:
     upper: Ints
     sliding: Ints
     background: Background = NOTHING
+    least: Ints | None = None
 
     def __repr__(self) -> str:
         return f"Judged({len(self.findings)} tables)"
@@ -45,12 +50,6 @@ def rules_for(own: PreparedSet, response: str) -> Rule:
         raise InputError(
             f"Set {own.name!r}: no rule judges {response!r}; add one, such as a threshold of contributors."
         )
-    for rule in found if response != COUNT else ():
-        if any(w["rule"] == "threshold" and not w.get("margin") for w in _every(rule.to_mapping())):
-            raise InputError(
-                f"Set {own.name!r}: a threshold of contributors needs 'margin' for {response!r}: how far, in "
-                "percent of the sum, a reader must stay away from it, such as margin = 10."
-            )
     return found[0] if len(found) == 1 else AnyOf(*found)
 
 
@@ -59,8 +58,13 @@ def ranks_for(own: PreparedSet) -> int:
     return max(_FEWEST_RANKS, *(_ranks(one.rule.to_mapping()) for one in own.rules))
 
 
-def judge(own: PreparedSet, system: System, background: Background) -> Judged:
-    """Judge every table of a system, shown or not."""
+def judge(
+    own: PreparedSet, system: System, background: Background, *, zeros_shown: bool = False
+) -> Judged:
+    """Judge every table of a system, shown or not.
+
+    Where empty cells are shown, everybody knows that a hidden cell of a table holds something.
+    """
     size = system.values.size
     lower, upper, sliding = (np.zeros(size, dtype=np.int64) for _ in range(3))
     sensitive = np.zeros(size, dtype=np.bool_)
@@ -77,9 +81,14 @@ def judge(own: PreparedSet, system: System, background: Background) -> Judged:
         below = np.where(mask, found.lower.ravel() * scale, 0)
         lower[span] = np.maximum(lower[span], below)
         sliding[span] = np.maximum(sliding[span], np.where(mask, found.sliding.ravel() * scale, 0))
+    least = np.full(size, -UNBOUNDED)
     if bool((system.values >= 0).all()):
-        lower = np.minimum(lower, system.values)
-    return Judged(tuple(findings), sensitive, lower, upper, sliding, background)
+        least = np.zeros(size, dtype=np.int64)
+        for part, span in zip(system.parts, system.spans, strict=True):
+            empty = bool((sensitive[span] & (system.values[span] == 0)).any())
+            least[span] = int(zeros_shown and part.shown and not empty)
+        lower = np.minimum(lower, np.maximum(system.values - least, 0))
+    return Judged(tuple(findings), sensitive, lower, upper, sliding, background, least)
 
 
 def _needed(part: Part, found: Sensitivity) -> Mask:

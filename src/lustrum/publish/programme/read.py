@@ -119,6 +119,13 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     f"Set {own.name!r}: tables of a bundle are counts of protected numbers, which need no "
                     "'rules', 'method' or 'relations'; leave these out."
                 )
+    if not _flag(head, "plain_status", "[programme]", True) and any(
+        COUNT in table.responses for own in sets for table in own.tables
+    ):
+        raise InputError(
+            "[programme]: 'plain_status' is false, and letters would tell how large hidden counts are; leave "
+            "it out."
+        )
     previous = _optional(head, "previous", "[programme]")
     return Programme(
         name=name,
@@ -128,7 +135,7 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
         source=source,
         sets=sets,
         formats=tuple(dict.fromkeys(formats)),
-        plain_status=_flag(head, "plain_status", "[programme]", False),
+        plain_status=_flag(head, "plain_status", "[programme]", True),
         publish_rules=_flag(head, "publish_rules", "[programme]", False),
         certificate=_flag(head, "certificate", "[programme]", True),
         previous=None if previous is None else folder / previous,

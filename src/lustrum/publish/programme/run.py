@@ -196,7 +196,7 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
     if not programme.plain_status:
         raise InputError(
             "[programme]: beside a bundle, letters would tell which cells have few contributors, which its "
-            "counts hide; write plain_status = true."
+            "counts hide; leave plain_status out."
         )
     held = {COUNT, *(measure.name for measure in beside.measures)}
     for measure in (*dataset.measures, *beside.measures):
@@ -232,7 +232,8 @@ def _one_set(
     systems = systems_of(own, records, ranks_for(own))
     tell("counting", 1.0)
     for number, system in enumerate(systems, start=1):
-        judged = judge(own, system, records.background)
+        zeros_shown = isinstance(spec, Suppression) and not spec.zeros
+        judged = judge(own, system, records.background, zeros_shown=zeros_shown)
         protected = protect_system(
             own,
             system,

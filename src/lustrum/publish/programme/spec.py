@@ -95,7 +95,7 @@ class Programme:
     source: Source
     sets: tuple[PreparedSet, ...]
     formats: tuple[str, ...] = FORMATS
-    plain_status: bool = False
+    plain_status: bool = True
     publish_rules: bool = False
     certificate: bool = True
     previous: Path | None = None

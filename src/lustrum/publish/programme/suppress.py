@@ -24,11 +24,10 @@ from lustrum.protect.suppression import (
     suppress,
 )
 from lustrum.protect.suppression.contributors import ranked_contributions, views_of
-from lustrum.protect.suppression.method import problem_of
+from lustrum.protect.suppression.method import attacker_of, least_hidden, problem_of
 from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.published import (
     Protected,
-    least_value,
     public_knowledge,
     spans_of,
 )
@@ -91,7 +90,8 @@ def suppress_system(
         out = named_cells(part, "never").reshape(shape) & hidden
         status = np.where(out, CellStatus.NOT_FOR_PUBLICATION.value, status)
         status = np.where(found.mask & hidden, found.status, status)
-        releases.append(_release(part, words, hidden, status, least_value(system)))
+        floor = least_hidden(part.true.values, hidden, zeros=spec.zeros)
+        releases.append(_release(part, words, hidden, status, floor))
     if spec.partial:
         releases = _with_intervals(system, releases, workers)
     return Protected(
@@ -119,8 +119,9 @@ def _problem(
     own: PreparedSet, spec: Suppression, system: System, judged: Judged
 ) -> SuppressionProblem:
     views: tuple[ContributorView, ...] = ()
-    if spec.attacker != "outsider":
-        views = _joint_views(system, judged, alone_only=spec.attacker == "singletons")
+    attacker = attacker_of(spec.attacker, [part.true for part in system.parts])
+    if attacker != "outsider":
+        views = _joint_views(system, judged, alone_only=attacker == "singletons")
     if spec.unions and not system.single:
         raise InputError(
             f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
@@ -157,7 +158,9 @@ def _problem(
         judged.upper,
         judged.lower,
         sliding=judged.sliding,
-        low=0 if least_value(system) == 0 else -2 * top,
+        low=-2 * top
+        if judged.least is None or bool((system.values < 0).any())
+        else np.minimum(system.values, judged.least),
         high=max(2 * top, top + int(judged.upper.max(initial=0))),
         cost=cost,
         frozen=frozen & ~judged.sensitive & ~never,

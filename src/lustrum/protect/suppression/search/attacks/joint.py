@@ -412,12 +412,16 @@ def _known(tasks: Tasks, view: int, cells: Ints) -> Known:
     targets = np.unique(tasks.cell[mine])
     place = np.searchsorted(cells, targets)
     assert view >= OUTSIDER
+    # A contributor to a cell needs to be kept from what others contribute to it, which may be less.
+    _, lower, upper, sliding = problem.levels_against(
+        None if view == OUTSIDER else problem.views[view]
+    )
     return Known(
         view,
         up[cells],
         down[cells],
         place,
-        problem.upper[targets].astype(np.float64),
-        problem.lower[targets].astype(np.float64),
-        problem.sliding[targets].astype(np.float64),
+        upper[targets].astype(np.float64),
+        lower[targets].astype(np.float64),
+        sliding[targets].astype(np.float64),
     )

@@ -1,0 +1,251 @@
+"""Runs of the product, from outside: its command line in this process, and its front door for frames."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from attacks.suppression.problems import Problem
+from attacks.suppression.rules import MARGIN, Rule
+
+SECONDS = 30
+"""CPU seconds after which a run is stopped; other programs on the machine do not count."""
+
+
+class TooLongError(BaseException):
+    """The run did not end in time."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run ended and what it wrote."""
+
+    code: int | str
+    said: str
+    command: str
+    files: tuple[Path, ...] = ()
+    certificates: tuple[Path, ...] = ()
+
+
+def command_line(*words: str) -> tuple[int | str, str]:
+    """Run ``lustrum WORDS``; the exit code (or ``crashed``, ``too long``) and all that was printed."""
+    from lustrum.cli import main
+
+    printed = io.StringIO()
+    before = sys.argv
+    sys.argv = ["lustrum", *words]
+    code: int | str = 0
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), _limited():
+            main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except TooLongError:
+        code = "too long"
+    except Exception:
+        code = "crashed"
+        printed.write(traceback.format_exc(limit=-3))
+    finally:
+        sys.argv = before
+    return code, printed.getvalue()
+
+
+def run(problem: Problem, folder: Path) -> Ran:
+    """Protect the tables of a problem by the door that it names."""
+    if problem.door == "frame":
+        return _frame(problem, folder)
+    if problem.door == "crosstab":
+        return _crosstab(problem, folder)
+    if problem.door == "programme":
+        return _programme(problem, folder)
+    source, public = folder / "confidential", folder / "public"
+    source.mkdir()
+    public.mkdir()
+    paths = problem.write(source)
+    words = ["suppress", *(str(p) for p in paths), *problem.trees(source)]
+    for rule in problem.rules:
+        words += ["--rule", str(rule)]
+    if problem.counts:
+        words.append("--counts")
+    proofs: tuple[Path, ...] = ()
+    for option in problem.options:
+        words.append(option)
+        if option == "--certificate":
+            proofs = (public / "proof.json",)
+            words.append(str(proofs[0]))
+    one = len(paths) == 1
+    expected = [public / f"{p.stem}.{problem.format if one else 'csv'}" for p in paths]
+    words += ["--out", str(expected[0]) if one else str(public)]
+    code, said = command_line(*words)
+    return Ran(
+        code, said, " ".join(["lustrum", *words]),
+        tuple(p for p in expected if p.exists()), tuple(p for p in proofs if p.exists()),
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _mapping(rule: Rule, counts: bool) -> dict[str, Any]:
+    """A rule as programmes and frames name it."""
+    numbers = rule.numbers
+    if rule.name == "p":
+        return {"rule": "p-percent", "p": numbers[0], "coalition": rule.coalition}
+    if rule.name == "pq":
+        return {
+            "rule": "prior-posterior",
+            "p": numbers[0],
+            "q": numbers[1],
+            "coalition": rule.coalition,
+        }
+    if rule.name == "nk":
+        return {"rule": "dominance", "n": numbers[0], "k": numbers[1]}
+    margin = {} if counts else {"margin": MARGIN}
+    return {"rule": "threshold", "minimum": numbers[0], **margin}
+
+
+def _records(problem: Problem) -> dict[str, list[Any]]:
+    people = problem.population
+    columns: dict[str, list[Any]] = {
+        v.name: [v.leaves[r.codes[i]] for r in people.records]
+        for i, v in enumerate(people.variables)
+    }
+    columns["holding"] = [r.holding for r in people.records]
+    columns["amount"] = [r.amount for r in people.records]
+    return columns
+
+
+def _frame(problem: Problem, folder: Path) -> Ran:
+    import lustrum
+    from lustrum.formats import write_release
+    from lustrum.model import LustrumError
+
+    names = problem.tables[0]
+    kwargs: dict[str, Any] = {}
+    if not problem.counts:
+        kwargs = {"measure": "amount", "holding": "holding"}
+    rule = _mapping(problem.rules[0], True)
+    command = f"lustrum.suppress(records, {list(names)}, {rule}, {kwargs})"
+    path = folder / "public.csv"
+    try:
+        with _limited():
+            release = lustrum.suppress(_records(problem), by=list(names), rule=rule, **kwargs)
+            write_release(release, path)
+    except LustrumError as error:
+        return Ran(3, str(error), command)
+    except TooLongError:
+        return Ran("too long", "", command)
+    except Exception:
+        return Ran("crashed", traceback.format_exc(limit=-3), command)
+    return Ran(0, "", command, (path,))
+
+
+def _crosstab(problem: Problem, folder: Path) -> Ran:
+    """A table with margins as pandas makes it, suppressed by the method that is registered by name."""
+    import pandas
+
+    from lustrum import Table
+    from lustrum.formats import write_release
+    from lustrum.model import LustrumError
+
+    frame = pandas.DataFrame(_records(problem))
+    one, other = problem.tables[0]
+    counts = pandas.crosstab(frame[one], frame[other], margins=True)
+    rule = _mapping(problem.rules[0], True)
+    command = f"Table.from_counts(pandas.crosstab(..., margins=True)) under {rule}"
+    path = folder / "public.csv"
+    try:
+        method = entry_points(group="lustrum.methods")["suppression"].load()
+        with _limited():
+            write_release(method(rule=rule).apply(Table.from_counts(counts)), path)
+    except LustrumError as error:
+        return Ran(3, str(error), command)
+    except TooLongError:
+        return Ran("too long", "", command)
+    except Exception:
+        return Ran("crashed", traceback.format_exc(limit=-3), command)
+    _named(path, (one, other), ([str(c) for c in counts.index], [str(c) for c in counts.columns]))
+    return Ran(0, "", command, (path,))
+
+
+def _named(path: Path, names: tuple[str, str], codes: tuple[list[str], list[str]]) -> None:
+    """Give a file whose names were lost those of the crosstab: its reader knows what it was made from."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    if rows[0][:2] == list(names):
+        return
+    rows[0][:2] = names
+    for row in rows[1:]:
+        row[:2] = [
+            c if c in known else known[int(c) - 1] for c, known in zip(row[:2], codes, strict=True)
+        ]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def _toml(mapping: dict[str, Any]) -> str:
+    return "\n".join(
+        f'{k} = "{v}"' if isinstance(v, str) else f"{k} = {v}" for k, v in mapping.items()
+    )
+
+
+def _programme(problem: Problem, folder: Path) -> Ran:
+    columns = _records(problem)
+    with (folder / "records.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
+    lines = ['[dataset]\nname = "units"\nidentifiers = ["holding"]']
+    for v in problem.population.variables:
+        codes = ", ".join(f'["{c}", "{c}"]' for c in v.leaves)
+        lines.append(f'[[variables]]\nname = "{v.name}"\ncodes = [{codes}]')
+    lines.append('[[measures]]\nname = "amount"\nholding = "holding"')
+    (folder / "records.toml").write_text("\n".join(lines), encoding="utf-8")
+    lines = ['[programme]\nname = "p"\ntitle = "p"\nperiod = "2025"']
+    lines.append('[data]\nfile = "records.csv"\ndescription = "records.toml"')
+    lines.append('[[sets]]\nname = "s"\ntitle = "s"\nmethod = "suppression"')
+    lines += [f"[[sets.rules]]\n{_toml(_mapping(r, problem.counts))}" for r in problem.rules]
+    for names in problem.tables:
+        by = ", ".join(f'{{variable = "{n}"}}' for n in names)
+        measures = "" if problem.counts else '\nmeasures = ["amount"]'
+        name = "-".join(names)
+        lines.append(
+            f'[[sets.tables]]\nname = "{name}"\ntitle = "{name}"\ntotals = true\nby = [{by}]{measures}'
+        )
+    lines[-1] += "\nend = true"
+    (folder / "tables.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    public = folder / "public"
+    words = [
+        "release",
+        str(folder / "tables.toml"),
+        "--out",
+        str(public),
+        "--trace",
+        str(folder / "trace.json"),
+    ]
+    code, said = command_line(*words, "--workers", "1")
+    return Ran(
+        code, said, " ".join(["lustrum", *words]),
+        tuple(sorted((public / "tables").rglob("*.*"))),
+        tuple(sorted((public / "certificates").rglob("*.json"))),
+    )  # fmt: skip
