@@ -14,8 +14,8 @@ What is exact everywhere stays: whole results, and sums of products of short num
 seed, the function and the result alone, so that asking again gives the same, as it does on a real processor.
 
 The variable ``LUSTRUM_SHIM`` holds the seed; ``LUSTRUM_SHIM_KINDS`` names some kinds; ``LUSTRUM_SHIM_ONLY`` is a
-regular expression for places such as ``protect/simulated.py:190``; ``LUSTRUM_SHIM_LOG`` is a file to which places whose
-results were changed are appended. ``pytest -p same_bytes.shim`` puts any test under it (with ``PYTHONPATH=tests``).
+regular expression for places such as ``protect/simulated.py:190``; ``LUSTRUM_SHIM_LOG`` is a file to which the places that were met
+are appended, with how often their results were changed. ``pytest -p same_bytes.shim`` puts any test under it (with ``PYTHONPATH=tests``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-KINDS = ("ties", "bits", "sums", "draws")
+KINDS = ("ties", "bits", "sums", "draws", "solver")
 """What is changed unless something else is asked for."""
 
 SORTS = {"argsort", "argpartition", "partition"}
@@ -137,6 +137,7 @@ class Shim:
         kind = kind_of(function)
         if kind is None or not self.wants(kind, place):
             return function(*args, **named)
+        self.changed.setdefault(place, 0)
         name = function.__name__
         if kind == "ties":
             return self.sort(place, function, *args, **named)
@@ -197,6 +198,8 @@ class Shim:
 
     def product(self, place: str, left: Any, right: Any) -> Any:
         before = left @ right
+        if self.wants("sums", place):
+            self.changed.setdefault(place, 0)
         # A sparse product is added up in the order of its entries; of 0, 1 and -1 the products are exact.
         plain = any(map(sparse, (left, right))) and (signs(left) or signs(right))
         if not self.wants("sums", place) or plain or (short(left) and short(right)):
@@ -225,8 +228,8 @@ def kind_of(function: Any) -> str | None:
         return "draws" if name in DRAWS else None
     module = type(own).__module__ if own is not None and not isinstance(own, ModuleType) else ""
     module = module if module not in ("", "builtins") else getattr(function, "__module__", "") or ""
-    if isinstance(function, np.ufunc):
-        module = "numpy"
+    if isinstance(function, np.ufunc) or type(own).__name__ == "SuperLU":
+        module = "scipy"
     if module.split(".")[0].strip("_") not in LIBRARIES or sparse(own):
         return None
     for kind, names in (("ties", SORTS), ("bits", BITS), ("sums", SUMS), ("solver", SOLVER)):
