@@ -1,8 +1,8 @@
 """Golden bytes: small results of everything that decides or publishes, as digests.
 
-``python golden.py`` prints ``{name: sha256}`` of all groups, ``python golden.py methods maps`` of some;
-``--write`` keeps all of them in ``digests.json``, with which every processor compares its own. Floats go in
-with all their bits. Nothing random but by seed, and no function whose last bit is open, makes the input.
+``PYTHONPATH=tests python -m same_bytes.golden`` prints ``{name: sha256}`` of all groups; names of groups, such
+as ``methods maps``, ask for some, and ``--write`` keeps all in ``digests.json``, with which every processor
+compares its own. Floats go in with all their bits.
 """
 
 from __future__ import annotations
@@ -26,8 +26,20 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-DIGESTS = HERE / "digests.json"
+from same_bytes import shim  # before the package itself, which it rewrites if that is asked for
+from same_bytes.inputs import (
+    axis_of,
+    counted,
+    firms,
+    magnitudes,
+    people,
+    register,
+    skewed,
+    stored,
+    town,
+)
+
+DIGESTS = Path(__file__).resolve().parent / "digests.json"
 Results = Iterator[tuple[str, Any]]
 GROUPS: dict[str, Callable[[], Results]] = {}
 KEY = b"a key of the agency of 32 bytes."
@@ -116,155 +128,6 @@ def workbook(content: bytes) -> dict[str, bytes]:
     """The parts of a workbook without the moment at which it was made."""
     with zipfile.ZipFile(io.BytesIO(content)) as book:
         return {n: book.read(n) for n in sorted(book.namelist()) if n != "docProps/core.xml"}
-
-
-# --- input ----------------------------------------------------------------------------------------
-
-
-def skewed(seed: int, shape: Any, most: int = 60) -> Any:
-    """Counts of which many are small, by whole-number arithmetic."""
-    rng = np.random.default_rng(seed)
-    return rng.integers(0, most, shape) * rng.integers(0, most, shape) ** 2 // most**2
-
-
-def axis_of(name: str, size: int, total: bool = True) -> Any:
-    from lustrum.model import Category, TableAxis
-
-    parts = tuple(Category(f"{name}{i}", f"{name}{i}", (i,)) for i in range(size))
-    whole = (Category("_T", "Total", tuple(range(size))),) if total else ()
-    return TableAxis(name, name, (*parts, *whole))
-
-
-def with_totals(inner: Any) -> Any:
-    for place in range(inner.ndim):
-        inner = np.concatenate([inner, inner.sum(axis=place, keepdims=True)], axis=place)
-    return inner
-
-
-def counted(seed: int, sizes: tuple[int, ...], most: int = 30) -> Any:
-    """A table of counts with totals and keys."""
-    from lustrum.model import Table
-
-    inner = skewed(seed, sizes, most)
-    keys = np.random.default_rng(seed + 1).integers(0, 2**40, sizes) * (inner > 0)
-    axes = tuple(axis_of(f"v{i}", size) for i, size in enumerate(sizes))
-    values = with_totals(inner)
-    return Table(axes, values, contributors=values, keys=with_totals(keys).astype(np.uint64))
-
-
-def magnitudes(seed: int, sizes: tuple[int, ...], ranks: int = 3, total: bool = True) -> Any:
-    """A table of sums with its largest contributions."""
-    from lustrum.model import Contributions, Table
-
-    rng = np.random.default_rng(seed)
-    held = 1 + rng.integers(0, 400, (*sizes, 6)) ** 2 // 40
-    held[rng.random((*sizes, 6)) < 0.4] = 0
-    owner = np.arange(held.size).reshape(held.shape)
-    shape = tuple(n + 1 for n in sizes)
-    if not total:
-        shape = sizes
-    largest, holding = (np.zeros((*shape, ranks), dtype=np.int64) for _ in range(2))
-    number = np.zeros(shape, dtype=np.int64)
-    for place in np.ndindex(*shape):
-        picks = tuple(slice(None) if p == n else p for p, n in zip(place, sizes, strict=True))
-        values, owners = held[picks].ravel(), owner[picks].ravel()
-        order = np.argsort(-values, kind="stable")[:ranks]
-        largest[place], holding[place] = values[order], np.where(values[order] > 0, owners[order], -1)
-        number[place] = np.count_nonzero(values)
-    inner = held.sum(axis=-1)
-    return Table(
-        tuple(axis_of(f"v{i}", size, total) for i, size in enumerate(sizes)),
-        with_totals(inner) if total else inner,
-        kind="magnitude",
-        contributors=number,
-        keys=rng.integers(1, 2**63, shape).astype(np.uint64),
-        contributions=Contributions(largest, holding),
-    )
-
-
-def town() -> Any:
-    from lustrum.model import Dataset
-
-    broad = [
-        {"code": "Y", "label": "Young", "members": ["1", "2", "3"]},
-        {"code": "O", "label": "Old", "members": ["4", "5", "6", "7", "8"]},
-    ]
-    age = {
-        "name": "age",
-        "codes": [str(i) for i in range(1, 9)],
-        "hierarchies": [{"name": "broad", "levels": [{"name": "broad", "groups": broad}]}],
-    }
-    return Dataset.from_mapping(
-        {
-            "dataset": {"name": "town", "record_id": "id", "units": "people"},
-            "variables": [
-                age,
-                {"name": "sex", "codes": ["1", "2"]},
-                {"name": "area", "codes": ["n", "s", "w"]},
-                {"name": "job", "codes": ["a", "b", "c", "d"]},
-            ],
-            "measures": [{"name": "income", "unit": "euro"}],
-        }
-    )
-
-
-def people(count: int) -> Any:
-    import pyarrow as pa
-
-    rng = np.random.default_rng(4)
-    rows = {n: rng.integers(0, m, count) * rng.integers(0, m, count) // m for n, m in
-            (("age", 8), ("sex", 2), ("area", 3), ("job", 4))}  # fmt: skip
-    codes = {v.name: np.array(v.codes)[rows[v.name]] for v in town().variables}
-    return pa.table(
-        {"id": np.arange(count), **codes, "income": rng.integers(0, 300, count) ** 2 // 18}
-    )
-
-
-def firms(count: int, seed: int = 13) -> Any:
-    """A register of owners with tied cells and tied amounts."""
-    import pyarrow as pa
-
-    rng = np.random.default_rng(seed)
-    return pa.table(
-        {
-            "id": np.arange(count),
-            "owner": rng.integers(0, count * 2 // 3, count),
-            "activity": np.array(["a", "b", "c", "d"])[rng.integers(0, 4, count)],
-            "region": np.array(["x", "y", "z"])[rng.integers(0, 3, count)],
-            "legal": np.array(["p", "q"])[rng.integers(0, 2, count)],
-            "home": rng.integers(0, 12, count) ** 3,
-            "wages": rng.integers(0, 30, count) ** 2 // 9,
-        }
-    )
-
-
-def register() -> Any:
-    from lustrum.model import Dataset
-
-    return Dataset.from_mapping(
-        {
-            "dataset": {
-                "name": "firms", "record_id": "id", "identifiers": ["owner"], "units": "firms",
-            },
-            "variables": [
-                {"name": "activity", "codes": ["a", "b", "c", "d"]},
-                {"name": "region", "codes": ["x", "y", "z"]},
-                {"name": "legal", "codes": ["p", "q"]},
-            ],
-            "measures": [
-                {"name": "home", "holding": "owner", "unit": "euro"},
-                {"name": "wages", "holding": "owner", "unit": "euro"},
-            ],
-        }
-    )  # fmt: skip
-
-
-def stored(root: Path, frame: Any, dataset: Any) -> Any:
-    from lustrum.tabulate import FrameSource, Secret, Store, ingest
-
-    store = Store(root)
-    ingest(FrameSource(frame), dataset, store, secret=Secret(bytes(range(32))))
-    return store
 
 
 # --- methods --------------------------------------------------------------------------------------
@@ -356,16 +219,20 @@ def methods() -> Results:
             for table in tables[:-1] if "attacker" in words else tables:
                 if abilities_of(method).repeatable:
                     found.append(outcome(lambda m=method, t=table: m.apply(t)))
-                found.append(outcome(lambda m=method, t=table: m.apply(t, np.random.default_rng(3))))
+                found.append(
+                    outcome(lambda m=method, t=table: m.apply(t, np.random.default_rng(3)))
+                )
             yield f"{name} {words}", found
     sums = [magnitudes(1, (5, 4)), magnitudes(2, (6,))]
     for name, entries in SUMS.items():
         for words in entries:
-            yield f"{name} {words}", [
-                outcome(lambda m=spec(name, words), t=t, r=rng: m.apply(t, r))
+            method = spec(name, words)
+            found = [
+                outcome(lambda m=method, t=t, s=seed: m.apply(t, s))
                 for t in sums
-                for rng in (None, np.random.default_rng(3))
+                for seed in (None, 3)
             ]
+            yield f"{name} {words}", found
     count = 300
     frame = people(count)
     records = Records(
@@ -381,7 +248,9 @@ def methods() -> Results:
     for name, entries in RECORDS.items():
         for words in entries:
             made = outcome(lambda n=name, w=words: spec(n, w).apply_records(records, 5))
-            parts = made if isinstance(made, str) else (made.codes, made.numbers, made.ids, made.keys)
+            parts = (
+                made if isinstance(made, str) else (made.codes, made.numbers, made.ids, made.keys)
+            )
             yield f"{name} of records {words}", parts
     private = load("lustrum.methods", "differential-privacy")
     for words in (
@@ -435,7 +304,7 @@ def summed(made: Any) -> tuple[Any, ...]:
 @group
 def populations() -> Results:
     from lustrum.protect import ProtectedPopulation
-    from lustrum.public.bundle.files import pack_bundle
+    from lustrum.publish.bundles.write import pack_bundle
     from lustrum.testing import example_populations
 
     for number, cells in enumerate(example_populations(3, 1)):
@@ -532,12 +401,15 @@ def surveys() -> Results:
     hours = {"hours": rng.integers(0, 80, count) * 1.0}
     records = SurveyRecords(dataset, codes, design, keys, int(weights.sum()), hours)
     method = ProtectedSurvey(classes=("area", "sex"), measure_classes=("age", "sex"))
-    made, *rest = method.protect(records, ProtectedPopulation(base=3, sweeps=1), KEY)
+    made, *_ = method.protect(records, ProtectedPopulation(base=3, sweeps=1), KEY)
     yield "respondents", respondents_bytes(made)
     yield "respondents' errors", (made.count_errors, made.weight_spread, made.weight_noise)
     numbers = WeightedNumbers(made, Reliability(), workers=1)
     base: dict[str, Any] = {"dataset": "panel", "weight": "weight"}
-    for words in ({"by": ["sex", "area"], "totals": True}, {"by": ["age", "sex"], "measure": "hours"}):
+    for words in (
+        {"by": ["sex", "area"], "totals": True},
+        {"by": ["age", "sex"], "measure": "hours"},
+    ):
         query = TableQuery.from_mapping({**base, **words})
         yield f"weighted {words}", numbers.release(query)
     over = TableQuery.from_mapping({**base, "by": ["area"], "measure": "hours"})
@@ -551,8 +423,6 @@ def surveys() -> Results:
 
 @group
 def suppression() -> Results:
-    from protect.suppression.test_golden import flat, grouped, made
-
     from lustrum.protect.suppression import (
         Suppression,
         cell_costs,
@@ -560,6 +430,7 @@ def suppression() -> Results:
         suppress,
         with_intervals,
     )
+    from protect.suppression.test_golden import flat, grouped, made
 
     problems = {
         "two-way": made((flat(8), flat(7)), 6, 1),
@@ -620,11 +491,17 @@ def rounding() -> Results:
         for words in ({}, {"base": 5}, {"distance": "l2"}, {"unbiased": True}):
             method = spec_from_words(kind, words, "controlled-rounding")
             for seed in (None, 3):
-                yield f"{name} {words} {seed}", outcome(lambda m=method, t=table, s=seed: m.apply(t, s))
+                yield (
+                    f"{name} {words} {seed}",
+                    outcome(lambda m=method, t=table, s=seed: m.apply(t, s)),
+                )
     cube = skewed(4, (8, 7, 6), 40)
     structure = Structure.of_tables([tuple(axis_of(f"v{i}", n) for i, n in enumerate(cube.shape))])
     for base in (3, 5):
-        yield f"search {base}", round_inner(cube.ravel(), structure, base, rng=np.random.default_rng(2))
+        yield (
+            f"search {base}",
+            round_inner(cube.ravel(), structure, base, rng=np.random.default_rng(2)),
+        )
 
 
 @group
@@ -636,14 +513,23 @@ def adjustment() -> Results:
         "sums": magnitudes(3, (5, 4)),
     }  # fmt: skip
     for name, table in tables.items():
-        rule = {"rule": "p-percent", "p": 10.0} if name == "sums" else {"rule": "threshold", "minimum": 4}
+        rule = (
+            {"rule": "p-percent", "p": 10.0}
+            if name == "sums"
+            else {"rule": "threshold", "minimum": 4}
+        )
         for words in (
             {}, {"norm": "l2"}, {"directions": "exact"}, {"norm": "l2", "weights": "unit"},
             {"keep": "grand-total"}, {"directions": "random"}, {"directions": "relaxed"},
             {"directions": "balanced"},
         ):  # fmt: skip
-            yield f"{name} {words}", outcome(
-                lambda t=table, w=words, r=rule: ControlledAdjustment(rule=r, steps=3000, **w).apply(t, 3)
+            yield (
+                f"{name} {words}",
+                outcome(
+                    lambda t=table, w=words, r=rule: ControlledAdjustment(
+                        rule=r, steps=3000, **w
+                    ).apply(t, 3)
+                ),
             )
 
 
@@ -667,7 +553,13 @@ def audit() -> Results:
         from_suppression,
     )
     from lustrum.audit.certificate import certify
-    from lustrum.audit.fibre import Margins, count_tables, distribution, enumerate_fibre, sample_fibre
+    from lustrum.audit.fibre import (
+        Margins,
+        count_tables,
+        distribution,
+        enumerate_fibre,
+        sample_fibre,
+    )
     from lustrum.protect import RandomRounding, Suppression
 
     def ends(found: Any) -> tuple[Any, ...]:
@@ -695,8 +587,9 @@ def audit() -> Results:
         yield f"certificate {name}", certify(facts, slice(0, 6)).to_json()
         for who in (Outsider(), Insider(1)):
             for prior in (None, BetaBinomial()):
-                yield f"belief {name} {who} {prior}", outcome(
-                    lambda f=facts, w=who, p=prior: attack(f, w, p, workers=1)
+                yield (
+                    f"belief {name} {who} {prior}",
+                    outcome(lambda f=facts, w=who, p=prior: attack(f, w, p, workers=1)),
                 )
     belief = attack(rounded, prior=BetaBinomial(), workers=1)
     yield "belief of a release", belief
@@ -706,10 +599,14 @@ def audit() -> Results:
     whole = Margins.of(inner, [(0, 1), (0, 2), (1, 2)])
     for target in ("uniform", "hypergeometric"):
         yield f"two-way fibre {target}", distribution(square, target)
-        yield f"cube fibre {target}", outcome(lambda t=target: distribution(whole, t, "exact", nodes=2000))
+        yield (
+            f"cube fibre {target}",
+            outcome(lambda t=target: distribution(whole, t, "exact", nodes=2000)),
+        )
         for name, given in (("square", square), ("cube", whole), ("hidden", known["hidden"])):
-            yield f"sample {name} {target}", sample_fibre(
-                given, target=target, rng=3, draws=60, chains=2, workers=1
+            yield (
+                f"sample {name} {target}",
+                sample_fibre(given, target=target, rng=3, draws=60, chains=2, workers=1),
             )
     yield "fibre", enumerate_fibre(square).tables
     yield "tables", count_tables([5, 4, 3], [6, 2, 4])
@@ -748,20 +645,28 @@ def measures() -> Results:
     for name in names("lustrum.risks"):
         kind = load("lustrum.risks", name)
         spec = kind(fraction=0.1, draws=20) if name == "sample-r2" else kind()
-        yield f"risk {name} before", [outcome(lambda s=spec, t=t: s.before(t)) for t in (table, cube)]
+        yield (
+            f"risk {name} before",
+            [outcome(lambda s=spec, t=t: s.before(t)) for t in (table, cube)],
+        )
         if spec.measures_releases:
-            yield f"risk {name} after", [
-                outcome(lambda s=spec, t=t, r=r: s.after(t, r)) for t, r in pairs
-            ]
+            yield (
+                f"risk {name} after",
+                [outcome(lambda s=spec, t=t, r=r: s.after(t, r)) for t, r in pairs],
+            )
     for name in names("lustrum.utilities"):
         spec = load("lustrum.utilities", name)(**WORDS.get(name, {}))
         yield f"utility {name}", [outcome(lambda s=spec, t=t, r=r: s.of(t, r)) for t, r in pairs]
     for sample in (table, cube):
         people = 20 * int(sample.values[(-1,) * sample.values.ndim])
-        yield f"estimates {sample.values.ndim}", estimate_risk(sample, people, draws=40, rng=3).models
+        yield (
+            f"estimates {sample.values.ndim}",
+            estimate_risk(sample, people, draws=40, rng=3).models,
+        )
         models = [LogLinear(), PolyaUrn()]
-        yield f"chosen {sample.values.ndim}", str(
-            choose_model(sample, models, by="cv", rng=3, folds=3, N=people)
+        yield (
+            f"chosen {sample.values.ndim}",
+            str(choose_model(sample, models, by="cv", rng=3, folds=3, N=people)),
         )
         yield f"slices {sample.values.ndim}", slice_risks(EntropyRisk(), sample, ["v0"])
     yield "cell entropy", cell_entropy(attack(releases[0].apply(table), workers=1))
@@ -795,7 +700,9 @@ def maps() -> Results:
     release = found.release("random-rounding base 3")
     yield "risk chart", json.dumps(risk_table_chart(table, release).to_dict())
     yield "distribution chart", json.dumps(distribution_chart(table, release).to_dict())
-    small = Table.from_counts([[1, 14, 3, 0], [17, 83, 2, 9], [5, 0, 31, 4]], names=["area", "faith"])
+    small = Table.from_counts(
+        [[1, 14, 3, 0], [17, 83, 2, 9], [5, 0, 31, 4]], names=["area", "faith"]
+    )
     series = series_map(small, grid("random-rounding", base=3), replications=2)
     yield "series", series.to_arrow()
     yield "series chart", json.dumps(series_chart(series).to_dict())
@@ -811,11 +718,11 @@ def answers() -> Results:
     """Tables by the server from bundles, in every format, with figures; and by keyed methods."""
     from fastapi.testclient import TestClient
 
+    from lustrum.answer import TableService, answer
     from lustrum.model import TableQuery
     from lustrum.policy import Policy
-    from lustrum.answer import TableService, answer
-    from lustrum.publish.records import EngineNumbers
     from lustrum.publish.bundles.make import make_bundle
+    from lustrum.publish.records import EngineNumbers
     from lustrum.server import create_app
     from lustrum.server.settings import Settings
 
@@ -840,7 +747,9 @@ def answers() -> Results:
             policy.write_text(POLICY.format(name=name, sums=more))
             make_bundle(store, name, policy, root / "bundles" / name, workers=1)
             service = TableService(bundles=[root / "bundles" / name], workers=1)
-            client = TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+            client = TestClient(
+                create_app(service, Settings(rate="")), base_url="http://lustrum.test"
+            )
             for words in asked[name]:
                 link = f"/api/v1/tables?dataset={name}&{words}"
                 response = client.get(f"{link}&include=bounds,trace")
@@ -859,7 +768,12 @@ def answers() -> Results:
             "keyed counts": {"protect": {"method": "random-rounding"}},
             "cell keys": {
                 "protect": {"method": "cell-key"},
-                "sums": {"method": "cell-key-magnitude", "p_percent": 10.0, "extra": 1.0, "large": 0.1},
+                "sums": {
+                    "method": "cell-key-magnitude",
+                    "p_percent": 10.0,
+                    "extra": 1.0,
+                    "large": 0.1,
+                },
             },
         }
         for name, words in keyed.items():
@@ -897,7 +811,9 @@ def golden(names: list[str]) -> dict[str, str]:
             start = time.process_time()
             for label, value in GROUPS[name]():
                 if os.environ.get("GOLDEN_TIMES"):
-                    print(f"{time.process_time() - start:8.2f} {label}", file=sys.stderr, flush=True)
+                    print(
+                        f"{time.process_time() - start:8.2f} {label}", file=sys.stderr, flush=True
+                    )
                     start = time.process_time()
                 assert f"{name}: {label}" not in found, f"{label} twice"
                 found[f"{name}: {label}"] = digest(value)
@@ -909,10 +825,7 @@ def golden(names: list[str]) -> dict[str, str]:
 
 
 def main(words: list[str]) -> None:
-    if "LUSTRUM_SHIM" in os.environ:
-        from same_bytes import shim
-
-        assert shim.SHIM.kinds
+    assert shim.SHIM.kinds or "LUSTRUM_SHIM" not in os.environ
     write = "--write" in words
     found = golden([word for word in words if word != "--write"] or list(GROUPS))
     if write:
@@ -922,5 +835,4 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent))
     main(sys.argv[1:])

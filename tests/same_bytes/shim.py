@@ -1,21 +1,24 @@
 """Another processor, on this one: ties and last bits of everything that processors may do differently.
 
-The sources of ``lustrum`` are rewritten while they are imported. A call that leaves something open is made as it
-stands, and its result is changed to another one that is just as right:
+The sources of ``lustrum`` are rewritten while they are imported. A call that leaves something open is made as
+it stands, and its result is changed to another one that is just as right:
 
 - ``ties``: a sort that does not say ``stable`` orders ties by chance;
-- ``bits``: exp, log, powers, gamma functions, quantiles and the like move by one unit in the last place or not at all;
-- ``sums``: products of matrices and vectors (``@``, dot, einsum, linalg, interp, convolve) move by about a unit in
-  the last place, as they do when terms are added in another order or with fused operations;
-- ``draws``: normal, exponential and gamma draws move by one unit in the last place, because they end in a logarithm;
+- ``bits``: exp, log, powers, gamma functions, quantiles and the like move by one unit in the last place or not
+  at all;
+- ``sums``: products of matrices and vectors (``@``, dot, einsum, linalg, interp, convolve) move by about a unit
+  in the last place, as they do when terms are added in another order or with fused operations;
+- ``draws``: normal, exponential and gamma draws move by one unit in the last place, because they end in a
+  logarithm;
 - ``solver``: fractional parts of solutions of linear programs move by about 1e-13.
 
 What is exact everywhere stays: whole results, and sums of products of short numbers. A change depends on the
 seed, the function and the result alone, so that asking again gives the same, as it does on a real processor.
 
-The variable ``LUSTRUM_SHIM`` holds the seed; ``LUSTRUM_SHIM_KINDS`` names some kinds; ``LUSTRUM_SHIM_ONLY`` is a
-regular expression for places such as ``protect/simulated.py:190``; ``LUSTRUM_SHIM_LOG`` is a file to which the places that were met
-are appended, with how often their results were changed. ``pytest -p same_bytes.shim`` puts any test under it (with ``PYTHONPATH=tests``).
+``LUSTRUM_SHIM`` holds the seed, and ``LUSTRUM_SHIM_KINDS`` names some kinds. ``LUSTRUM_SHIM_ONLY`` is a regular
+expression for places such as ``protect/simulated.py:190``. Places that were met are appended to the file
+``LUSTRUM_SHIM_LOG``, with how often their results were changed. ``pytest -p same_bytes.shim`` puts any test
+under the shim, with ``PYTHONPATH=tests``.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -238,6 +242,7 @@ def kind_of(function: Any) -> str | None:
     return None
 
 
+@cache
 def bits_in_loops(seed: int) -> Any:
     """What moves a number inside a compiled loop; whole numbers stay."""
     import numba
@@ -274,7 +279,7 @@ class Rewriter(ast.NodeTransformer):
     """Puts the shim in front of every watched call, ``@`` and ``**`` of a file."""
 
     def __init__(self, file: str) -> None:
-        self.file, self.loop = file, False
+        self.file, self.loop, self.loops = file, False, 0
 
     def place(self, node: ast.expr) -> ast.Constant:
         return ast.Constant(f"{self.file}:{node.lineno}")
@@ -300,6 +305,7 @@ class Rewriter(ast.NodeTransformer):
         name = ast.Name("__lustrum_shim_bit__", ast.Load())
         call = ast.Call(name, [node, ast.Constant(zlib.crc32(place.encode()))], [])
         SHIM.changed[f"{place} (loop)"] = 1
+        self.loops += 1
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -327,20 +333,16 @@ class Rewriter(ast.NodeTransformer):
 class Loader(SourceFileLoader):
     """Compiles the rewritten source; nothing is kept on disk."""
 
-    def get_code(self, fullname: str) -> Any:
-        path = self.get_filename(fullname)
-        tree = ast.parse(self.get_data(path), path)
-        file = path.rpartition("/lustrum/")[2]
-        tree = ast.fix_missing_locations(Rewriter(file).visit(tree))
-        return compile(tree, path, "exec", dont_inherit=True)
-
     def exec_module(self, module: ModuleType) -> None:
+        path = self.get_filename(module.__name__)
+        rewriter = Rewriter(path.rpartition("/lustrum/")[2])
+        tree = ast.fix_missing_locations(rewriter.visit(ast.parse(self.get_data(path), path)))
         vars(module)["__lustrum_shim__"] = SHIM
-        if "numba" in sys.modules or "compiled" in module.__name__:
-            vars(module)["__lustrum_shim_bit__"] = loop_bit()
-        super().exec_module(module)
+        if rewriter.loops:
+            vars(module)["__lustrum_shim_bit__"] = bits_in_loops(SHIM.seed)
+        exec(compile(tree, path, "exec", dont_inherit=True), vars(module))
         if module.__name__ == "lustrum.compiled":
-            module.compiled = without_keeping(module.compiled, module._made_of)  # type: ignore[attr-defined]
+            vars(module)["compiled"] = without_keeping(vars(module)["compiled"])
 
 
 class Finder(MetaPathFinder):
@@ -353,13 +355,7 @@ class Finder(MetaPathFinder):
         return spec
 
 
-def loop_bit(kept: list[Any] = []) -> Any:  # noqa: B006
-    if not kept:
-        kept.append(bits_in_loops(SHIM.seed))
-    return kept[0]
-
-
-def without_keeping(compiled: Any, made_of: Any) -> Any:
+def without_keeping(compiled: Any) -> Any:
     """Loops in which bits move are compiled anew each time: nothing of the kind may be kept on disk."""
     import numba
 

@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from same_bytes import golden, shim
+from same_bytes import golden
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-QUICK = ["methods", "populations", "sums", "surveys", "measures"]
-"""Groups whose loops compile quickly, or that a second setting is worth most for."""
 
 
 def child(words: list[str], **settings: str) -> Any:
@@ -29,7 +27,7 @@ def child(words: list[str], **settings: str) -> Any:
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("LUSTRUM_", "PYTEST_"))}
     paths = [str(ROOT / "src"), str(HERE.parent)]
     done = subprocess.run(
-        [sys.executable, str(HERE / "golden.py"), *words],
+        [sys.executable, "-m", "same_bytes.golden", *words],
         env={**plain, "PYTHONPATH": os.pathsep.join(paths), **settings},
         capture_output=True,
         text=True,
@@ -50,8 +48,8 @@ def agree(found: dict[str, str], groups: list[str]) -> None:
     other = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
     lines = "\n".join(f"  {k}" for k in other)
     assert not other, (
-        f"{len(other)} of {len(wanted)} results have other bytes than {golden.DIGESTS.name} says; where a change "
-        f"is meant, write it with 'python tests/same_bytes/golden.py --write':\n{lines}"
+        f"{len(other)} of {len(wanted)} results have other bytes than {golden.DIGESTS.name} says; where a "
+        f"change is meant, write it with 'PYTHONPATH=tests python -m same_bytes.golden --write':\n{lines}"
     )
 
 
@@ -70,32 +68,33 @@ def another_core() -> str:
     return "ARMV8" if platform.machine() in ("aarch64", "arm64") else "Nehalem"
 
 
-SETTINGS = {
-    "as it is": {},
-    "another order of hashes, one thread": {
-        "PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-        "NUMBA_NUM_THREADS": "1",
-    },
-    "another core, two threads": {
-        "OPENBLAS_CORETYPE": another_core(), "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2",
-        "NUMBA_NUM_THREADS": "2",
-    },
-}  # fmt: skip
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+SETTINGS: dict[str, dict[str, str]] = {
+    "another order of hashes": {"PYTHONHASHSEED": "4711"},
+    "another core for BLAS": {"OPENBLAS_CORETYPE": another_core()},
+    "without features of the processor": {"NPY_DISABLE_CPU_FEATURES": features()},
+    "one thread": dict.fromkeys(THREADS, "1"),
+}
 
 
 @pytest.mark.slow
+def test_this_machine_gives_the_bytes_that_were_kept() -> None:
+    agree(child([], **dict.fromkeys(THREADS, "2")), [])
+
+
+@pytest.mark.slow
+def test_other_settings_together_change_no_byte() -> None:
+    """Numpy without what it found of the processor, other kernels of BLAS, one thread, other hashes."""
+    together = {name: value for settings in SETTINGS.values() for name, value in settings.items()}
+    agree(child([], **together), [])
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SETTINGS)
-def test_settings_change_no_byte(name: str) -> None:
+def test_no_setting_by_itself_changes_a_byte(name: str) -> None:
+    if not all(SETTINGS[name].values()):
+        pytest.skip("numpy found no feature of this processor beyond its baseline")
     agree(child([], **SETTINGS[name]), [])
-
-
-@pytest.mark.slow
-def test_processor_features_change_no_byte() -> None:
-    """Numpy without the instructions that it found at run time."""
-    found = features()
-    if not found:
-        pytest.skip("numpy found nothing on this processor beyond its baseline")
-    agree(child([], NPY_DISABLE_CPU_FEATURES=found), [])
 
 
 @pytest.mark.slow
@@ -124,7 +123,7 @@ def test_loops_that_are_not_compiled_give_the_same_bytes() -> None:
 
 # --- the shim itself ------------------------------------------------------------------------------
 
-PLANTED = '''
+PLANTED = """
 import math
 import numpy as np
 from numba import njit
@@ -151,12 +150,12 @@ def whole(x): return np.random.default_rng(1).integers(0, 9, 50).tolist()
 
 @njit
 def looped(x):
-    out = 0.0
-    for v in x:
-        out += math.exp(-v)
+    out = np.empty(x.size)
+    for i in range(x.size):
+        out[i] = math.exp(-x[i])
     return out
-def loop(x): return looped(x)
-'''
+def loop(x): return looped(x).tolist()
+"""
 MOVE = {
     "ties", "method", "ranks", "exponential", "logarithms", "gammas", "powers", "scalar_powers",
     "product", "tensors", "solved", "normal", "loop",
@@ -224,12 +223,10 @@ def test_every_method_measure_and_format_has_a_golden_result() -> None:
     every = set(golden.SPECS) | set(golden.SUMS) | set(golden.RECORDS) | golden.ELSEWHERE
     assert every == set(names("lustrum.methods"))
     wanted = kept([])
-    for room, group, word in (
-        ("lustrum.methods", "", ""), ("lustrum.risks", "measures: risk ", ""),
-        ("lustrum.utilities", "measures: utility ", ""),
-    ):  # fmt: skip
+    for room, start in (("lustrum.risks", "risk"), ("lustrum.utilities", "utility")):
         for name in names(room):
-            start = f"{group}{name}"
-            assert any(start in key for key in wanted) or name in golden.ELSEWHERE, name
-    for name in ("csv", "xlsx", "json-stat"):
+            assert any(key.startswith(f"measures: {start} {name}") for key in wanted), name
+    for name in {*names("lustrum.methods")} - golden.ELSEWHERE:
+        assert any(key.startswith(f"methods: {name} ") for key in wanted), name
+    for name in names("lustrum.formats"):
         assert any(key.endswith(f": {name}") for key in wanted), name

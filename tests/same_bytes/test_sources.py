@@ -1,7 +1,7 @@
 """The sources leave nothing to the processor: sorts, functions and sums whose last bits are open are named.
 
-A line may use one of them with a comment ``# any last bit: <reason>`` on it or above it. What is exact although the
-syntax does not show it, such as a product of whole numbers, is listed in ``allowed.txt`` with the reason.
+A line may use one of them with a comment ``# any last bit: <reason>`` on it or above it. What is exact although
+the syntax does not show it, such as a product of whole numbers, is listed in ``allowed.txt`` with the reason.
 """
 
 from __future__ import annotations
@@ -85,10 +85,13 @@ def allowed() -> dict[str, str]:
 
 def test_what_the_sources_leave_open_is_explained() -> None:
     known = allowed()
-    new = [f"{file}:{line}: {what}" for file, line, what in found() if f"{file}: {what}" not in known]
+    new = [
+        f"{file}:{line}: {what}" for file, line, what in found() if f"{file}: {what}" not in known
+    ]
     assert not new, (
-        "use a stable sort, lustrum.arithmetic or lustrum.solve.products; where the last bit does not matter say so in "
-        f"a comment '# {WORD} ...', where it is exact in allowed.txt:\n  " + "\n  ".join(new)
+        "use a stable sort, lustrum.arithmetic or lustrum.solve.products; where the last bit does not matter "
+        f"say so in a comment '# {WORD} ...', where it is exact in allowed.txt:\n  "
+        + "\n  ".join(new)
     )
 
 
