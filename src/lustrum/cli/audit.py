@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.audit import Protection, PublishedTable, Relation
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.certificate import certify
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.report import (
@@ -127,7 +129,14 @@ def audit_files(
             Text("Only equations were used; an audit without --equations-only may find more.")
         )
     standing = _standing(opened, releases, console)
-    hidden = tuple(c for c in report.close(close) if not releases[c.table].shown[c.position])
+    near = _but_for_rounding(seen, releases, coarse, names, relations)
+    hidden = tuple(
+        c
+        for c in report.cells
+        if not c.disclosed
+        and not releases[c.table].shown[c.position]
+        and (c.within(close) or near[c.table][c.position])
+    )
     _show(report, narrow, hidden, close, console)
     for doubt in dict.fromkeys(doubts):
         console.print(Text(f"Not judged: {doubt}"))
@@ -171,6 +180,29 @@ def _half_units(seen: PublishedTable, release: Release, off: bool) -> PublishedT
     if int(seen.low.min(initial=0)) >= 0:
         low = np.maximum(low, 0)
     return replace(seen, low=low, high=ends[1], decimals=seen.decimals + 1)
+
+
+def _but_for_rounding(
+    seen: Sequence[PublishedTable],
+    releases: Sequence[Release],
+    coarse: Sequence[bool],
+    names: Sequence[str] | None,
+    relations: Sequence[str],
+) -> list[npt.NDArray[np.bool_]]:
+    """The hidden cells that sums would give exactly, if the numbers in them were not rounded."""
+    none = [np.zeros(release.published.shape, dtype=np.bool_) for release in releases]
+    if not any(coarse):
+        return none
+    plain = []
+    for table, release in zip(seen, releases, strict=True):
+        high = np.where(release.shown, 0, UNBOUNDED)
+        plain.append(replace(table, low=np.where(release.shown, 0, -UNBOUNDED), high=high))
+    known, places = known_and_places(plain, names, relations)
+    follows = exactly_disclosed(known)
+    return [
+        follows[place].reshape(release.published.shape) & ~release.shown & off
+        for place, release, off in zip(places, releases, coarse, strict=True)
+    ]
 
 
 def _without_shown(
@@ -381,7 +413,7 @@ def _show(
 ) -> None:
     console.print(Text(str(report)))
     _list("Exactly disclosed", report.disclosed, report.decimals, console)
-    _list(f"Known to within {percent:g} percent", close, report.decimals, console)
+    _list(f"Known to within {percent:g} percent or rounding", close, report.decimals, console)
     _list("Within the protection interval", report.unprotected, report.decimals, console)
     _list(f"At most {narrow} values left", report.narrow(narrow), report.decimals, console)
 

@@ -19,6 +19,7 @@ _AGES = re.compile(r"(?:[YA]_?)?(\d+)\s*(?:-|–|_|\bto\b)\s*(\d+)")
 _FROM = re.compile(r"(?:[YA]_?(?:GE_?)?)?(\d+)\s*\+|(?:Y_)?GE(\d+)")
 _LETTERS = re.compile(r"([A-Z])[-_]([A-Z])")
 _YEAR = re.compile(r"(19|20)\d\d")
+_RUN = re.compile(r"([A-Za-z_-]+)([1-9]\d*)")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,11 @@ def _by_beginning(codes: Sequence[str]) -> dict[str, CodeGroup]:
             continue
         for size in range(len(code) - 1, 0, -1):
             start = code[:size]
-            if start in every and _continues(start, code[size:]):
+            if (
+                start in every
+                and _continues(start, code[size:])
+                and not _same_run(start, code, codes)
+            ):
                 found.setdefault(start, set()).add(code)
                 break
     return {code: CodeGroup(frozenset(parts), sure=False) for code, parts in found.items()}
@@ -84,6 +89,16 @@ def _continues(start: str, rest: str) -> bool:
         # 'C10-C12' does not go on after 'C10', and a date not after its year.
         return rest[0] == "." or not re.match(r"[-_][A-Z]?\d", rest) or not start[-1].isdigit()
     return False
+
+
+def _same_run(start: str, code: str, codes: Sequence[str]) -> bool:
+    """Whether two codes are numbers of one run behind the same letters, such as R1 and R12 of R1 to R12."""
+    found = [_RUN.fullmatch(c) for c in (start, code)]
+    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+        return False
+    stem = found[0][1]
+    own = sorted(int(m[2]) for m in map(_RUN.fullmatch, codes) if m and m[1] == stem)
+    return own == list(range(own[0], own[0] + len(own)))
 
 
 def _runs_on(codes: Sequence[str]) -> bool:

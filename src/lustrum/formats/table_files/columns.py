@@ -188,6 +188,12 @@ def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
             ):
                 kept.remove(name)
                 break
+    for name in reversed(list(kept)):
+        others = [n for n in kept if n != name]
+        keys = set(zip(*(rows.columns[n] for n in others), strict=True))
+        # A column that no row needs to be told apart is a remark on the cell, not a variable.
+        if others and len(set(rows.columns[name])) > 1 and len(keys) == len(rows) > 1:
+            kept.remove(name)
     return tuple(kept)
 
 

@@ -177,11 +177,18 @@ def _check_once(rows: Rows, cells: Sequence[Key]) -> None:
 
 
 def unexplained(
-    rows: Rows, columns: Columns, named: ColumnNames, explained: Iterable[str] = ()
+    rows: Rows,
+    columns: Columns,
+    named: ColumnNames,
+    explained: Iterable[str] = (),
+    *,
+    published: bool = False,
 ) -> list[str]:
     """Columns of numbers that nobody explained: a mean or a share beside a hidden value can reveal it."""
     names = [*columns.ignored, *columns.largest]
     names += [name for name in (columns.lower, columns.upper) if name is not None]
+    if published and columns.count is not None and columns.count not in columns.values:
+        names.append(columns.count)
     settled = {*named.beside, *explained}
     found = [
         name

@@ -59,7 +59,7 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
     }
     cells, read, repeated = _merged(rows, keys, read)
     notes = [*rows.notes, *(note for own in read.values() for note in own.notes), *repeated]
-    doubts = [*rows.doubts, *unexplained(rows, columns_, named, explained)]
+    doubts = [*rows.doubts, *unexplained(rows, columns_, named, explained, published=True)]
     doubts += [d for own in read.values() for d in own.doubts if not _settled(d, explained, read)]
     sheet_texts = {name: list(rows.columns[name]) for name in rows.columns}
     first = {key: row for row, key in reversed(list(enumerate(keys)))}

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lustrum.formats.table_files.published.number_text import Style, printed
 from lustrum.formats.table_files.rows import Rows
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
@@ -51,9 +52,14 @@ def published_rows(text: str, source: str, *, notes_read: bool = False) -> Rows:
     (width, _), delimiter, records = max(parsed, key=lambda p: (p[0][1], p[0][0]))
     inside = [i for i, (_, fields) in enumerate(records) if len(fields) == width]
     start, stop = inside[0], inside[-1] + 1
+    while width > 2 and start < stop - 1 and _filled(records[start]) < 2:
+        start += 1  # a title that a spreadsheet filled up with blank fields
+    gap = next((i for i in range(start, stop) if not _filled(records[i])), stop)
+    if width > 2 and gap < stop and all(_filled(record) < 2 for record in records[gap:stop]):
+        stop = gap
     notes: list[str] = []
     head = [name.strip() for name in records[start][1]]
-    if start == 1 and len(records[0][1]) == width - 1 and width > 2:
+    if start == 1 and len(records[0][1]) == width - 1 and _is_data(records[1][1]):
         start = 0
         head = [ROW_NAMES, *(name.strip() for name in records[start][1])]
         notes.append(f"the first line has no name for the first column; it is called {head[0]!r}.")
@@ -96,6 +102,17 @@ def _records(text: str, delimiter: str) -> list[_Record]:
     except csv.Error:
         return []
     return found
+
+
+def _is_data(fields: Sequence[str]) -> bool:
+    """Whether a line holds values behind its first field, so that it cannot be one of names."""
+    values = [field.strip() for field in fields[1:]]
+    return all(len(v) <= 2 or printed(v, Style()) is not None for v in values)
+
+
+def _filled(record: _Record) -> int:
+    """How many fields of a line are not blank."""
+    return sum(bool(field.strip()) for field in record[1])
 
 
 def _modal(records: Sequence[_Record]) -> tuple[int, int]:

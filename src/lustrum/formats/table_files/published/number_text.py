@@ -153,12 +153,16 @@ def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None
     if not long or not short:
         return list(values), None
     places = max(short)
+    step = Decimal(1).scaleb(-places)
+    # Sums of binary floats are off by the last bits of the largest number in them, and far less than a unit.
+    largest = max(abs(v) for v in values if v is not None)
+    most = min(max(largest, Decimal(1)) * Decimal("1e-14"), step / 1000)
     out = list(values)
     for i in long:
         value = values[i]
         assert value is not None
-        near = value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
-        if abs(value - near) > max(Decimal(1), abs(value)) * Decimal("1e-9"):
+        near = value.quantize(step, ROUND_HALF_EVEN)
+        if abs(value - near) > most:
             return list(values), None
         out[i] = near
     return out, places
