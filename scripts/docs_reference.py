@@ -14,6 +14,7 @@ ROOMS = (
     "model",
     "structure",
     "solve",
+    "counting",
     "tabulate",
     "sensitivity",
     "survey",

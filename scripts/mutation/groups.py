@@ -128,7 +128,9 @@ GROUPS = {
         _public("bundle_numbers"),
     ),
     "bundle-files": Group(
-        _in("public/bundle", "files", "place"),
+        _in("public/bundle", "files", "layout", "place")
+        + _in("publish", "folders")
+        + _in("publish/bundles", "write"),
         _public("bundle_files_by_hand") + _answer("service_by_hand"),
     ),
     "bundle-survey": Group(

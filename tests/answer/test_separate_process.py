@@ -166,8 +166,9 @@ def test_the_answering_side_does_not_load_what_reads_records() -> None:
     import subprocess
 
     script = (
-        "import sys, lustrum.answer, lustrum.answer.separate_process\n"
-        "loaded = [m for m in sys.modules if m.startswith('lustrum.publish.records')]\n"
+        "import sys, lustrum.server, lustrum.answer.separate_process\n"
+        "rooms = ('lustrum.publish', 'lustrum.tabulate')\n"
+        "loaded = [m for m in sys.modules if m.startswith(rooms)]\n"
         "assert not loaded, loaded\n"
     )
     done = subprocess.run(

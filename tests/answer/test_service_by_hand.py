@@ -28,19 +28,22 @@ from lustrum.policy.read import parse_policy
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.files import (
-    KIND,
     Bundle,
-    PackedBundle,
     bundle_digest,
     bundle_name,
     is_made_by,
+    stated_method,
+)
+from lustrum.public.bundle.layout import KIND
+from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
+from lustrum.public.numbers import Described, KeyedNumbers, Views
+from lustrum.publish.bundles.write import (
+    PackedBundle,
     pack_bundle,
     public_description,
-    stated_method,
     write_bundle,
 )
-from lustrum.public.bundle.place import MANIFEST, bundles_in, put_in_place, standing
-from lustrum.public.numbers import Described, KeyedNumbers, Views
+from lustrum.publish.folders import put_in_place
 from public.test_bundle_numbers import DATASET, SHOWN, bundle
 
 HEAD = b'dataset = "town"\n[rules]\nnested_only = false\n[risk]\nlimit = 1.0\n'

@@ -14,9 +14,10 @@ from faults.kills import in_child
 from faults.world import build
 from lustrum.answer import TableService
 from lustrum.model import DatasetError, LustrumError
-from lustrum.public.bundle import pack_bundle, read_bundle, write_bundle
-from lustrum.public.bundle import place as places
+from lustrum.public.bundle import read_bundle
+from lustrum.publish import folders
 from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
@@ -110,7 +111,7 @@ def test_a_kill_at_any_call_leaves_a_whole_bundle_in_its_place(
 ) -> None:
     """Also between the two renames, on a system that cannot exchange two names at one moment."""
     if not exchanges:
-        monkeypatch.setattr(places, "exchange", lambda _first, _second: False)
+        monkeypatch.setattr(folders, "exchange", lambda _first, _second: False)
     first = read_bundle(house / "bundles" / "town")
     later = replace(first.cells, counts=first.cells.counts + 3)
     policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
@@ -162,12 +163,12 @@ def test_a_bundle_of_another_layout_is_said_to_be_of_another_version(
 ) -> None:
     """Its bytes fit its digests, so that nothing is damaged."""
     from lustrum.protect.population.public import PublicReport
-    from lustrum.public.bundle import files
+    from lustrum.publish.bundles import write
 
     right = read_bundle(house / "bundles" / "town")
     policy = (house / "bundles" / "town" / "policy.toml").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(files, "FORMAT", 1)
+        patched.setattr(write, "FORMAT", 1)
         write_bundle(tmp_path / "older", pack_bundle(right.cells, policy, right.report))
     with monkeypatch.context() as patched:
         patched.setattr(PublicReport, "to_mapping", lambda _self: {"other": "words"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lustrum.cli.application import app
+from lustrum.cli import app
 from lustrum.formats.table_files import ColumnNames, table_of_csv
 from lustrum.formats.table_files.status_letters import Meaning, StatusList, list_of, meaning
 

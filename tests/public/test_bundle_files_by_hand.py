@@ -20,18 +20,13 @@ from lustrum.policy import Policy
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import files as files_module
-from lustrum.public.bundle import place as place_module
 from lustrum.public.bundle import read_bundle
-from lustrum.public.bundle.files import (
-    KIND,
-    bundle_digest,
-    is_made_by,
-    other_search,
-    pack_bundle,
-    stated_method,
-    write_bundle,
-)
+from lustrum.public.bundle.files import bundle_digest, is_made_by, other_search, stated_method
+from lustrum.public.bundle.layout import KIND
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
+from lustrum.publish import folders as folders_module
+from lustrum.publish.bundles import write as write_module
+from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from public.test_bundle_numbers import DATASET
 
 OTHER = STRICT.replace(b"limit = 1.0", b"limit = 0.5")
@@ -94,7 +89,7 @@ def test_the_bytes_of_a_bundle_are_those_that_its_layout_states() -> None:
     assert list(shown) == ["area", "sex", "job", "count"]
     assert shown["count"] == own.cells.counts.tolist()
     many = {"v": np.zeros(50_000, dtype=np.uint8)}
-    assert len(files_module._arrow(many, {"count": np.full(50_000, 3)})) < 20_000
+    assert len(write_module._arrow(many, {"count": np.full(50_000, 3)})) < 20_000
 
 
 def survey() -> tuple[FinestCells, ProtectedRespondents]:
@@ -313,15 +308,15 @@ def test_a_bundle_is_made_durable_before_it_takes_its_place(
 ) -> None:
     """Files first, then the exchange, then the names of the folder; nothing is left beside it."""
     steps: list[str] = []
-    real_exchange = place_module.exchange
-    monkeypatch.setattr(files_module, "sync", lambda path: steps.append(path.name))
-    monkeypatch.setattr(place_module, "sync", lambda path: steps.append(f"folder {path.name}"))
+    real_exchange = folders_module.exchange
+    monkeypatch.setattr(write_module, "sync", lambda path: steps.append(path.name))
+    monkeypatch.setattr(folders_module, "sync", lambda path: steps.append(f"folder {path.name}"))
 
     def exchange(one: Path, other: Path) -> bool:
         steps.append("exchange")
         return real_exchange(one, other)
 
-    monkeypatch.setattr(place_module, "exchange", exchange)
+    monkeypatch.setattr(folders_module, "exchange", exchange)
     place = tmp_path / "town"
     files = [*packed().files]
     write_bundle(place, packed())
@@ -337,7 +332,7 @@ def test_a_bundle_is_made_durable_before_it_takes_its_place(
 def test_without_an_exchange_the_earlier_bundle_is_moved_aside_and_then_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(place_module, "exchange", lambda *_: False)
+    monkeypatch.setattr(folders_module, "exchange", lambda *_: False)
     place, neighbour = tmp_path / name, tmp_path / "tower"
     write_bundle(place, packed())
     write_bundle(neighbour, packed(policy=OTHER))
@@ -380,7 +375,7 @@ def test_without_an_exchange_the_earlier_bundle_is_moved_aside_and_then_removed(
 def test_an_earlier_bundle_that_cannot_be_removed_does_not_stop_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place_module, "exchange", lambda *_: False)
+    monkeypatch.setattr(folders_module, "exchange", lambda *_: False)
     removed: list[tuple[str, bool]] = []
 
     def remove(path: Path, ignore_errors: bool = False) -> None:
@@ -389,7 +384,7 @@ def test_an_earlier_bundle_that_cannot_be_removed_does_not_stop_the_new_one(
     place = tmp_path / "town"
     write_bundle(place, packed())
     with monkeypatch.context() as broken:
-        broken.setattr(place_module.shutil, "rmtree", remove)
+        broken.setattr(folders_module.shutil, "rmtree", remove)
         write_bundle(place, packed(policy=OTHER))
     assert all(ignored for _, ignored in removed)
     assert [name.endswith(".old.part") for name, _ in removed] == [True, False]
@@ -405,7 +400,7 @@ def test_a_draft_that_cannot_be_finished_is_removed(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(files_module, "sync", full)
+    monkeypatch.setattr(write_module, "sync", full)
     with pytest.raises(DatasetError, match="cannot be written: No space left on device"):
         write_bundle(tmp_path / "town", packed())
     assert list(tmp_path.iterdir()) == []

@@ -18,10 +18,10 @@ from lustrum.model import Axis, DatasetError, Filter, Group, InputError, TableQu
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.public.bundle import BundleNumbers, read_bundle
-from lustrum.public.bundle.files import pack_bundle, write_bundle
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.bundles.make import Made, earlier_memory, make_bundle
+from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest, read_description
 

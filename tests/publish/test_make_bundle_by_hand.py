@@ -15,7 +15,7 @@ from lustrum.model import DatasetError, InputError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import report_progress
 from lustrum.policy import Policy
-from lustrum.public.bundle.files import bundle_digest, read_bundle, write_bundle
+from lustrum.public.bundle.files import bundle_digest, read_bundle
 from lustrum.publish.bundles import make as module
 from lustrum.publish.bundles.make import (
     Made,
@@ -27,6 +27,7 @@ from lustrum.publish.bundles.make import (
     replaced_memory,
 )
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
+from lustrum.publish.bundles.write import write_bundle
 from public.test_bundle_files_by_hand import survey
 from public.test_bundle_numbers import DATASET
 

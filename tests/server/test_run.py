@@ -18,8 +18,7 @@ from lustrum.server import serve
 PROGRAM = """
 import sys
 from pathlib import Path
-from lustrum.answer import TableService
-from lustrum.publish.records import local_service
+from lustrum.local import local_service
 from lustrum.server import serve
 serve(local_service(Path(sys.argv[1]), workers=1), port=0, ready=lambda url: print(url, flush=True),
       workers=int(sys.argv[2]))

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lustrum.counting import kernel
 from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.tabulate import (
@@ -36,7 +37,6 @@ from lustrum.tabulate import (
     aggregate,
     ingest,
 )
-from lustrum.tabulate.counting import kernel
 from tabulate.worlds import (
     HOLDINGS,
     MODULUS,

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import InputError, Variable
 from lustrum.model.dataset import Dataset
 from lustrum.model.finest import FinestCells
 from lustrum.tabulate import FrameEngine, Secret
 from lustrum.tabulate.encode import Chunk
-from lustrum.tabulate.engine import KernelEngine
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import describe_frame
 

@@ -6,6 +6,8 @@
 :mod:`.report`       the agency's own report of a protected population
 :mod:`.programme`    a yearly programme of tables that are protected together
 :mod:`.suppression`  confidential tables in files, suppressed together
+:mod:`.prepared`     write the public folder of a programme
+:mod:`.folders`      put a finished folder in its place, at no moment without one
 :mod:`.frames`       one call from a frame of records to a protected table
 :mod:`.waivers`      holdings that allow their values to be shown
 :mod:`.doctor`       examine a data folder

@@ -22,7 +22,7 @@ class Cholesky:
     """Lower factors of a matrix that is symmetric and positive definite."""
 
     def __init__(self, lower: Floats) -> None:
-        self._lower = lower
+        self.lower = lower  # only the lower half counts
 
     def solve(self, right: Floats) -> Floats:
         """The x with ``A x = right``, for one right side or several as columns."""
@@ -30,13 +30,20 @@ class Cholesky:
         wide = made[:, None] if made.ndim == 1 else made
         for begin in range(0, wide.shape[1], _TOGETHER):
             part = np.ascontiguousarray(wide[:, begin : begin + _TOGETHER])
-            _substitute(self._lower, part)
+            _forward(self.lower, part)
+            _backward(self.lower, part)
             wide[:, begin : begin + _TOGETHER] = part
         return made
 
+    def forward(self, right: Floats) -> Floats:
+        """The x with ``L x = right``."""
+        part = np.array(right, dtype=np.float64)[:, None]
+        _forward(self.lower, part)
+        return part[:, 0]
+
     def inverse(self) -> Floats:
         """The inverse of the matrix."""
-        return self.solve(np.eye(self._lower.shape[0]))
+        return self.solve(np.eye(self.lower.shape[0]))
 
 
 def cholesky(matrix: Floats) -> Cholesky | None:
@@ -109,7 +116,7 @@ def _take_off(a: Any, begin: int, end: int) -> None:  # pragma: no cover
 
 
 @compiled
-def _substitute(lower: Any, right: Any) -> None:  # pragma: no cover
+def _forward(lower: Any, right: Any) -> None:  # pragma: no cover
     size, width = right.shape
     for row in range(size):
         for other in range(row):
@@ -119,6 +126,11 @@ def _substitute(lower: Any, right: Any) -> None:  # pragma: no cover
                     right[row, k] -= times * right[other, k]
         for k in range(width):
             right[row, k] /= lower[row, row]
+
+
+@compiled
+def _backward(lower: Any, right: Any) -> None:  # pragma: no cover
+    size, width = right.shape
     for row in range(size - 1, -1, -1):
         for k in range(width):
             right[row, k] /= lower[row, row]

@@ -1,8 +1,8 @@
 """Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
 
-from lustrum.tabulate.counting.cube import Cube
+from lustrum.counting.cube import Cube
+from lustrum.counting.engine import Engine, KernelEngine
 from lustrum.tabulate.draft import draft_description
-from lustrum.tabulate.engine import Engine, KernelEngine
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.hypercube import HypercubeEngine, aggregate, cells_of

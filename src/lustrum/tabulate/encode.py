@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lustrum.arrays import Array
+from lustrum.counting.chunk import Chunk
 from lustrum.model import (
     Dataset,
     DescriptionError,
@@ -27,7 +28,6 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.tabulate.counting.chunk import Chunk
 from lustrum.tabulate.keys import Secret, record_keys, text_identity
 
 __all__ = ["Chunk", "encode"]

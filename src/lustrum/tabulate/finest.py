@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from lustrum.arrays import Array, Words
 from lustrum.compiled import compiled
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells, code_type
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.stream import mixed
 from lustrum.tabulate.encode import Chunk
-from lustrum.tabulate.engine import KernelEngine
 
 __all__ = ["finest_cells"]
 

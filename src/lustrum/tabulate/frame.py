@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Axis,
     Dataset,
@@ -20,7 +21,6 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices, kind_of
 from lustrum.tabulate.encode import encode
-from lustrum.tabulate.engine import KernelEngine
 from lustrum.tabulate.keys import Secret
 
 __all__ = ["FrameEngine", "as_arrow", "describe_frame"]

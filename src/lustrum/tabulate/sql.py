@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lustrum.counting.chunk import Chunk
+from lustrum.counting.contributions import rank_contributions
+from lustrum.counting.cube import Cube
+from lustrum.counting.kernel import OUTSIDE
+from lustrum.counting.plan import Plan
 from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
-from lustrum.tabulate.counting.chunk import Chunk
-from lustrum.tabulate.counting.contributions import rank_contributions
-from lustrum.tabulate.counting.cube import Cube
-from lustrum.tabulate.counting.kernel import OUTSIDE
-from lustrum.tabulate.counting.plan import Plan
 
 __all__ = ["SqlEngine"]
 

@@ -21,12 +21,15 @@ from scipy.optimize import linprog
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
+from lustrum.solve.dense import cholesky
+from lustrum.solve.products import cleared, dot
 
 __all__ = ["LatticeWalker", "central_table", "stream"]
 
 
 LEAST, MOST = 100, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
+_BITS = 20  # of a cell of a real table; a solver's noise is below
 _INCREMENT = 0x9E3779B97F4A7C15
 
 
@@ -112,12 +115,16 @@ def central_table(piece: Piece, basis: Ints) -> Ints | None:
         return None
     table = near + np.array(missing, dtype=np.int64)
     # The nearest plane after Babai: the last vector is chosen first, then the one before it.
-    frame, upper = np.linalg.qr(basis.T.astype(np.float64))
+    factors = cholesky((basis @ basis.T).astype(np.float64))
+    if factors is None:
+        return None
+    lower, vectors = factors.lower, basis.astype(np.float64)
     for _ in range(3):  # repeat where numbers were too large to be exact
-        aim = frame.T @ (middle - table)
+        aim = factors.forward((vectors * (middle - table)).sum(axis=1))
         times = np.zeros(len(basis))
         for i in range(times.size - 1, -1, -1):
-            times[i] = np.rint((aim[i] - upper[i, i + 1 :] @ times[i + 1 :]) / upper[i, i])
+            rest = aim[i] - dot(lower[i + 1 :, i], times[i + 1 :])
+            times[i] = np.rint(rest / lower[i, i])
         if not times.any():
             break
         table = table + times.astype(np.int64) @ basis
@@ -139,4 +146,4 @@ def _middle(piece: Piece) -> Floats | None:
         bounds=[(None, None)] * cells + [(0.0, 1.0)],
         method="highs-ipm",
     )
-    return None if found.x is None else np.asarray(found.x[:-1], dtype=np.float64)
+    return None if found.x is None else cleared(np.asarray(found.x[:-1]), _BITS)

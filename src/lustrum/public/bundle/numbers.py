@@ -8,6 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
+from lustrum.counting.chunk import Chunk
+from lustrum.counting.cube import Cube
+from lustrum.counting.engine import KernelEngine, SumEngine
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
@@ -20,9 +23,6 @@ from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
 from lustrum.public.numbers import CannotProtectError, Graded, Views
 from lustrum.structure import UNBOUNDED
-from lustrum.tabulate.counting.chunk import Chunk
-from lustrum.tabulate.counting.cube import Cube
-from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["BundleNumbers"]
 

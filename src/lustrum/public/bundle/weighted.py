@@ -9,6 +9,8 @@ from itertools import product
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
+from lustrum.counting.chunk import Chunk
+from lustrum.counting.engine import KernelEngine, SumEngine
 from lustrum.model import Release, Table, TableAxis, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
@@ -17,8 +19,6 @@ from lustrum.protect.weighted import Part, ProtectedRespondents
 from lustrum.public.bundle.sample_risk import sample_risk
 from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
-from lustrum.tabulate.counting.chunk import Chunk
-from lustrum.tabulate.engine import KernelEngine, SumEngine
 
 __all__ = ["WeightedNumbers"]
 

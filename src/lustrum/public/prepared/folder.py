@@ -14,30 +14,27 @@ bytes do not fit its digests is refused.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lustrum.durable import sync
 from lustrum.model import DatasetError, Release
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.text import say
 from lustrum.public.prepared.table_words import release_from_words
 
 __all__ = [
+    "FORMAT",
+    "KIND",
     "MANIFEST",
     "PreparedFolder",
     "PreparedTable",
-    "json_bytes",
+    "overall_digest",
     "prepared_name",
     "read_prepared",
-    "write_prepared",
 ]
 
 FORMAT = 1
@@ -101,41 +98,6 @@ class PreparedFolder:
         return release_from_words(json.loads(self.files[table.files["table"]]))
 
 
-def json_bytes(words: Any) -> bytes:
-    """JSON in one spelling: the same words give the same bytes."""
-    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
-
-
-def write_prepared(path: Path, head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    """Put a folder in place of an earlier one, if there is any; gives its digest."""
-    manifest = _manifest_words(head, files)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        draft.mkdir()
-        try:
-            for name, data in (*sorted(files.items()), (MANIFEST, json_bytes(manifest))):
-                place = draft / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(data)
-                sync(place)
-            for folder in sorted({(draft / name).parent for name in files}):
-                sync(folder)
-            with _moved_aside(path):
-                draft.rename(path)
-            sync(path.parent)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    except OSError as error:
-        raise DatasetError(f"The folder {path} cannot be written: {error.strerror}.") from None
-    return str(manifest["digest"])
-
-
-def digest_of(head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    """The digest that a folder with these files will have."""
-    return str(_manifest_words(head, files)["digest"])
-
-
 def prepared_name(path: Path) -> str:
     """The name of the programme that a folder is of, from its manifest."""
     return str(_read_manifest(path)["name"])
@@ -171,20 +133,8 @@ def read_prepared(path: Path) -> PreparedFolder:
     return folder
 
 
-def _manifest_words(head: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    words = {
-        "format": FORMAT,
-        "kind": KIND,
-        **head,
-        "files": {
-            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-            for name, data in files.items()
-        },
-    }
-    return words | {"digest": _overall(words)}
-
-
-def _overall(words: Mapping[str, Any]) -> str:
+def overall_digest(words: Mapping[str, Any]) -> str:
+    """The digest of a folder, from the words of its manifest."""
     said = json.dumps({k: v for k, v in words.items() if k != "digest"}, sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
@@ -205,30 +155,10 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
         raise DatasetError(
             f"The folder {path} was written by another version of Lustrum; make it again."
         )
-    if not isinstance(raw.get("files"), dict) or raw.get("digest") != _overall(raw):
+    if not isinstance(raw.get("files"), dict) or raw.get("digest") != overall_digest(raw):
         raise _damaged(path, f"{MANIFEST} does not have its own digest")
     return raw
 
 
 def _damaged(path: Path, why: str) -> DatasetError:
     return DatasetError(f"The folder {path} is damaged: {why}; copy it again, or make it again.")
-
-
-@contextlib.contextmanager
-def _moved_aside(path: Path) -> Iterator[None]:
-    """Whatever stands at the place is put back if nothing else comes there."""
-    if not path.exists():
-        yield
-        return
-    if not path.is_dir() or (not (path / MANIFEST).is_file() and any(path.iterdir())):
-        raise DatasetError(
-            f"{path} is there and does not hold prepared tables; name another folder with --out."
-        )
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    path.rename(aside)
-    try:
-        yield
-    except BaseException:
-        aside.rename(path)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)

@@ -25,15 +25,10 @@ from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, together
-from lustrum.public.bundle.files import (
-    ProtectedSums,
-    bundle_digest,
-    pack_bundle,
-    read_bundle,
-    write_bundle,
-)
+from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.publish.bundles.survey import survey_records
+from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.tabulate import Store, records_of
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.store import EmbeddedEngine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Floats
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import DatasetError, InputError
 from lustrum.model.variable import Replicates
 from lustrum.protect.weighted import SurveyRecords
@@ -14,7 +15,6 @@ from lustrum.protect.weighted.replicates import (
     jackknife_design,
 )
 from lustrum.survey import Design
-from lustrum.tabulate.engine import KernelEngine
 
 __all__ = ["survey_records"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from lustrum.formats.table_files.write import plain_letters, release_as_parquet
 from lustrum.model import CellStatus, Dataset, Release
 from lustrum.model.plugins import load
-from lustrum.public.prepared.folder import json_bytes
 from lustrum.public.prepared.table_words import release_words
+from lustrum.publish.prepared import json_bytes
 from lustrum.publish.programme.spec import COUNT, PreparedSet, PreparedTable, Programme
 
 __all__ = ["MadeTable", "SetReport", "public_files"]

@@ -21,7 +21,8 @@ from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.suppression import Suppression
 from lustrum.public.bundle.files import read_bundle
 from lustrum.public.bundle.numbers import BundleNumbers
-from lustrum.public.prepared.folder import PreparedFolder, digest_of, read_prepared, write_prepared
+from lustrum.public.prepared.folder import PreparedFolder, read_prepared
+from lustrum.publish.prepared import digest_of, write_prepared
 from lustrum.publish.programme.audit import (
     AuditedSystem,
     audit_moves,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.publish.programme.spec import Source
 from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import Background
 from lustrum.tabulate import EmbeddedEngine, Store
-from lustrum.tabulate.engine import KernelEngine
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.ingest import FileSource, read_description
 from lustrum.tabulate.keys import Secret

@@ -18,6 +18,7 @@ from lustrum.arrays import Ints, Mask
 from lustrum.audit import PublishedTable, Relation
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.audit.knowledge.responses import Related, layout_key, related
+from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Axis,
     Category,
@@ -33,7 +34,6 @@ from lustrum.model.errors import choices
 from lustrum.publish.programme.source import Records
 from lustrum.publish.programme.spec import COUNT, PreparedSet, PreparedTable
 from lustrum.structure import Structure, TableLayout
-from lustrum.tabulate.engine import KernelEngine
 
 __all__ = ["Part", "System", "named_cells", "systems_of"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lustrum.counting.cube import View
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Method, Policy
 from lustrum.protect.weighted.mean_weights import MeanWeights
@@ -13,7 +14,6 @@ from lustrum.public.numbers import CannotProtectError, KeyedOffer, Views
 from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
-from lustrum.tabulate.counting.cube import View
 
 __all__ = ["EngineNumbers", "counted_views"]
 

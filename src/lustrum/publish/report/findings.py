@@ -12,6 +12,7 @@ from lustrum.arithmetic import log2
 from lustrum.arrays import Ints
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
+from lustrum.counting.chunk import Chunk
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
@@ -33,7 +34,6 @@ from lustrum.publish.report.sums import (
 )
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine
-from lustrum.tabulate.counting.chunk import Chunk
 
 __all__ = ["Findings", "findings"]
 

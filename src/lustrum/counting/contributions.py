@@ -14,9 +14,9 @@ import numpy as np
 
 from lustrum.arrays import Floats, Indices, Ints, Mask
 from lustrum.compiled import compiled
+from lustrum.counting.plan import Plan
+from lustrum.counting.two_largest import empty_rows, rank_several
 from lustrum.model import Contributions
-from lustrum.tabulate.counting.plan import Plan
-from lustrum.tabulate.counting.two_largest import empty_rows, rank_several
 
 __all__ = ["Owners", "rank_contributions", "rank_two", "several_rows"]
 
@@ -96,7 +96,7 @@ def several_rows(plan: Plan, index: Ints, owner: Ints, value: Ints) -> Ints:
 def rank_two(
     plan: Plan, rows: Ints, several: Ints | None, ranks: int
 ) -> tuple[Ints, Contributions]:
-    """Contributors of shown cells from rows of :mod:`~lustrum.tabulate.counting.two_largest`.
+    """Contributors of shown cells from rows of :mod:`~lustrum.counting.two_largest`.
 
     ``rows`` are those of atoms with the owners of one record, ``several`` those of shown cells with the others.
     """

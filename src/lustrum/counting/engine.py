@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints
-from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
-from lustrum.model.stop import Stopped, stop_asked
-from lustrum.model.workers import workers as available
-from lustrum.tabulate.counting import kernel
-from lustrum.tabulate.counting.chunk import Chunk
-from lustrum.tabulate.counting.contributions import (
+from lustrum.counting import kernel
+from lustrum.counting.chunk import Chunk
+from lustrum.counting.contributions import (
     Owners,
     rank_contributions,
     rank_two,
     several_rows,
 )
-from lustrum.tabulate.counting.cube import Cube
-from lustrum.tabulate.counting.plan import Plan
-from lustrum.tabulate.counting.two_largest import empty_rows, merge_rows, tally_ranked
+from lustrum.counting.cube import Cube
+from lustrum.counting.plan import Plan
+from lustrum.counting.two_largest import empty_rows, merge_rows, tally_ranked
+from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
+from lustrum.model.stop import Stopped, stop_asked
+from lustrum.model.workers import workers as available
 
 __all__ = ["Engine", "KernelEngine", "SumEngine"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.counting.kernel import OUTSIDE
 from lustrum.model import Category, Dataset, QueryError, TableAxis, TableQuery, Variable
 from lustrum.structure import Atoms
-from lustrum.tabulate.counting.kernel import OUTSIDE
 
 __all__ = ["AxisPlan", "FilterPlan", "Plan"]
 

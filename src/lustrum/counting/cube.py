@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.counting.plan import Plan
+from lustrum.counting.structural import impossible
 from lustrum.model import Category, Contributions, Dataset, Table
 from lustrum.structure import Atoms
-from lustrum.tabulate.counting.plan import Plan
-from lustrum.tabulate.counting.structural import impossible
 
 __all__ = ["Cube", "View"]
 

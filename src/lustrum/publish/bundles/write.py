@@ -1,0 +1,144 @@
+"""Write a public bundle: what leaves of a dataset, the bytes of its files, and the folder as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lustrum.arrays import Array, Ints
+from lustrum.durable import sync
+from lustrum.model import Dataset, DatasetError
+from lustrum.model.finest import FinestCells
+from lustrum.protect.population.public import PublicReport
+from lustrum.protect.weighted import ProtectedRespondents
+from lustrum.public.bundle.files import ProtectedSums
+from lustrum.public.bundle.layout import (
+    CELLS,
+    COUNT,
+    DATASET,
+    FACTORS,
+    FORMAT,
+    KIND,
+    POLICY,
+    REPORT,
+    RESPONDENTS,
+    SUMS,
+    overall_digest,
+)
+from lustrum.public.bundle.place import MANIFEST
+from lustrum.public.bundle.respondents import respondents_bytes
+from lustrum.publish.folders import put_in_place
+
+__all__ = ["PackedBundle", "pack_bundle", "public_description", "write_bundle"]
+
+
+def public_description(
+    dataset: Dataset,
+    respondents: ProtectedRespondents | None = None,
+    measures: Collection[str] = (),
+) -> dict[str, Any]:
+    """A description without what only records have: identifiers, weights, and measures without protected sums.
+
+    A measure stays with its words for people; who its contributors are does not. Of a survey the weight stays
+    that its protected respondents have.
+    """
+    source = dict(dataset.source)
+    source.pop("weights", None)
+    kept = [
+        {key: value for key, value in measure.items() if key not in ("holding", "missing")}
+        for measure in source.pop("measures", ())
+        if measure["name"] in measures
+    ]
+    if respondents is not None:
+        weight = dataset.weight(respondents.name)
+        words = {"name": weight.name, "label": weight.label, "decimals": respondents.decimals}
+        source["weights"] = [words]
+    head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
+    return {**source, "dataset": head, **({"measures": kept} if kept else {})}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PackedBundle:
+    """The bytes of a bundle before they stand anywhere."""
+
+    files: Mapping[str, bytes]
+    digest: str
+
+
+def pack_bundle(
+    cells: FinestCells,
+    policy: bytes,
+    report: PublicReport,
+    respondents: ProtectedRespondents | None = None,
+    sums: ProtectedSums | None = None,
+) -> PackedBundle:
+    """The files of a bundle, with their digests in a manifest."""
+    measures = () if sums is None else tuple(sums.sums.sums)
+    if respondents is not None:
+        measures = (*measures, *respondents.values)
+    files = {
+        DATASET: _json(public_description(cells.dataset, respondents, measures)),
+        CELLS: _arrow(cells.columns(), {COUNT: cells.counts}),
+        POLICY: policy,
+        REPORT: _json(report.to_mapping()),
+    }
+    if respondents is not None:
+        files[RESPONDENTS] = respondents_bytes(respondents)
+    if sums is not None:
+        files[SUMS] = _arrow(sums.sums.columns(), sums.sums.sums)
+        files[FACTORS] = _json(sums.public.to_mapping())
+    digests = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for name, data in files.items()
+    }
+    digest = overall_digest(FORMAT, cells.dataset.name, digests)
+    manifest = {
+        "format": FORMAT,
+        "kind": KIND,
+        "dataset": cells.dataset.name,
+        "files": digests,
+        "digest": digest,
+    }
+    return PackedBundle({**files, MANIFEST: _json(manifest)}, digest)
+
+
+def write_bundle(path: Path, packed: PackedBundle) -> str:
+    """Write a bundle in place of an earlier one, if there is any; gives its digest."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        draft.mkdir()
+        try:
+            for name, data in packed.files.items():
+                (draft / name).write_bytes(data)
+                sync(draft / name)
+            put_in_place(draft, path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise DatasetError(f"The bundle {path} cannot be written: {error.strerror}.") from None
+    return packed.digest
+
+
+def _json(words: Any) -> bytes:
+    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def _arrow(codes: Mapping[str, Array], numbers: Mapping[str, Ints]) -> bytes:
+    columns = {name: pa.array(row) for name, row in codes.items()}
+    added = {name: pa.array(column, pa.int64()) for name, column in numbers.items()}
+    table = pa.table({**columns, **added})
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
+        writer.write_table(table)
+    data: bytes = out.getvalue().to_pybytes()
+    return data

@@ -1,1 +1,0 @@
-"""Counting: what a question needs, the loops over encoded columns, and the tables made of their sums."""
