@@ -28,6 +28,7 @@ from lustrum.answer.precheck import Precheck, precheck
 from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
 from lustrum.answer.protection import Protection, protection_of
 from lustrum.answer.separate_process import SeparateRecordsService
+from lustrum.data_folder import BUNDLES, POLICIES
 from lustrum.durable import outages
 from lustrum.model import (
     Dataset,
@@ -125,13 +126,13 @@ class TableService:
     def policy_path(self, name: str) -> Path:
         """Where the policy of a dataset of the folder stands."""
         assert self.root is not None
-        return self.root / "policies" / f"{name}.toml"
+        return self.root / POLICIES / f"{name}.toml"
 
     def bundle_path(self, name: str) -> Path:
         """Where the bundle of a dataset stands."""
         if name in self._named or self.root is None:
             return self._named[name]
-        return self.root / "bundles" / name
+        return self.root / BUNDLES / name
 
     def described(self) -> list[str]:
         """All datasets that are there, with a policy or without."""
@@ -144,7 +145,7 @@ class TableService:
         found = set(self._named)
         if self.root is not None:
             with outages(self.root):
-                written = {path.stem for path in (self.root / "policies").glob("*.toml")}
+                written = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
             bundled = written & self._in_bundles()
             found |= bundled
             if written - bundled and self._records is not None:
@@ -257,7 +258,7 @@ class TableService:
         if self.root is None:
             return set()
         with outages(self.root):
-            return bundles_in(self.root / "bundles")
+            return bundles_in(self.root / BUNDLES)
 
     def _policy(self, name: str) -> Policy:
         path = self.policy_path(name)

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, REPORTS, unknown_entries
 from lustrum.durable import outages
 from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
 from lustrum.public.bundle import read_bundle
+from lustrum.public.bundle.files import Bundle
+from lustrum.public.prepared import read_prepared
+from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.folder import LEFTOVER
@@ -54,7 +58,9 @@ def examine(root: Path) -> Iterator[Finding]:
                 sizes.append(size)
         yield from _policies(store)
         yield from _bundles(root)
+        yield from _prepared(root)
         yield from _leftovers(store)
+        yield from _unknown(root)
         yield from _space(root, sizes)
     except OSError as error:
         yield Finding("bad", str(error.filename or root), f"It cannot be read: {error.strerror}.")
@@ -121,7 +127,7 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
 
 
 def _policies(store: Store) -> Iterator[Finding]:
-    folder, names = store.root / "policies", store.names()
+    folder, names = store.root / POLICIES, store.names()
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
         if path.stem not in names:
@@ -150,18 +156,51 @@ def _policies(store: Store) -> Iterator[Finding]:
 
 def _bundles(root: Path) -> Iterator[Finding]:
     """Public bundles: whole, and with nothing that a stopped process has left beside them."""
-    for path in sorted((root / "bundles").glob("*")):
-        about = f"bundles/{path.name}"
+    for path in sorted((root / BUNDLES).glob("*")):
+        about = f"{BUNDLES}/{path.name}"
         if path.name.startswith("."):
             sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
             yield Finding("note", about, sentence)
             continue
         try:
-            read_bundle(path)
+            bundle = read_bundle(path)
         except DatasetError as error:
             yield Finding("bad", about, str(error))
         else:
             yield Finding("good", about, "Every byte is what was written.")
+            yield from _memory(root, path.name, bundle)
+
+
+def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[Finding]:
+    """The memory of a bundle: without it the next release cannot go on from this one."""
+    path = memory_path(root / REPORTS / name, bundle.digest)
+    needed = [path] if bundle.sums is None else [path, sums_path(path)]
+    for missing in (one for one in needed if not one.is_file()):
+        yield Finding(
+            "note",
+            f"{REPORTS}/{name}",
+            f"{missing.name} is missing, from which the next 'lustrum protect {name}' goes on; restore it from "
+            "a backup, unless it is kept in a folder of its own (--report).",
+        )
+
+
+def _prepared(root: Path) -> Iterator[Finding]:
+    """Folders of prepared tables: whole."""
+    for path in sorted((root / PREPARED).glob("[!.]*")):
+        try:
+            read_prepared(path)
+        except DatasetError as error:
+            yield Finding("bad", f"{PREPARED}/{path.name}", str(error))
+        else:
+            yield Finding("good", f"{PREPARED}/{path.name}", "Every byte is what was written.")
+
+
+def _unknown(root: Path) -> Iterator[Finding]:
+    """What is no part of a data folder."""
+    for name in unknown_entries(root):
+        yield Finding(
+            "note", name, "Lustrum does not know it, and no backup holds it; move it away."
+        )
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:
