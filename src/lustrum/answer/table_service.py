@@ -41,7 +41,15 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.public.bundle.files import bundle_name, is_made_by, other_search, read_bundle
+from lustrum.policy.read import line_of
+from lustrum.public.bundle.agreement import difference
+from lustrum.public.bundle.files import (
+    Bundle,
+    bundle_name,
+    is_made_by,
+    other_search,
+    read_bundle,
+)
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
@@ -81,6 +89,7 @@ class TableService:
         self._policies: dict[Path, _Kept] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
         self._named: dict[str, Path] = {}
+        self._agreed: dict[str, tuple[Policy, BundleNumbers]] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -179,20 +188,22 @@ class TableService:
         if name not in self._in_bundles() and name not in self.described():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
-        found = self.under(name, policy)
+        found = self.under(name, policy, self.policy_path(name))
         check_names(policy, found.dataset, str(self.policy_path(name)))
         return found, policy
 
-    def under(self, name: str, policy: Policy) -> ProtectedNumbers:
-        """The protected numbers of a dataset under a policy, in force or not."""
+    def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
+        """The protected numbers of a dataset under a policy, in force or not; ``path`` is where it stands."""
         if policy.population is None and self._records is not None and name not in self._named:
             return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
-        if not is_made_by(numbers.bundle.report.method, policy):
-            raise PolicyError(
-                f"The bundle of {name!r} was made by another method than its policy names; make it again "
-                f"with 'lustrum protect --dataset {name}'."
-            )
+        with self._lock:
+            agreed = self._agreed.get(name)
+        # Compared once for each policy that was read and each bundle that was opened.
+        if agreed is None or agreed[0] is not policy or agreed[1] is not numbers:
+            _require_agreement(name, policy, numbers.bundle, path)
+            with self._lock:
+                self._agreed[name] = (policy, numbers)
         return numbers
 
     def other_searches(self) -> dict[str, int]:
@@ -287,6 +298,38 @@ class TableService:
                     BundleNumbers(bundle, self._workers),
                 )
             return kept[1]
+
+
+def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | None) -> None:
+    """Refuse a bundle of another dataset, and a policy that asks for another protection than the bundle has."""
+    again = f"make it again with 'lustrum protect --dataset {name}'"
+    if bundle.dataset.name != name:
+        raise DatasetError(
+            f"The bundle of {name!r} is one of the dataset {bundle.dataset.name!r}; {again}."
+        )
+    found = difference(
+        policy,
+        bundle.policy,
+        sums=bundle.sums is not None,
+        respondents=bundle.respondents is not None,
+    )
+    if found is not None:
+        raise PolicyError(found.sentence(name, _where(path, found.place)))
+    if not is_made_by(bundle.report.method, policy):
+        raise PolicyError(
+            f"The bundle of {name!r} was made by another method than its policy names; {again}."
+        )
+
+
+def _where(path: Path | None, place: tuple[str | int, ...]) -> str:
+    """The file and the line of a place in a policy."""
+    if path is None:
+        return "The policy"
+    try:
+        line = line_of(path.read_text(encoding="utf-8"), place)
+    except (OSError, ValueError):
+        line = None
+    return str(path) if line is None else f"{path}, line {line}"
 
 
 def _stamp(path: Path) -> Stamp | None:

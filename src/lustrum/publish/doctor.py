@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.files import Bundle
+from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.tabulate import EmbeddedEngine, Store
@@ -28,6 +29,11 @@ from lustrum.tabulate.store.secret_files import NEXT, SECRET
 __all__ = ["Finding", "examine"]
 
 Grade = Literal["good", "note", "bad"]
+Judge = Callable[[str], object]
+_UNSTATED = (
+    "An earlier version made it, which did not state what protected it. Its steps and weights are compared "
+    "with the policy in force by the policy that it holds; the versions that made it cannot be compared."
+)
 _SPARE = 1.2  # a new version is kept next to the old one while a dataset is replaced
 
 
@@ -40,8 +46,12 @@ class Finding:
     sentence: str
 
 
-def examine(root: Path) -> Iterator[Finding]:
-    """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory."""
+def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
+    """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory.
+
+    ``judge`` is the judgement of the server: it raises an error for a dataset that a server would not serve.
+    ``lustrum.local.health`` gives that of a server on this machine.
+    """
     store = Store(root)
     try:
         if not root.is_dir():
@@ -56,7 +66,7 @@ def examine(root: Path) -> Iterator[Finding]:
             for finding, size in _dataset(store, name):
                 yield finding
                 sizes.append(size)
-        yield from _policies(store)
+        yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
         yield from _leftovers(store)
@@ -126,20 +136,24 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
         yield Finding("note", name, sentence), 0
 
 
-def _policies(store: Store) -> Iterator[Finding]:
+def _policies(store: Store, judge: Judge | None) -> Iterator[Finding]:
     folder, names = store.root / POLICIES, store.names()
+    bundled = bundles_in(store.root / BUNDLES)
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
-        if path.stem not in names:
+        if path.stem not in names and path.stem not in bundled:
             yield Finding(
                 "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
             continue
         try:
             policy = read_policy(path)
-            files = store.look(path.stem)
-            files.close()
-            check_names(policy, files.manifest.dataset, str(path))
+            if path.stem in names:
+                files = store.look(path.stem)
+                files.close()
+                check_names(policy, files.manifest.dataset, str(path))
+            if judge is not None:
+                judge(path.stem)
         except LustrumError as error:
             yield Finding("bad", about, str(error))
             continue
@@ -168,6 +182,8 @@ def _bundles(root: Path) -> Iterator[Finding]:
             yield Finding("bad", about, str(error))
         else:
             yield Finding("good", about, "Every byte is what was written.")
+            if bundle.protection is None:
+                yield Finding("note", about, _UNSTATED)
             yield from _memory(root, path.name, bundle)
 
 
