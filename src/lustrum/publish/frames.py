@@ -33,7 +33,7 @@ def suppress(
     groups: Groups | None = None,
     totals: bool = True,
     cost: CostWord = "value",
-    attacker: AttackerWord = "outsider",
+    attacker: AttackerWord = "insiders",
     unions: bool = False,
     keep: Kept = "nothing",
     zeros: bool = False,
@@ -56,7 +56,7 @@ def suppress(
     ...     "turnover": [90, 4, 30, 33, 28, 41, 25, 38, 36, 30, 22],
     ... }
     >>> suppress(firms, by=["area", "job"], measure="turnover", rule=PPercent(p=10)).status.tolist()
-    [['M', 'D', 'F'], ['D', 'D', 'F'], ['F', 'F', 'F']]
+    [['N', 'N', 'F'], ['N', 'N', 'F'], ['F', 'F', 'F']]
     """
     spec = Suppression(
         rule=rule,
