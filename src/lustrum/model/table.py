@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model.errors import InputError, kind_of
+from lustrum.model.framed import Framed, frames
 from lustrum.model.hierarchy import Category
 from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
 from lustrum.model.plugins import load
@@ -122,7 +123,7 @@ class Contributions:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Framed):
     """An n-dimensional table of counts or magnitudes, frozen.
 
     ``values`` are exact integers in units of ``10**-decimals``. ``contributors`` counts the
@@ -169,6 +170,10 @@ class Table:
         names = " x ".join(a.name for a in self.axes) or "everybody"
         shape = " x ".join(str(len(a)) for a in self.axes) or "1"
         return f"Table({names}, {shape} cells, {self.kind}s)"
+
+    def _repr_html_(self) -> str:
+        """What the table is about, for a notebook; no number, since notebooks are stored and passed on."""
+        return str(frames().table_html(self))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -218,9 +223,10 @@ class Table:
         """A table from an array of counts, with names and codes if there are any.
 
         A pandas frame or series, such as ``pandas.crosstab`` makes, brings its own: each level of the index and
-        of the columns is an axis. Margins become totals. They are recognised by the name ``All`` or another usual
-        one, or by ``margins_name``; a margin that is not the sum of its parts is refused, and so is an unnamed
-        category that is the sum of all others, unless ``margins_name`` is False: then there are no margins.
+        of the columns is an axis. Margins become totals. They are recognised by the name ``All`` or another
+        usual one, or by ``margins_name``; a margin that is not the sum of its parts is refused, and so is an
+        unnamed category that is the sum of all others, unless ``margins_name`` is False: then there are no
+        margins.
         """
         key_array = None if keys is None else np.asarray(keys, dtype=np.uint64)
         if is_labelled(counts):
