@@ -326,3 +326,41 @@ def _cell_html(release: Release, column: Column, row: int, place: int) -> str:
     if status == CellStatus.FREE.value:
         return '<span title="does not exist">–</span>'
     return f'<span title="{escape(str(CellStatus(status).meaning))}">×</span>'
+
+
+def two_way(release: Release, rows: int, texts: npt.NDArray[Any] | None = None) -> pandas.DataFrame:
+    """The release as ``pandas.crosstab`` lays it out: the first variables as index, the others as columns.
+
+    With ``texts`` these stand in the cells instead of the numbers.
+    """
+    import pandas as pd
+
+    check_release(release, "A frame")
+    down, across = release.axes[:rows], release.axes[rows:]
+
+    def index(axes: Sequence[TableAxis]) -> Any:
+        names = [axis.name for axis in axes]
+        if not axes:
+            return pd.Index(["value"])
+        if len(axes) == 1:
+            return pd.Index(_called(axes[0], labels=True), name=names[0])
+        keys = product(*(_called(axis, labels=True) for axis in axes))
+        return pd.MultiIndex.from_tuples(list(keys), names=names)
+
+    shape = (_cells_of(down), _cells_of(across))
+    if texts is not None:
+        return pd.DataFrame(texts.reshape(shape), index=index(down), columns=index(across))
+    present = release.known.reshape(shape)
+    values = release.published.reshape(shape)
+    frame = pd.DataFrame(
+        {
+            at: _of_pandas(pd, _numbers(values[:, at], present[:, at], release.decimals))
+            for at in range(shape[1])
+        }
+    )
+    frame.index, frame.columns = index(down), index(across)
+    return frame
+
+
+def _cells_of(axes: Sequence[TableAxis]) -> int:
+    return int(np.prod([len(axis) for axis in axes], dtype=int))

@@ -260,23 +260,35 @@ class Table(Framed):
         cls,
         frame: object,
         by: Sequence[str] | TableQuery,
-        where: Mapping[str, str | Sequence[str]] | None = None,
+        where: Mapping[str, Any] | None = None,
         *,
         totals: bool = False,
+        measure: str | None = None,
+        weight: str | None = None,
         dataset: Dataset | None = None,
         secret: object | None = None,
-        ranks: int = 0,
+        ranks: int | None = None,
     ) -> Table:
         """Tabulate a pandas, polars or Arrow table in memory; see the engine ``frame``.
 
         ``by`` names the columns along the axes and ``where`` selects records; ``totals`` adds a total along
-        every axis. Without a description (``dataset``) the categories of a column are those that occur,
+        every axis. Records are counted, or the values of a ``measure`` are added up; ``weight`` is a column of
+        weights. Without a description (``dataset``) the categories of a column are those that occur,
         sorted; a categorical column keeps its own, in their order, also those that do not occur.
-        ``secret`` makes record keys, and ``ranks`` is how many of the largest contributions to keep.
+        ``secret`` makes record keys, and ``ranks`` is how many of the largest contributions to keep: 3 of a sum
+        unless it says otherwise.
         """
         engine = load("lustrum.engines", "frame")
         table: Table = engine.tabulate_frame(
-            frame, by, where, dataset=dataset, secret=secret, totals=totals, ranks=ranks
+            frame,
+            by,
+            where,
+            dataset=dataset,
+            secret=secret,
+            totals=totals,
+            ranks=ranks,
+            measure=measure,
+            weight=weight,
         )
         return table
 
