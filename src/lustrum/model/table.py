@@ -245,6 +245,10 @@ class Table(Framed):
             raise InputError(
                 f"The counts have {array.ndim} dimensions but there are {len(names)} names."
             )
+        if len(set(names)) < len(names):
+            raise InputError(
+                "Two dimensions of the counts have the same name; 'names' must differ."
+            )
         if codes is None:
             codes = [[str(i + 1) for i in range(n)] for n in array.shape]
         if tuple(map(len, codes)) != array.shape:
