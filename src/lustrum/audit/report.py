@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,8 @@ from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables
 from lustrum.audit.knowledge.responses import RelationLike, related
 from lustrum.audit.protection import Protection, Verdict
-from lustrum.model import InputError
+from lustrum.model import InputError, Release
+from lustrum.model.errors import kind_of
 from lustrum.structure import UNBOUNDED
 
 __all__ = ["AuditReport", "AuditedCell", "TableFact", "audit_tables", "known_and_places"]
@@ -135,7 +136,7 @@ class AuditReport:
 
 
 def audit_tables(
-    tables: Sequence[PublishedTable],
+    tables: PublishedTable | Release | Sequence[PublishedTable | Release],
     *,
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
@@ -148,6 +149,7 @@ def audit_tables(
 ) -> AuditReport:
     """What a reader of all these tables can work out about the cells that none of them publishes.
 
+    ``tables`` is a published table, a release, or several of them over the same people.
     For up to ``explain`` disclosed cells the report names the published cells from which they follow. For
     tables of several responses, give the name of the response of each table and the ``relations`` between
     responses. With ``protection``, one for each table, every cell is judged by its protection interval.
@@ -162,6 +164,7 @@ def audit_tables(
     >>> report.cells[0].name, report.cells[0].low, report.cells[0].follows
     ('x=b', 5.0, ('x=a', 'x=all'))
     """
+    tables = _published(tables)
     known, spans = known_and_places(tables, responses, relations, facts)
     every = np.unique(np.concatenate([np.arange(s.start, s.stop) for s in spans]))
     open_cells = every[known.low[every] < known.high[every]]
@@ -197,6 +200,25 @@ def audit_tables(
             )
     shown = sum(s.stop - s.start for s in spans) - len(cells)
     return AuditReport(tuple(cells), shown, known.decimals, found.programs + found.flows)
+
+
+def _published(tables: object) -> list[PublishedTable]:
+    """One table or several, releases as what they show."""
+    several = isinstance(tables, Iterable) and not isinstance(tables, (str, bytes, Mapping))
+    given: list[object] = list(tables) if isinstance(tables, Iterable) and several else [tables]
+    if not given:
+        raise InputError("There is no table to audit; give at least one.")
+    found = []
+    for table in given:
+        if isinstance(table, Release):
+            table = PublishedTable.of_release(table)
+        if not isinstance(table, PublishedTable):
+            raise InputError(
+                f"An audit is of published tables or releases, not of {kind_of(table)}; the 'apply' of a "
+                "protection method makes a release."
+            )
+        found.append(table)
+    return found
 
 
 def known_and_places(
