@@ -41,7 +41,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.policy.read import line_of
+from lustrum.policy.read import is_sealed, line_of
 from lustrum.public.bundle.agreement import difference
 from lustrum.public.bundle.files import (
     Bundle,
@@ -78,8 +78,11 @@ class TableService:
         bundles: Sequence[Path] = (),
         prepared: Sequence[Path] = (),
         folder: Path | None = None,
+        sealed_only: bool = False,
     ) -> None:
         self.root = root
+        self.sealed_only = sealed_only
+        """Whether policies without a seal are refused."""
         self.bundles = tuple(bundles)
         self.shelf = PreparedShelf(root, prepared)
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
@@ -206,6 +209,30 @@ class TableService:
                 self._agreed[name] = (policy, numbers)
         return numbers
 
+    def unsealed(self) -> list[Path]:
+        """The policies in force without a seal: a line that is deleted from one would leave a default."""
+        found = []
+        for name in self.names():
+            if name not in self._named:
+                path = self.policy_path(name)
+                with outages(path):
+                    raw = path.read_bytes()
+                if not is_sealed(raw):
+                    found.append(path)
+        return found
+
+    def unavailable(self) -> dict[str, str]:
+        """The datasets that nothing can be answered about, and why; those still being checked are left out."""
+        found = {}
+        for name in self.names():
+            try:
+                self.in_force(name)
+            except NotReadyError:
+                continue
+            except LustrumError as error:
+                found[name] = str(error)
+        return found
+
     def other_searches(self) -> dict[str, int]:
         """The datasets whose bundle was made by another version of the search, with that version.
 
@@ -281,7 +308,7 @@ class TableService:
         with self._lock:
             kept = self._policies.get(path)
         if kept is None or kept.stamp != stamp:
-            kept = _Kept(stamp, read_policy(path))
+            kept = _Kept(stamp, read_policy(path, sealed_only=self.sealed_only))
             with self._lock:
                 self._policies[path] = kept
         return kept.policy

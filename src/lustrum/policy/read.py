@@ -19,7 +19,7 @@ from lustrum.model import PolicyError
 from lustrum.model.errors import choices
 from lustrum.policy.policy import MistakeAt, Policy
 
-__all__ = ["END", "finished_text", "line_of", "parse_policy", "read_policy", "sealed"]
+__all__ = ["END", "finished_text", "is_sealed", "line_of", "parse_policy", "read_policy", "sealed"]
 
 END = "end = true"
 _LAST = re.compile(
@@ -29,13 +29,28 @@ _END_KEY = re.compile(r"^[ \t]*end[ \t]*=", re.MULTILINE)
 _REQUIRED = (("dataset",), ("rules",), ("risk", "limit"), ("protect", "method"))
 
 
-def read_policy(path: Path) -> Policy:
-    """Read and check a policy file; the first mistake is one clear sentence."""
+def read_policy(path: Path, *, sealed_only: bool = False) -> Policy:
+    """Read and check a policy file; the first mistake is one clear sentence.
+
+    With ``sealed_only`` a file without a seal is refused: a line that is deleted from it would leave a default.
+    """
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise PolicyError(f"{path} cannot be read: {error.strerror}.") from None
-    return parse_policy(raw, str(path))
+    policy = parse_policy(raw, str(path))
+    if sealed_only and not is_sealed(raw):
+        raise PolicyError(
+            f"{path} is not sealed, and this server follows sealed policies only (--production); read it, and "
+            f"seal it with 'lustrum policy seal {path}'."
+        )
+    return policy
+
+
+def is_sealed(raw: bytes) -> bool:
+    """Whether the last line of a policy file is a seal, right or wrong."""
+    last = _LAST.search(raw.decode("utf-8", "replace"))
+    return last is not None and last.group(1) != "true"
 
 
 def parse_policy(raw: bytes, where: str) -> Policy:
@@ -53,7 +68,14 @@ def parse_policy(raw: bytes, where: str) -> Policy:
 
 
 def sealed(raw: bytes, where: str) -> bytes:
-    """The same policy file with a seal as its last line; a file that is not valid gets none."""
+    """The same policy file with a seal as its last line; a file that is not valid gets none.
+
+    A file that was changed after it was sealed gets a new seal: whoever seals it means the change.
+    """
+    last = _LAST.search(raw.decode("utf-8", "replace"))
+    if last is not None and is_sealed(raw):
+        text = raw.decode("utf-8", "replace")
+        raw = f"{text[: last.start()]}{END}\n".encode()
     parse_policy(raw, where)
     body = finished_text(raw.decode("utf-8"), where)
     return f'{body}end = "{_seal(body)}"\n'.encode()

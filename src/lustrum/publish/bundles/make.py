@@ -21,6 +21,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
+from lustrum.policy.read import sealed
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
 from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
@@ -174,7 +175,8 @@ def make_bundle(
         respondents = weights.spec().with_counts(records, result, own)
     packed = pack_bundle(
         result.cells,
-        policy.read_bytes(),
+        # What a bundle holds is what protected it, to the last byte.
+        sealed(policy.read_bytes(), str(policy)),
         result.public,
         respondents,
         None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),
