@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from lustrum.model import PolicyError
 from lustrum.model.errors import choices
-from lustrum.policy.policy import Policy
+from lustrum.policy.policy import MistakeAt, Policy
 
-__all__ = ["END", "finished_text", "parse_policy", "read_policy", "sealed"]
+__all__ = ["END", "finished_text", "line_of", "parse_policy", "read_policy", "sealed"]
 
 END = "end = true"
 _LAST = re.compile(
@@ -47,7 +47,7 @@ def parse_policy(raw: bytes, where: str) -> Policy:
     try:
         policy = Policy.model_validate(words)
     except ValidationError as error:
-        raise PolicyError(f"{where}: {_first_mistake(error)}") from None
+        raise PolicyError(f"{where}: {_first_mistake(error, raw)}") from None
     _check_complete(words, where)
     return policy
 
@@ -102,7 +102,28 @@ def _check_complete(words: dict[str, Any], where: str) -> None:
         )
 
 
-def _first_mistake(error: ValidationError) -> str:
+def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
+    """The line on which a key, or the table that it belongs to, stands; None where it is left out.
+
+    >>> line_of("a = 1\\n[[before]]\\nmethod = 'x'\\n[[before]]\\nrate = 0.1\\n", ("before", 1, "rate"))
+    5
+    """
+    head, *rest = place
+    number = rest.pop(0) if rest and isinstance(rest[0], int) else 0
+    table = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*{re.escape(str(head))}[ \t]*\]{{1,2}}")
+    inside, seen, found = not rest, -1, None
+    key = re.compile(rf"[ \t]*{re.escape(str(rest[0] if rest else head))}[ \t]*=")
+    for line, words in enumerate(text.splitlines(), start=1):
+        if re.match(r"[ \t]*\[", words):
+            seen += bool(table.match(words))
+            inside = bool(table.match(words)) and seen == number
+            found = line if inside else found
+        elif inside and key.match(words) and (rest or found is None):
+            return line
+    return found
+
+
+def _first_mistake(error: ValidationError, raw: bytes) -> str:
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -114,6 +135,10 @@ def _first_mistake(error: ValidationError) -> str:
             model = next(iter(get_args(kind)), kind)
         return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
     if first["type"] == "value_error":
-        return f"{place}: {first['ctx']['error']}"
+        mistake = first["ctx"]["error"]
+        if isinstance(mistake, MistakeAt):
+            line = line_of(raw.decode("utf-8"), mistake.place)
+            return f"{'' if line is None else f'line {line}: '}{mistake}."
+        return f"{place}: {mistake}"
     said = first["msg"][0].lower() + first["msg"][1:]
     return f"{place}: {said}, not {first['input']!r}."

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.arrays import Words
+from lustrum.data_folder import SEARCH_STATE
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
@@ -157,7 +158,7 @@ def make_bundle(
         key,
         previous=None if previous is None else previous.cells,
         progress=report,
-        state=None if folder is None else folder / "search.state",
+        state=None if folder is None else folder / SEARCH_STATE,
         **({} if held is None else {"held": held}),
     )
     earlier = None if previous is None else previous.sums
