@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from faults.world import ASKED, build
-from lustrum.local import health, local_service
+from lustrum.local import local_service
+from lustrum.local.service import health
 from lustrum.model import Dataset, LustrumError, PolicyError
 from lustrum.policy import check_names
 from lustrum.policy.read import line_of, parse_policy

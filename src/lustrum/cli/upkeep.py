@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lustrum.local import health, local_service
+from lustrum.local import local_service
+from lustrum.local.service import health
 from lustrum.model import InputError, LustrumError
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore

@@ -50,7 +50,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
     """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory.
 
     ``judge`` is the judgement of the server: it raises an error for a dataset that a server would not serve.
-    ``lustrum.local.health`` gives that of a server on this machine.
+    ``lustrum.local.service.health`` gives that of a server on this machine.
     """
     store = Store(root)
     try:
