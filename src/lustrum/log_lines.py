@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -73,7 +74,10 @@ def log_strays() -> None:
 
 
 def where_it_happened(error: BaseException) -> str:
-    """The kind of an exception and the lines it came through, without its text or any value."""
+    """The kind of an exception and the lines it came through, without its text or any value.
+
+    Where the operating system or the database gave a reason, such as a full disk, it is named.
+    """
     parts = []
     seen: BaseException | None = error
     while seen is not None:
@@ -83,6 +87,15 @@ def where_it_happened(error: BaseException) -> str:
             code = trace.tb_frame.f_code
             lines.append(f"{code.co_filename}:{trace.tb_lineno}")
             trace = trace.tb_next
-        parts.append(f"{type(seen).__name__} at {' > '.join(lines) or 'an unknown line'}")
+        kind = f"{type(seen).__name__}{_reason(seen)}"
+        parts.append(f"{kind} at {' > '.join(lines) or 'an unknown line'}")
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
     return "; after ".join(parts)
+
+
+def _reason(error: BaseException) -> str:
+    """The reason by its number or name: texts of exceptions may hold values, these cannot."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return f" ({os.strerror(error.errno)})"
+    name = getattr(error, "sqlite_errorname", None)
+    return f" ({name})" if isinstance(name, str) and name.startswith("SQLITE_") else ""

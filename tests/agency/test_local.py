@@ -63,7 +63,20 @@ def test_another_machine_gets_nothing(local: Starlette) -> None:
     assert client_of(local, "192.0.2.7").get("/").status_code == 403
 
 
-@pytest.mark.parametrize("host", ["maps.example.org", "127.0.0.1.example.org", "", "[::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "maps.example.org",
+        "127.0.0.1.example.org",
+        "",
+        "[::1",
+        "evil@localhost",
+        "evil@127.0.0.1",
+        "localhost/x",
+        "2130706433",
+        "localhost:x",
+    ],
+)
 def test_a_name_that_somebody_points_to_this_machine_gets_nothing(
     local: Starlette, host: str
 ) -> None:

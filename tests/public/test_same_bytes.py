@@ -24,7 +24,10 @@ METHOD = ProtectedPopulation(sweeps=2, empty_share=0.2)
 PLAN = plan_tables(town(SIZES, zeros=False))
 MOVING = {"errors", "group_errors", "rates", "free_rates"}
 """What a report says of errors; people who change places between cells of one shown number leave the rest."""
-POLICY = b'dataset = "town"\nend = true\n'
+POLICY = (
+    b'dataset = "town"\n[rules]\n[risk]\nlimit = 1.0\n[[before]]\nmethod = "protected-population"\n'
+    b'[protect]\nmethod = "none"\nend = true\n'
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from lustrum.model import DatasetError, InputError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.stop import report_progress
 from lustrum.policy import Policy
+from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import bundle_digest, read_bundle
 from lustrum.publish.bundles import make as module
 from lustrum.publish.bundles.make import (
@@ -196,7 +197,7 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
     assert found.cells.counts.tolist() == house.counts.own.cells.counts.tolist()
     assert found.sums is None
     assert found.respondents is None
-    assert (house.out / "policy.toml").read_bytes() == STRICT
+    assert (house.out / "policy.toml").read_bytes() == sealed(STRICT, "it")
     memory = read_memory(memory_path(folder, made.digest))
     assert memory.digest == made.digest
     assert memory.method == house.counts.own.report.method

@@ -265,3 +265,21 @@ def test_limits_follow_the_settings_and_the_open_files_allowed(
     assert limits.within_open_files().most == 50
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (64, 64))
     assert limits.within_open_files().most == 16
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"transfer-encoding: chunked\r\ncontent-length: 0\r\n",
+    ],
+)
+def test_a_request_with_two_lengths_gets_one_refusal(head: bytes) -> None:
+    """What follows would be a second request to this server and a body to the one before it."""
+    with running(PATIENT) as (app, address), ExitStack() as stack:
+        connection = opened(address, stack)
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + head + b"\r\n0\r\n\r\n" + GET)
+        said = read(connection)
+        assert said.startswith(b"HTTP/1.1 400 ")
+        assert said.count(b"HTTP/1.1 ") == 1
+        assert app.bodies == []

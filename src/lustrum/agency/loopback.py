@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 import socket
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -28,7 +28,8 @@ HEADERS = {
 }
 """Sent with every response: nothing is kept, framed or loaded from elsewhere."""
 
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
+"""The names of this machine, with a port or without, and nothing before or after them."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -95,7 +96,7 @@ class LocalOnly:
         if client is None or not _is_loopback(client[0]):
             return "This page answers this machine only."
         host = headers.get("host", "")
-        if _name(f"//{host}") not in _LOCAL_NAMES:
+        if _HOST.fullmatch(host.strip().lower()) is None:
             return "This page answers requests for this machine only."
         site = headers.get("sec-fetch-site", "same-origin")
         if scope["method"] in ("GET", "HEAD"):
@@ -106,13 +107,6 @@ class LocalOnly:
         if not secrets.compare_digest(headers.get("x-lustrum-token", ""), self.token):
             return "The token is missing or wrong; load the page again."
         return None
-
-
-def _name(address: str) -> str:
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""
 
 
 def _is_loopback(address: str) -> bool:

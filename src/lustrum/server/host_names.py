@@ -10,6 +10,7 @@ from lustrum.model import InputError
 __all__ = ["host_address", "listed_hosts", "requested_host"]
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"(?::[0-9]{0,5})?")
 
 
@@ -35,6 +36,8 @@ def requested_host(header: str) -> str | None:
 
     >>> requested_host("Tables.example.org:8000"), requested_host("[::1]:80"), requested_host("a/b")
     ('tables.example.org', '::1', None)
+    >>> requested_host("127.0.0.1"), requested_host("2130706433")
+    ('127.0.0.1', None)
     """
     text = header.strip().lower()
     if text.startswith("["):
@@ -44,7 +47,11 @@ def requested_host(header: str) -> str | None:
     name, colon, port = text.partition(":")
     if not _NAME.fullmatch(name) or not _PORT.fullmatch(colon + port):
         return None
-    return name.removesuffix(".")
+    name = name.removesuffix(".")
+    # A browser takes 2130706433 and 0x7f.1 for addresses; written so, nobody means this server.
+    if _NUMBER.fullmatch(name.rpartition(".")[2]) and host_address(name) is None:
+        return None
+    return name
 
 
 def host_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -78,11 +78,25 @@ class ConnectionLimits:
         return replace(self, most=max(_FEWEST, (soft - _SPARE_FILES) // 2))
 
 
+class _StrictConnection(h11.Connection):
+    """Refuses a request that states its length in two ways: servers may disagree where it ends."""
+
+    def next_event(self) -> Any:
+        """The next event, as h11 reads it."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name.lower() for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("Two lengths of one body.")
+        return event
+
+
 class BoundedProtocol(H11Protocol):
     """One connection, whose every phase has an end."""
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.conn = _StrictConnection(h11.SERVER, self.conn._max_incomplete_event_size)
         self.limits = limits
         self.timeout_keep_alive = limits.idle  # type: ignore[assignment]  # a float serves as well
         self._phase: str | None = None
