@@ -116,6 +116,8 @@ def as_arrow(frame: object, columns: Sequence[str] | None = None) -> pa.Table:
     if isinstance(frame, Mapping):
         used = {n: c for n, c in frame.items() if columns is None or n in columns}
         try:
+            if len({len(column) for column in frame.values()}) > 1:
+                raise TypeError  # also where only one of the columns is used
             return pa.table(used or dict(frame))
         except (
             pa.ArrowInvalid,
