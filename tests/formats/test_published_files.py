@@ -343,7 +343,10 @@ def test_a_name_that_others_begin_with_may_be_their_sum() -> None:
 
 
 def test_codes_before_the_next_group_may_be_parts_of_the_first_of_them() -> None:
-    text = "area,value\nNorth,7980000\nAyr,2610000\nBute,x\nSouth,5140000\nKent,2960001\nDevon,2179999\nTotal,x\n"
+    text = (
+        "area,value\nNorth,7980000\nAyr,2610000\nBute,x\n"
+        "South,5140000\nKent,2960001\nDevon,2179999\nTotal,x\n"
+    )
     groups, doubts = recognised(text)
     assert groups["South"] == {"Kent", "Devon"}
     assert any("'North' of 'area' is the sum of other codes" in doubt for doubt in doubts)

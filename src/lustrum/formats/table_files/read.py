@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lustrum.formats.table_files.columns import ColumnNames
-from lustrum.formats.table_files.published.file import published_table
 from lustrum.formats.table_files.published.layouts import decoded, published_rows
 from lustrum.formats.table_files.published.reading import STRICT, Reading
+from lustrum.formats.table_files.published_file import published_table
 from lustrum.formats.table_files.rows import Rows, read_published_rows, read_rows, rows_of_csv
 from lustrum.formats.table_files.table_file import TableFile, table_of_rows
 
