@@ -266,3 +266,13 @@ def test_codes_alone_never_clear_what_the_hierarchy_discloses(data: st.DataObjec
         truth, _ = audit(Path(folder), text, "--hierarchy", f"code={tree}")
         bare, report = audit(Path(folder), text)
     assert not (truth == 3 and bare == 0), report
+
+
+def test_cells_that_only_another_response_shows_may_be_negative_too(tmp_path: Path) -> None:
+    profit, staff = tmp_path / "profit.csv", tmp_path / "staff.csv"
+    profit.write_text("area,value\nTotal,-5\nn,-9\ns,4\n")
+    staff.write_text(
+        "area,sex,value\nTotal,Total,10\nTotal,F,6\nTotal,M,4\nn,Total,7\nn,F,4\nn,M,3\n"
+        "s,Total,3\ns,F,2\ns,M,1\n"
+    )
+    assert run(f"profit={profit}", f"staff={staff}")[0] == 0
