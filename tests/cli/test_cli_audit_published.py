@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from examples import examples
 from lustrum.cli.application import app
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
@@ -234,3 +239,40 @@ def test_a_wide_table_is_asked_about_and_read_as_told(tmp_path: Path) -> None:
     code, said = audit(tmp_path, text, "--wide", "job")
     assert code == 3
     assert "area=east, job=nurse │ 35 │ 35 │ exact" in said
+
+
+@settings(max_examples=examples(12, 150), deadline=None)
+@given(data=st.data())
+def test_codes_alone_never_clear_what_the_hierarchy_discloses(data: st.DataObject) -> None:
+    """Without options a file of prefix codes is not called safe where its hierarchy gives a cell away."""
+    style = data.draw(st.sampled_from(["D", "1.", "X"]))
+    groups: dict[str, list[str]] = {}
+    for top in range(data.draw(st.integers(1, 3))):
+        own = {"D": "DEF"[top], "1.": str(top + 1), "X": f"X{top + 1}"}[style]
+        dot = "." if style == "1." else ""
+        groups[own] = [f"{own}{dot}{i + 1}" for i in range(data.draw(st.integers(2, 3)))]
+    values = {part: data.draw(st.integers(0, 300)) for parts in groups.values() for part in parts}
+    values |= {top: sum(values[p] for p in parts) for top, parts in groups.items()}
+    name = data.draw(st.sampled_from(["Total", "Canada"]))
+    values[name] = sum(values[top] for top in groups)
+    order = [name, *(code for top, parts in groups.items() for code in (top, *parts))]
+    hidden = data.draw(st.sets(st.sampled_from(order), min_size=1, max_size=4))
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [f"{code},{'x' if code in hidden else values[code]}" for code in order]
+        text = "\n".join(["code,value", *lines, ""])
+        tree = Path(folder) / "h.toml"
+        said = {**groups, name: list(groups)}
+        tree.write_text("".join(f'"{top}" = {json.dumps(parts)}\n' for top, parts in said.items()))
+        truth, _ = audit(Path(folder), text, "--hierarchy", f"code={tree}")
+        bare, report = audit(Path(folder), text)
+    assert not (truth == 3 and bare == 0), report
+
+
+def test_cells_that_only_another_response_shows_may_be_negative_too(tmp_path: Path) -> None:
+    profit, staff = tmp_path / "profit.csv", tmp_path / "staff.csv"
+    profit.write_text("area,value\nTotal,-5\nn,-9\ns,4\n")
+    staff.write_text(
+        "area,sex,value\nTotal,Total,10\nTotal,F,6\nTotal,M,4\nn,Total,7\nn,F,4\nn,M,3\n"
+        "s,Total,3\ns,F,2\ns,M,1\n"
+    )
+    assert run(f"profit={profit}", f"staff={staff}")[0] == 0

@@ -311,3 +311,42 @@ def test_a_file_that_is_no_workbook_or_json_stat_is_one_sentence(tmp_path: Path)
     (tmp_path / "t.json").write_text(json.dumps(made))
     with pytest.raises(InputError, match="sizes do not fit"):
         read_table(tmp_path / "t.json", reading=PUBLISHED)
+
+
+def test_a_total_that_may_be_off_by_rounding_lets_nothing_follow_exactly() -> None:
+    file = read("area,value\nTotal,1002\na,300\nb,400\nc,200\nd,100\n")
+    found = recognise([file], published=True)
+    assert "x.csv" in found.off
+    assert any("--off-by-rounding" in doubt for doubt in found.doubts)
+    assert not found.dimensions["area"].groups
+
+
+def test_a_dimension_without_a_shown_total_is_asked_about() -> None:
+    _, doubts = recognised("area,value\nCanada,900\na,300\nb,x\nc,200\n")
+    assert any("'Canada' of 'area' is the total" in doubt for doubt in doubts)
+    _, doubts = recognised("area,value\nCanada,x\nD,300\nD1,100\nD2,200\n")
+    assert any("'Canada' of 'area' is the total" in doubt for doubt in doubts), "a hidden total too"
+    _, doubts = recognised("year,value\n2019,900\n2020,x\n2021,200\n")
+    assert not doubts, "nobody adds up years"
+
+
+def test_a_name_that_others_begin_with_may_be_their_sum() -> None:
+    text = "area,value\nNorth,12\nNorthern,x\nNorthland,x\nSouth,x\nTotal,40\n"
+    _, doubts = recognised(text)
+    assert any("'North' of 'area' is the sum of other codes" in doubt for doubt in doubts)
+    assert not recognised(text, flat=frozenset({"area"}))[1]
+    whole = "area,sex,value\n" + "".join(
+        f"{code},F,{n}\n{code},M,{m}\n"
+        for code, n, m in (("North", 12, 5), ("Northern", 3, "x"), ("Northland", 4, "x"), ("Total", 19, 20))
+    )  # fmt: skip
+    assert not recognised(whole)[1], "a column in which all is shown rules it out"
+
+
+def test_codes_before_the_next_group_may_be_parts_of_the_first_of_them() -> None:
+    text = (
+        "area,value\nNorth,7980000\nAyr,2610000\nBute,x\n"
+        "South,5140000\nKent,2960001\nDevon,2179999\nTotal,x\n"
+    )
+    groups, doubts = recognised(text)
+    assert groups["South"] == {"Kent", "Devon"}
+    assert any("'North' of 'area' is the sum of other codes" in doubt for doubt in doubts)

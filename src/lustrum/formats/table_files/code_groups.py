@@ -19,6 +19,7 @@ _AGES = re.compile(r"(?:[YA]_?)?(\d+)\s*(?:-|–|_|\bto\b)\s*(\d+)")
 _FROM = re.compile(r"(?:[YA]_?(?:GE_?)?)?(\d+)\s*\+|(?:Y_)?GE(\d+)")
 _LETTERS = re.compile(r"([A-Z])[-_]([A-Z])")
 _YEAR = re.compile(r"(19|20)\d\d")
+_JOINED = re.compile(r"\+|&|,| and | und | et | y ")
 _RUN = re.compile(r"([A-Za-z_-]+)([1-9]\d*)")
 
 
@@ -117,7 +118,7 @@ def _merged(codes: Sequence[str]) -> dict[str, CodeGroup]:
     found = {}
     every = set(codes)
     for code in codes:
-        parts = [part.strip() for part in code.split("+")]
+        parts = [part.strip() for part in _JOINED.split(code)]
         if len(parts) > 1 and all(part in every for part in parts):
             found[code] = CodeGroup(frozenset(parts), sure=True)
     return found

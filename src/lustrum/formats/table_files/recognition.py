@@ -19,6 +19,8 @@ from lustrum.formats.table_files.sums import (
     is_largest,
     may_be_negative,
     room_of,
+    shown_at_all,
+    shown_whole,
     worst_difference,
 )
 from lustrum.formats.table_files.table_file import TableFile
@@ -28,6 +30,7 @@ from lustrum.model.errors import choices
 __all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "SaidTotals", "recognise"]
 
 _WEAK_NAMES = frozenset({"t", "*", "sum", "0"})  # totals only where nothing is larger
+_MOST_HEADS = 10_000  # sums of neighbours that are tried
 _SAID, _NAMED, _ADDED, _CODED = "as you say", "by name", "by numbers", "by code"
 _TOTAL_STARTS = ("total", "all ", "alle ", "both ", "whole ", "gesamt", "insgesamt", "ensemble")
 _TOTAL_ENDS = (" total", " insgesamt", " totalt")
@@ -90,8 +93,10 @@ def _unnamed_total(made: Dimension, files: Sequence[TableFile], log: _Log) -> Di
     tops = [c for c in (*made.finest, *made.groups) if c not in place or place[c] not in inside]
     nested = [c for c, own in made.groups.items() if any(own < o for o in made.groups.values())]
     tops = [c for c in tops if c not in nested]
-    if len(tops) < 3 or is_years(tops):
+    if len(tops) < (2 if made.groups else 3) or is_years(tops):
         return made
+    if any(c.lower() in TOTAL_NAMES and made.how.get(c) == _SAID for c in tops):
+        return made  # the total is named as one, and somebody said what it holds
     maybe = []
     for code in tops:
         others = [c for c in tops if c != code]
@@ -109,7 +114,7 @@ def _unnamed_total(made: Dimension, files: Sequence[TableFile], log: _Log) -> Di
             wrong = every & (np.abs(sums - values[row]) > room)
             if not may_be_negative(file, values):
                 wrong |= known[row] & (sums > values[row] + room)
-            possible &= not bool(wrong.any()) and bool(known[row].any())
+            possible &= not bool(wrong.any())
             agrees += int((every & (sums == values[row]) & (sums != 0)).sum())
         if possible and agrees and code in place:
             others_at = frozenset(i for c in others for i in made.members(c))
@@ -120,13 +125,15 @@ def _unnamed_total(made: Dimension, files: Sequence[TableFile], log: _Log) -> Di
             return replace(made, finest=finest, groups=groups, how={**made.how, code: _ADDED})
         if possible and made.how.get(code) != _SAID:
             maybe.append(code)
+    shown = {c: any(shown_at_all(f, made.name, c) for f in files) for c in maybe}
+    maybe.sort(key=lambda c: (c not in place, not shown[c]))
     if maybe:
         log.doubts.append(
             f"{files[0].source}: nobody said whether {maybe[0]!r} of {made.name!r} is the total of "
             f"the other codes; "
             f"say --total {made.name}={maybe[0]} or --no-totals {made.name}."
         )
-    elif not made.groups and not maybe:
+    elif not made.groups:
         listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
         log.doubts.append(
             f"{files[0].source}: no total is recognised among the codes of {made.name!r} ({listed}); "
@@ -226,7 +233,63 @@ def _dimension(
         if log is None:
             raise
         log.doubts.append(str(problem))
+    if log is not None and not {"", name} & stated.flat and not stated.groups.get(name):
+        _look_for_heads(made, own, slack, stated, log)
     return made
+
+
+def _look_for_heads(
+    made: Dimension, files: Sequence[TableFile], slack: int, stated: SaidTotals, log: _Log
+) -> None:
+    """A doubt where a code may be the sum of others though neither its code nor numbers show it.
+
+    That is possible for codes beside each other where other codes are such sums or where no total is shown,
+    and for a name that others begin with. A column in which all is shown and adds up rules it out.
+    """
+    totals = made.totals
+    if any(shown_whole(file, made, code) for file in files for code in totals):
+        return
+    inside = {
+        made.finest[place]
+        for code, parts in made.groups.items()
+        if code not in totals
+        for place in parts
+        if place < len(made.finest)
+    }
+    plain = [c for c in made.finest if c not in inside]
+    heads = [(c, [p for p in plain if p != c and p.startswith(c)]) for c in plain if len(c) > 2]
+    nested = any(way == _ADDED and code not in totals for code, way in made.how.items())
+    if nested or (totals and not any(shown_at_all(f, made.name, c) for f in files for c in totals)):
+        heads += _beside(made, files, set(plain))
+    for head, parts in heads:
+        if len(parts) > 1 and add_up(made.name, files, head, parts, slack, stated) in (
+            "open",
+            "agrees",
+        ):
+            log.doubts.append(
+                f"{files[0].source}: no column shows whether {head!r} of {made.name!r} is the sum of other "
+                f"codes; say --hierarchy {made.name}=FILE or --flat {made.name}."
+            )
+            return
+
+
+def _beside(
+    made: Dimension, files: Sequence[TableFile], plain: set[str]
+) -> list[tuple[str, list[str]]]:
+    """Every code with the codes that follow it or stand before it, up to the next group."""
+    found = []
+    for file in files:
+        run: list[str] = []
+        for code in (*file.codes[file.dimensions.index(made.name)], ""):
+            if code in plain:
+                run.append(code)
+                continue
+            for start in range(len(run)):
+                after, before = run[start + 1 :], run[:start][::-1]
+                found += [(run[start], after[:n]) for n in range(2, len(after) + 1)]
+                found += [(run[start], before[:n]) for n in range(2, len(before) + 1)]
+            run = []
+    return found[:_MOST_HEADS]
 
 
 def _listed_only(groups: Groups, codes: Sequence[str]) -> Groups:

@@ -19,6 +19,8 @@ __all__ = [
     "is_largest",
     "may_be_negative",
     "room_of",
+    "shown_at_all",
+    "shown_whole",
     "worst_difference",
 ]
 
@@ -27,6 +29,23 @@ _UNLISTED = "\0"  # stands for codes that no file lists
 
 def may_be_negative(file: TableFile, values: Ints) -> bool:
     return file.signed or bool((values < 0).any())
+
+
+def shown_at_all(file: TableFile, name: str, code: str) -> bool:
+    """Whether some value of a code is known."""
+    codes = file.codes[file.dimensions.index(name)]
+    return code in codes and bool(along(file, name)[1][codes.index(code)].any())
+
+
+def shown_whole(file: TableFile, made: Dimension, code: str) -> bool:
+    """Whether a column shows a group and all of its finest codes, with values that are not all 0."""
+    codes = file.codes[file.dimensions.index(made.name)]
+    parts = [made.finest[p] for p in made.groups[code] if p < len(made.finest)]
+    if code not in codes or len(parts) < len(made.groups[code]) or not set(parts) <= set(codes):
+        return False
+    values, known = along(file, made.name)
+    rows = [codes.index(c) for c in (code, *parts)]
+    return bool((known[rows].all(axis=0) & (values[rows[0]] != 0)).any())
 
 
 def add_up(
