@@ -194,6 +194,13 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page: str) -> None:
         del sys.modules[module.__name__]
 
 
+def test_the_page_for_python_shows_ten_tasks() -> None:
+    page = (DOCS / "tutorials" / "python.md").read_text()
+    sections = re.split(r"^## (?=\d+\. )", page, flags=re.MULTILINE)[1:]
+    assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 11))
+    assert all("```python" in section for section in sections)
+
+
 def test_every_parameter_of_a_method_is_documented() -> None:
     text = (REFERENCE / "methods-and-measures.md").read_text()
     for name in names("lustrum.methods"):

@@ -13,6 +13,7 @@ measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
 compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
 write      :mod:`lustrum.formats`: files that other programs read
 decide     :mod:`lustrum.policy`, and :class:`~lustrum.answer.TableService` which answers or refuses
+tabulate   :func:`crosstab` and :func:`pivot_table`: as pandas spells them, protected
 publish    :mod:`lustrum.publish`: bundles, yearly programmes and reports from records
 =========  ================================================================================
 """
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         tabulate,
         utility,
     )
+    from lustrum.local import crosstab, pivot_table
     from lustrum.model import (
         Axis,
         Dataset,
@@ -66,7 +68,9 @@ __all__ = [
     "answer",
     "audit",
     "best",
+    "crosstab",
     "formats",
+    "pivot_table",
     "policy",
     "protect",
     "publish",
@@ -111,6 +115,11 @@ __getattr__, __dir__ = offer(
     __name__,
     dict.fromkeys(_ROOMS, "")
     | dict.fromkeys(_MODEL, "model")
-    | {"best": "rumap", "suppress": "publish.frames"},
+    | {
+        "best": "rumap",
+        "crosstab": "local.crosstabs",
+        "pivot_table": "local.crosstabs",
+        "suppress": "publish.frames",
+    },
     __all__,
 )

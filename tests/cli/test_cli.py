@@ -286,6 +286,7 @@ def test_policy_check_says_what_a_policy_decides(run: Run, data: Path, tmp_path:
         .replace("[rules]", '[rules]\ndisallowed = [["sexx", "age"]]')
     )
     (tmp_path / "misspelt.toml").write_text(misspelt)
+    assert run("policy", "seal", str(tmp_path / "misspelt.toml"), data=data).returncode == 0
     bad = run("policy", "check", str(tmp_path / "misspelt.toml"), data=data)
     assert bad.returncode == 1
     assert "names the variable 'sexx', which 'demo' does not have" in bad.stderr
@@ -303,6 +304,8 @@ def test_a_sealed_policy_refuses_every_change(run: Run, data: Path, tmp_path: Pa
     changed = run("policy", "check", str(path), data=data)
     assert changed.returncode == 1
     assert "changed after it was sealed" in changed.stderr
+    assert run("policy", "seal", str(path), data=data).returncode == 0
+    assert run("policy", "check", str(path), data=data).returncode == 0
 
 
 def test_policy_try_shows_what_a_new_policy_would_change(

@@ -23,7 +23,6 @@ from lustrum.audit.report import known_and_places
 from lustrum.cli.application import app
 from lustrum.formats.table_files import read_table, recognise, releases_of
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
 
 # n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
 TABLE = """area,job,value,n,x1,x2
@@ -117,10 +116,7 @@ def test_intervals_instead_of_blanks_are_what_a_reader_can_work_out(
     object.__setattr__(blank, "interval", None)
     (plain,) = releases_of([blank], recognise([blank]))
     hidden = np.flatnonzero(~plain.shown.ravel())
-    # Empty cells are shown, so a reader knows that a blank holds something.
-    floor = np.where(plain.shown, plain.published, 1)
-    seen = replace(plain, low=floor, high=np.where(plain.shown, plain.published, UNBOUNDED))
-    found = best_bounds(from_release(seen), hidden.tolist())
+    found = best_bounds(from_release(plain), hidden.tolist())
     assert release.low is not None
     assert release.high is not None
     assert release.low.ravel()[hidden].tolist() == found.low.tolist()
@@ -412,10 +408,7 @@ def test_linked_files_have_one_picture_one_proof_and_joint_ranges(linked: list[P
     made = [place / "public" / path.name for path in linked]
     reads = [read_table(path) for path in made]
     releases = releases_of(reads, recognise(reads))
-    seen = [PublishedTable.of_release(r) for r in releases]
-    # Empty cells are shown, so a reader knows that a blank holds something.
-    seen = [replace(s, low=np.maximum(s.low, 1)) for s in seen]
-    known, places = known_and_places(seen)
+    known, places = known_and_places([PublishedTable.of_release(r) for r in releases])
     # The ranges are those that a reader of both files is left with.
     place_of = dict(
         zip(("country.csv", "size.csv"), zip(releases, places, strict=True), strict=True)

@@ -39,8 +39,22 @@ def test_a_table_comes_with_values_by_code(client: Client) -> None:
 def test_the_frame_has_a_row_for_each_cell(client: Client) -> None:
     answer = client.table("demo", by="sex")
     frame = answer.to_pandas()
-    assert list(frame.columns) == ["sex", "value", "status"]
+    assert list(frame.columns) == ["sex", "sex_label", "value", "status"]
     assert frame["value"].tolist() == [cell.value for cell in answer.cells()]
+    assert frame["sex_label"].tolist() == [cell.labels["sex"] for cell in answer.cells()]
+    assert answer.to_polars(labels=False).columns == ["sex", "value", "status"]
+    assert answer.to_arrow()["value"].to_pylist() == frame["value"].tolist()
+    assert answer.to_pandas(wide=True)["value"].tolist() == frame["value"].tolist()
+    assert "<td>" in answer._repr_html_()
+
+
+def test_the_wide_frame_has_the_last_variable_as_columns(client: Client) -> None:
+    answer = client.table("demo", by=["age:ten-year", "sex"], totals=True)
+    frame = answer.to_pandas(labels=False, wide=True)
+    assert frame.index.name == "age"
+    assert frame.columns.tolist() == answer.codes("sex")
+    for cell in answer.cells():
+        assert frame.loc[cell.codes["age"], cell.codes["sex"]] == cell.value
 
 
 def test_a_refusal_is_an_answer(client: Client) -> None:
@@ -48,6 +62,10 @@ def test_a_refusal_is_an_answer(client: Client) -> None:
     assert answer.refused
     assert answer.reasons[0].way_forward
     assert list(answer.cells()) == []
+    for frame in (answer.to_pandas, answer.to_polars, answer.to_arrow):
+        with pytest.raises(LookupError, match=answer.reasons[0].text[:20]):
+            frame()
+    assert "The table was refused" in answer._repr_html_()
     with pytest.raises(LookupError, match="refused"):
         answer.value(area="1", age="1")
 

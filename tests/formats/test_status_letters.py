@@ -69,7 +69,7 @@ def test_the_name_of_a_column_states_its_code_list() -> None:
     assert list_of("conf_status") == list_of("CONF_STATUS") == "confidentiality"
     assert list_of("OBS_STATUS") == list_of("obs status") == "observation"
     assert list_of("status") is None
-    assert list_of("flags") is None
+    assert list_of("Flags") == list_of("OBS_FLAG") == "flags"
 
 
 @pytest.mark.parametrize("column", ["status", "CONF_STATUS", "OBS_STATUS"])

@@ -196,11 +196,15 @@ def test_a_method_takes_a_question_through_the_five_steps(
 ) -> None:
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in words.items()}
     spec = spec_from_words(load("lustrum.methods", name), words, name)
-    raw = {"protect": {"method": name, **listed}}
+    raw: dict[str, Any] = {"protect": {"method": name, **listed}}
     if name == "none" or not abilities_of(spec).one_number:
         with pytest.raises(ValidationError, match=r"two numbers for the same|shows true counts"):
             Policy.model_validate(raw)
         return
+    if abilities_of(spec).changed < 0.5:
+        with pytest.raises(ValidationError, match="certain to change only"):
+            Policy.model_validate(raw)
+        raw["true_counts_because"] = "This is a test of the five steps."
     policy = Policy.model_validate(raw)
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "job"], "totals": True})
     decision = answered(query, engine, policy)

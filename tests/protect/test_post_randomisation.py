@@ -251,9 +251,9 @@ def test_bounds_are_exact_only_where_nothing_changes() -> None:
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"variable": ()}, "needs a variable"),
-    ({"variable": "job", "stay": 1.2}, "between 0 and 1"),
+    ({"variable": "job", "stay": 1.2}, "at least 0 and below 1"),
     ({"variable": "job", "matrix": ((0.5, 0.4), (0, 1))}, "Row 0"),
-    ({"variable": ("job", "sex"), "matrix": ((1.0, 0.0), (0.0, 1.0))}, "for one variable"),
+    ({"variable": ("job", "sex"), "matrix": ((0.5, 0.5), (0.0, 1.0))}, "for one variable"),
     ({"variable": "job", "level": "broad", "matrix": MATRIX}, "without a matrix"),
     ({"variable": "job", "strata": ("job",)}, "cannot be one of the strata"),
 ]

@@ -91,3 +91,11 @@ def test_leftovers_and_a_missing_policy_are_notes(good: Path, tmp_path: Path) ->
 
 def test_a_folder_that_is_not_there_is_one_finding(tmp_path: Path) -> None:
     assert len(bad(tmp_path / "none")) == 1
+
+
+def test_what_no_backup_holds_is_a_note(good: Path, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(good, root)
+    assert not [f for f in examine(root) if "no backup holds it" in f.sentence]
+    (root / "notes.txt").write_text("by hand")
+    assert [f.about for f in examine(root) if "no backup holds it" in f.sentence] == ["notes.txt"]

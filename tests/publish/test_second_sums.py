@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from lustrum.cli.protect import protect_dataset
 from lustrum.demo import businesses, description_path
 from lustrum.model import InputError
 from lustrum.publish.bundles.make import Made
+from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+from lustrum.tabulate.store.backup import back_up, restore
 
 POLICY = """dataset = "businesses"
 [rules]
@@ -157,6 +160,47 @@ def test_the_command_line_states_errors_and_the_audit(house: House) -> None:
     text = house.said.export_text(clear=False)
     assert "Sums of turnover: mean relative error" in text
     assert "0 are under-protected; 0 largest contributors are certain" in text
+
+
+def test_a_restored_folder_is_corrected_and_protected_as_the_one_that_was_lost(
+    house: House, tmp_path: Path
+) -> None:
+    """The drill: restore, correct, protect. The release is the one that the lost folder would have made."""
+    if house.root.name.startswith("public"):
+        pytest.skip("one way of existence is enough")
+    prepared = house.root / "prepared" / "yearly"
+    (prepared / "tables").mkdir(parents=True)
+    (prepared / "manifest.json").write_text("{}")
+    (prepared / "tables" / "one.csv").write_text("a,b\n")
+    try:
+        back_up(house.root, tmp_path / "backup")
+    finally:
+        shutil.rmtree(house.root / "prepared")
+    root = tmp_path / "restored"
+    restore(tmp_path / "backup", root)
+    assert (root / "prepared" / "yearly" / "tables" / "one.csv").read_text() == "a,b\n"
+    shutil.rmtree(root / "prepared")
+    assert not [f for f in examine(root) if "is missing" in f.sentence]
+    shutil.copytree(house.root, tmp_path / "kept")
+    made = []
+    for place in (root, tmp_path / "kept"):
+        store = Store(place)
+        table = corrected(corrected(businesses(COUNT)))
+        dataset = read_description(description_path("businesses"))
+        ingest(FrameSource(table), dataset, store, secret=Secret(bytes(range(32))))
+        made.append(protect_dataset("businesses", place, house.said))
+    assert made[0].digest == made[1].digest
+    assert made[0].both_sums is not None
+
+
+def test_the_doctor_misses_the_memory_of_sums(house: House, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    shutil.copytree(house.root, root)
+    for path in (root / "reports" / "businesses").glob("sums-memory-*.arrow"):
+        path.unlink()
+    found = [f for f in examine(root) if f.about == "reports/businesses"]
+    assert [f.grade for f in found] == ["note"]
+    assert found[0].sentence.startswith("sums-memory-")
 
 
 def test_another_p_is_refused(house: House) -> None:

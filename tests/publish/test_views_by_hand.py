@@ -38,7 +38,7 @@ class Hides:
 
     name: ClassVar[str] = "hides"
     stages: ClassVar[tuple[str, ...]] = ("hypercube", "table")
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True, changed=1.0)
 
     def apply(self, table: Table, rng: Any = None) -> Release:
         status = np.where(table.values > 400, "F", "D")

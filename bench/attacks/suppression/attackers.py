@@ -101,8 +101,14 @@ class Insider:
         return known
 
     def part(self, leaves: Leaves) -> int:
-        """What they contribute to a cell, as far as the input says."""
-        return dict(self.own).get(leaves, 0)
+        """What they contribute to a cell and its parts, as far as the input says."""
+        inside = {own: amount for own, amount in self.own if own <= leaves}
+        whole = [own for own in inside if not any(own < other for other in inside)]
+        apart: list[Leaves] = []
+        for own in sorted(whole, key=lambda o: -inside[o]):
+            if not any(own & other for other in apart):
+                apart.append(own)
+        return max(sum(inside[own] for own in apart), inside.get(leaves, 0))
 
 
 def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:

@@ -324,13 +324,15 @@ def finish(case: QuestionState) -> QuestionState:
     parts = _shown_parts(case)
     dataset = case.numbers.dataset
     edges = {variable.name: variable.edges for variable in dataset.variables if variable.edges}
+    release = compose(
+        case.query, parts, describe_statistics(case.query, dataset), edges, _errors(case)
+    )
+    reason = case.policy.reason_for_true_counts
     return case.noted(
         "answer",
         "released",
         say("Released with its utility."),
-        release=compose(
-            case.query, parts, describe_statistics(case.query, dataset), edges, _errors(case)
-        ),
+        release=release if reason is None else replace(release, notes=(reason, *release.notes)),
         sums=_sum_figures(case, parts),
     )
 

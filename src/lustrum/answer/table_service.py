@@ -28,6 +28,7 @@ from lustrum.answer.precheck import Precheck, precheck
 from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
 from lustrum.answer.protection import Protection, protection_of
 from lustrum.answer.separate_process import SeparateRecordsService
+from lustrum.data_folder import BUNDLES, POLICIES
 from lustrum.durable import outages
 from lustrum.model import (
     Dataset,
@@ -40,7 +41,15 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy, check_names, read_policy
-from lustrum.public.bundle.files import bundle_name, is_made_by, other_search, read_bundle
+from lustrum.policy.read import is_sealed, line_of
+from lustrum.public.bundle.agreement import difference
+from lustrum.public.bundle.files import (
+    Bundle,
+    bundle_name,
+    is_made_by,
+    other_search,
+    read_bundle,
+)
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
@@ -69,8 +78,11 @@ class TableService:
         bundles: Sequence[Path] = (),
         prepared: Sequence[Path] = (),
         folder: Path | None = None,
+        sealed_only: bool = False,
     ) -> None:
         self.root = root
+        self.sealed_only = sealed_only
+        """Whether policies without a seal are refused."""
         self.bundles = tuple(bundles)
         self.shelf = PreparedShelf(root, prepared)
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
@@ -80,6 +92,7 @@ class TableService:
         self._policies: dict[Path, _Kept] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
         self._named: dict[str, Path] = {}
+        self._agreed: dict[str, tuple[Policy, BundleNumbers]] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -125,13 +138,13 @@ class TableService:
     def policy_path(self, name: str) -> Path:
         """Where the policy of a dataset of the folder stands."""
         assert self.root is not None
-        return self.root / "policies" / f"{name}.toml"
+        return self.root / POLICIES / f"{name}.toml"
 
     def bundle_path(self, name: str) -> Path:
         """Where the bundle of a dataset stands."""
         if name in self._named or self.root is None:
             return self._named[name]
-        return self.root / "bundles" / name
+        return self.root / BUNDLES / name
 
     def described(self) -> list[str]:
         """All datasets that are there, with a policy or without."""
@@ -144,7 +157,7 @@ class TableService:
         found = set(self._named)
         if self.root is not None:
             with outages(self.root):
-                written = {path.stem for path in (self.root / "policies").glob("*.toml")}
+                written = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
             bundled = written & self._in_bundles()
             found |= bundled
             if written - bundled and self._records is not None:
@@ -178,21 +191,47 @@ class TableService:
         if name not in self._in_bundles() and name not in self.described():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
-        found = self.under(name, policy)
+        found = self.under(name, policy, self.policy_path(name))
         check_names(policy, found.dataset, str(self.policy_path(name)))
         return found, policy
 
-    def under(self, name: str, policy: Policy) -> ProtectedNumbers:
-        """The protected numbers of a dataset under a policy, in force or not."""
+    def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
+        """The protected numbers of a dataset under a policy, in force or not; ``path`` is where it stands."""
         if policy.population is None and self._records is not None and name not in self._named:
             return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
-        if not is_made_by(numbers.bundle.report.method, policy):
-            raise PolicyError(
-                f"The bundle of {name!r} was made by another method than its policy names; make it again "
-                f"with 'lustrum protect --dataset {name}'."
-            )
+        with self._lock:
+            agreed = self._agreed.get(name)
+        # Compared once for each policy that was read and each bundle that was opened.
+        if agreed is None or agreed[0] is not policy or agreed[1] is not numbers:
+            _require_agreement(name, policy, numbers.bundle, path)
+            with self._lock:
+                self._agreed[name] = (policy, numbers)
         return numbers
+
+    def unsealed(self) -> list[Path]:
+        """The policies in force without a seal: a line that is deleted from one would leave a default."""
+        found = []
+        for name in self.names():
+            if name not in self._named:
+                path = self.policy_path(name)
+                with outages(path):
+                    raw = path.read_bytes()
+                if not is_sealed(raw):
+                    found.append(path)
+        return found
+
+    def unavailable(self) -> dict[str, str]:
+        """The datasets that nothing can be answered about, and why; those still being checked are left out."""
+        found = {}
+        for name in self.names():
+            try:
+                self.in_force(name)
+            except NotReadyError:
+                continue
+            except LustrumError as error:
+                found[name] = str(error)
+        return found
 
     def other_searches(self) -> dict[str, int]:
         """The datasets whose bundle was made by another version of the search, with that version.
@@ -257,7 +296,7 @@ class TableService:
         if self.root is None:
             return set()
         with outages(self.root):
-            return bundles_in(self.root / "bundles")
+            return bundles_in(self.root / BUNDLES)
 
     def _policy(self, name: str) -> Policy:
         path = self.policy_path(name)
@@ -269,7 +308,7 @@ class TableService:
         with self._lock:
             kept = self._policies.get(path)
         if kept is None or kept.stamp != stamp:
-            kept = _Kept(stamp, read_policy(path))
+            kept = _Kept(stamp, read_policy(path, sealed_only=self.sealed_only))
             with self._lock:
                 self._policies[path] = kept
         return kept.policy
@@ -286,6 +325,38 @@ class TableService:
                     BundleNumbers(bundle, self._workers),
                 )
             return kept[1]
+
+
+def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | None) -> None:
+    """Refuse a bundle of another dataset, and a policy that asks for another protection than the bundle has."""
+    again = f"make it again with 'lustrum protect --dataset {name}'"
+    if bundle.dataset.name != name:
+        raise DatasetError(
+            f"The bundle of {name!r} is one of the dataset {bundle.dataset.name!r}; {again}."
+        )
+    found = difference(
+        policy,
+        bundle.policy,
+        sums=bundle.sums is not None,
+        respondents=bundle.respondents is not None,
+    )
+    if found is not None:
+        raise PolicyError(found.sentence(name, _where(path, found.place)))
+    if not is_made_by(bundle.report.method, policy):
+        raise PolicyError(
+            f"The bundle of {name!r} was made by another method than its policy names; {again}."
+        )
+
+
+def _where(path: Path | None, place: tuple[str | int, ...]) -> str:
+    """The file and the line of a place in a policy."""
+    if path is None:
+        return "The policy"
+    try:
+        line = line_of(path.read_text(encoding="utf-8"), place)
+    except (OSError, ValueError):
+        line = None
+    return str(path) if line is None else f"{path}, line {line}"
 
 
 def _stamp(path: Path) -> Stamp | None:

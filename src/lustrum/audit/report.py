@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from lustrum.arithmetic import log2
 from lustrum.audit.best import best_bounds
@@ -14,10 +15,11 @@ from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables
 from lustrum.audit.knowledge.responses import RelationLike, related
 from lustrum.audit.protection import Protection, Verdict
-from lustrum.model import InputError
+from lustrum.model import InputError, Release
+from lustrum.model.errors import kind_of
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["AuditReport", "AuditedCell", "audit_tables", "known_and_places"]
+__all__ = ["AuditReport", "AuditedCell", "TableFact", "audit_tables", "known_and_places"]
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,30 @@ class AuditedCell:
         """How many values are feasible."""
         return self.high - self.low + 1
 
+    def within(self, percent: float) -> bool:
+        """Whether the middle of the range is at most this many percent of itself away from both ends."""
+        if not np.isfinite(self.high - self.low) or self.high - self.low >= UNBOUNDED:
+            return False
+        return 100 * (self.high - self.low) <= percent * abs(self.high + self.low)
+
     @property
     def risk(self) -> float:
         """The reciprocal of the entropy over the feasible values, in bits."""
         if self.disclosed:
             return float("inf")
         return 1.0 / float(log2(self.count))
+
+
+@dataclass(frozen=True)
+class TableFact:
+    """A weighted sum of cells of tables that lies between two ends, in units of the last decimal.
+
+    A term is the number of a table, a position in it, and a weight.
+    """
+
+    terms: tuple[tuple[int, tuple[int, ...], int], ...]
+    low: int = -UNBOUNDED
+    high: int = UNBOUNDED
 
 
 @dataclass(frozen=True)
@@ -73,6 +93,10 @@ class AuditReport:
     def unprotected(self) -> tuple[AuditedCell, ...]:
         """The cells that can be estimated more closely than their protection intervals allow."""
         return tuple(c for c in self.cells if c.protection is Verdict.TOO_NARROW)
+
+    def close(self, percent: float) -> tuple[AuditedCell, ...]:
+        """The cells that are known to within some percent of their value, but not exactly."""
+        return tuple(c for c in self.cells if not c.disclosed and c.within(percent))
 
     def narrow(self, values: int) -> tuple[AuditedCell, ...]:
         """The cells with few feasible values, but more than one."""
@@ -112,7 +136,7 @@ class AuditReport:
 
 
 def audit_tables(
-    tables: Sequence[PublishedTable],
+    tables: PublishedTable | Release | Sequence[PublishedTable | Release],
     *,
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
@@ -121,9 +145,11 @@ def audit_tables(
     progress: Callable[[object], object] | None = None,
     explain: int = 20,
     equations_only: bool = False,
+    facts: Sequence[TableFact] = (),
 ) -> AuditReport:
     """What a reader of all these tables can work out about the cells that none of them publishes.
 
+    ``tables`` is a published table, a release, or several of them over the same people.
     For up to ``explain`` disclosed cells the report names the published cells from which they follow. For
     tables of several responses, give the name of the response of each table and the ``relations`` between
     responses. With ``protection``, one for each table, every cell is judged by its protection interval.
@@ -138,7 +164,8 @@ def audit_tables(
     >>> report.cells[0].name, report.cells[0].low, report.cells[0].follows
     ('x=b', 5.0, ('x=a', 'x=all'))
     """
-    known, spans = known_and_places(tables, responses, relations)
+    tables = _published(tables)
+    known, spans = known_and_places(tables, responses, relations, facts)
     every = np.unique(np.concatenate([np.arange(s.start, s.stop) for s in spans]))
     open_cells = every[known.low[every] < known.high[every]]
     if equations_only:
@@ -175,25 +202,78 @@ def audit_tables(
     return AuditReport(tuple(cells), shown, known.decimals, found.programs + found.flows)
 
 
+def _published(tables: object) -> list[PublishedTable]:
+    """One table or several, releases as what they show."""
+    several = isinstance(tables, Iterable) and not isinstance(tables, (str, bytes, Mapping))
+    given: list[object] = list(tables) if isinstance(tables, Iterable) and several else [tables]
+    if not given:
+        raise InputError("There is no table to audit; give at least one.")
+    found = []
+    for table in given:
+        if isinstance(table, Release):
+            table = PublishedTable.of_release(table)
+        if not isinstance(table, PublishedTable):
+            raise InputError(
+                f"An audit is of published tables or releases, not of {kind_of(table)}; the 'apply' of a "
+                "protection method makes a release."
+            )
+        found.append(table)
+    return found
+
+
 def known_and_places(
     tables: Sequence[PublishedTable],
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
+    facts: Sequence[TableFact] = (),
 ) -> tuple[Knowledge, list[slice]]:
     """What tables of one or several responses reveal together, and the places of each table's cells."""
     if responses is None:
         if relations:
             raise InputError("Relations are between responses; name the response of each table.")
         known = from_tables(tables)
-        return known, [known.table(i) for i in range(len(tables))]
+        places = [known.table(i) for i in range(len(tables))]
+        return _with_facts(known, places, tables, facts), places
     if len(responses) != len(tables):
         raise InputError(f"There are {len(tables)} tables but {len(responses)} responses.")
     by_name: dict[str, list[PublishedTable]] = {}
     for name, table in zip(responses, tables, strict=True):
         by_name.setdefault(name, []).append(table)
-    made = related(by_name, relations)
+    # Cells that no table of a response shows may be negative where a shown or bounded one is.
+    least = {
+        name: 0 if all(int(t.low.min(initial=0)) >= 0 for t in own) else -UNBOUNDED
+        for name, own in by_name.items()
+    }
+    made = related(by_name, relations, low=least)
     left = {name: iter(spans) for name, spans in made.spans.items()}
-    return made.known, [next(left[name]) for name in responses]
+    places = [next(left[name]) for name in responses]
+    return _with_facts(made.known, places, tables, facts), places
+
+
+def _with_facts(
+    known: Knowledge,
+    places: Sequence[slice],
+    tables: Sequence[PublishedTable],
+    facts: Sequence[TableFact],
+) -> Knowledge:
+    if not facts:
+        return known
+    rows, columns, weights = [], [], []
+    for number, fact in enumerate(facts):
+        for table, position, weight in fact.terms:
+            flat = int(np.ravel_multi_index(position, tables[table].layout.shape))
+            rows.append(number)
+            columns.append(places[table].start + flat)
+            weights.append(weight)
+    more = sparse.csr_array(
+        (np.array(weights, dtype=np.int64), (rows, columns)), shape=(len(facts), len(known))
+    )
+    return replace(
+        known,
+        matrix=sparse.vstack([known.matrix, more], format="csr"),
+        fact_low=np.append(known.fact_low, [fact.low for fact in facts]),
+        fact_high=np.append(known.fact_high, [fact.high for fact in facts]),
+    )
 
 
 def _verdict(

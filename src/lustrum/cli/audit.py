@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.audit import Protection, PublishedTable, Relation
+from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.certificate import certify
-from lustrum.audit.report import AuditedCell, AuditReport, audit_tables, known_and_places
+from lustrum.audit.knowledge.facts import ContradictionError
+from lustrum.audit.report import (
+    AuditedCell,
+    AuditReport,
+    TableFact,
+    audit_tables,
+    known_and_places,
+)
 from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.audit_page import number, page
-from lustrum.formats.table_files import TableFile, read_table, recognise, releases_of
+from lustrum.formats.table_files import (
+    TOTAL_NAMES,
+    TableFile,
+    read_table,
+    recognise,
+    releases_of,
+)
 from lustrum.formats.table_files.levels import default_level, protection_of
 from lustrum.model import InputError, Release
 from lustrum.model.errors import choices
+from lustrum.structure import UNBOUNDED
 
 __all__ = ["audit_files"]
 
@@ -38,6 +57,7 @@ class Outcome(IntEnum):
 
 
 _PLAIN = FileOptions()
+_MOST_RESPONSES = 10  # columns of values of which all sums are tried
 
 
 def audit_files(
@@ -55,67 +75,262 @@ def audit_files(
     protect: str | None = None,
     equations_only: bool = False,
     options: FileOptions = _PLAIN,
+    unrelated: bool = False,
+    close: float = 1.0,
 ) -> Outcome:
     """Audit files and print the report; gives whether nothing is disclosed or too narrow, or not judged."""
     opened = _open(files, relations, options)
     sources = [table.file for table in opened]
     distinct = list({id(f): f for f in sources}.values())
-    found = recognise(distinct, options.said(), slack=rounded or 0)
-    for sentence in found.sentences():
+    said = options.said()
+    found = recognise(distinct, said, slack=rounded or 0, published=True)
+    for sentence in (*(note for file in distinct for note in file.notes), *found.sentences()):
         console.print(Text(sentence))
+    for note in found.notes:
+        console.print(Text(note))
     releases = releases_of(sources, found, [table.response for table in opened])
+    coarse = _coarse(opened, found.off, rounded, console)
     seen = [_seen(release, rounded, how) for release in releases]
+    if any(coarse):
+        pairs = zip(seen, releases, coarse, strict=True)
+        seen = [_half_units(table, release, off) for table, release, off in pairs]
     levels = _levels(releases, truth, protect, options, rounded=rounded is not None)
-    names = [table.name for table in opened] if relations else None
-    titles = [table.title for table in opened]
+    several = len({table.name for table in opened}) > 1
+    named = bool(relations) or any(table.named for table in opened)
+    names = [table.name for table in opened] if named and several else None
+    facts = _facts(opened, releases, 1 if any(coarse) else 0)
+    doubts = [doubt for file in distinct for doubt in file.doubts]
+    doubts += [*found.doubts, *_relations_by_numbers(opened, names, relations, unrelated)]
+    doubts += _same_variables(distinct, unrelated)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task("Auditing", total=None)
-        report = audit_tables(
-            seen,
-            responses=names,
-            relations=relations,
-            protection=levels,
-            seconds=seconds,
-            equations_only=equations_only,
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            bar.add_task("Auditing", total=None)
+            report = audit_tables(
+                seen,
+                responses=names,
+                relations=relations,
+                protection=levels,
+                seconds=seconds,
+                equations_only=equations_only,
+                facts=facts,
+            )
+    except ContradictionError as problem:
+        doubts.append(
+            f"{problem} Totals that are none, or symbols and columns that mean something else, can be "
+            f"the reason."
         )
+        for doubt in dict.fromkeys(doubts):
+            console.print(Text(f"Not judged: {doubt}"))
+        return Outcome.DISCLOSED if _standing(opened, releases, console) else Outcome.NOT_JUDGED
+    report = _without_shown(report, opened, releases, coarse)
     if equations_only:
         console.print(
             Text("Only equations were used; an audit without --equations-only may find more.")
         )
-    standing = _standing(opened, console)
-    _show(report, narrow, console)
-    doubts = tuple(dict.fromkeys(doubt for file in distinct for doubt in file.doubts))
-    for doubt in doubts:
+    standing = _standing(opened, releases, console)
+    near = _but_for_rounding(seen, releases, coarse, names, relations)
+    hidden = tuple(
+        c
+        for c in report.cells
+        if not c.disclosed
+        and not releases[c.table].shown[c.position]
+        and (c.within(close) or near[c.table][c.position])
+    )
+    _show(report, narrow, hidden, close, console)
+    for doubt in dict.fromkeys(doubts):
         console.print(Text(f"Not judged: {doubt}"))
     if html is not None:
+        titles = [table.title for table in opened]
         html.write_text(page(report, releases, titles, narrow), encoding="utf-8")
         console.print(Text(f"The picture is in {html}."))
     if certificate is not None:
-        known, places = known_and_places(seen, names, relations)
+        known, places = known_and_places(seen, names, relations, facts)
         cells = [places[c.table].start + _offset(seen[c.table], c.position) for c in report.cells]
         certify(known, list(dict.fromkeys(cells))).write(certificate)
         console.print(Text(f"The proof is in {certificate}; check it with 'lustrum verify'."))
-    if report.disclosed or report.unprotected or standing:
+    if report.disclosed or report.unprotected or standing or hidden:
         return Outcome.DISCLOSED
     return Outcome.NOT_JUDGED if doubts else Outcome.SAFE
 
 
-def _standing(opened: Sequence[_Opened], console: Console) -> int:
-    """Say which values still stand in a file though their status says that they are hidden."""
-    number = 0
+def _coarse(
+    opened: Sequence[_Opened], off: frozenset[str], rounded: int | None, console: Console
+) -> list[bool]:
+    """Which tables hold numbers that were rounded to their last digit, each on its own."""
+    found = []
     for table in opened:
-        rows = table.file.standing.get(table.response, ())
-        number += len(rows)
-        if rows:
-            first = table.file.places[rows[0]]
-            values = "1 value stands" if len(rows) == 1 else f"{len(rows):,} values stand"
+        named = table.response in table.file.coarse
+        found.append(rounded is None and (named or table.file.source in off))
+        if found[-1] and table.file.source not in off:
             console.print(
-                Text(
-                    f"{table.title}: {values} in the file beside a status of hidden (first: {first})."
+                Text(f"{table.title}: the name of the column says that its numbers are rounded.")
+            )
+    return found
+
+
+def _half_units(seen: PublishedTable, release: Release, off: bool) -> PublishedTable:
+    """The table in tenths of its last digit; a rounded number is known to half a unit."""
+    room = np.where(release.shown & off, 5, 0)
+    ends = []
+    for values, sign in ((seen.low, -1), (seen.high, 1)):
+        bounded = np.abs(values) < UNBOUNDED
+        ends.append(np.where(bounded, np.where(bounded, values, 0) * 10 + sign * room, values))
+    low = ends[0]
+    if int(seen.low.min(initial=0)) >= 0:
+        low = np.maximum(low, 0)
+    return replace(seen, low=low, high=ends[1], decimals=seen.decimals + 1)
+
+
+def _but_for_rounding(
+    seen: Sequence[PublishedTable],
+    releases: Sequence[Release],
+    coarse: Sequence[bool],
+    names: Sequence[str] | None,
+    relations: Sequence[str],
+) -> list[npt.NDArray[np.bool_]]:
+    """The hidden cells that sums would give exactly, if the numbers in them were not rounded."""
+    none = [np.zeros(release.published.shape, dtype=np.bool_) for release in releases]
+    if not any(coarse):
+        return none
+    plain = []
+    for table, release in zip(seen, releases, strict=True):
+        high = np.where(release.shown, 0, UNBOUNDED)
+        plain.append(replace(table, low=np.where(release.shown, 0, -UNBOUNDED), high=high))
+    known, places = known_and_places(plain, names, relations)
+    follows = exactly_disclosed(known)
+    return [
+        follows[place].reshape(release.published.shape) & ~release.shown & off
+        for place, release, off in zip(places, releases, coarse, strict=True)
+    ]
+
+
+def _without_shown(
+    report: AuditReport,
+    opened: Sequence[_Opened],
+    releases: Sequence[Release],
+    coarse: Sequence[bool],
+) -> AuditReport:
+    """The report without numbers that are shown but for their rounding, and without signs for 0 that are 0."""
+    signs = []
+    for table in opened:
+        rows = set(table.file.maybe_zero.get(table.response, ()))
+        signs.append({tuple(int(p[row]) for p in table.file.positions) for row in rows})
+    cells = tuple(
+        c
+        for c in report.cells
+        if not (coarse[c.table] and releases[c.table].shown[c.position])
+        and not (c.low == c.high == 0 and c.position in signs[c.table])
+    )
+    return replace(report, cells=cells)
+
+
+def _facts(
+    opened: Sequence[_Opened], releases: Sequence[Release], more: int
+) -> tuple[TableFact, ...]:
+    """What columns beside the values say, in the units of the tables."""
+    facts = []
+    table_of = {(id(t.file), t.response): i for i, t in enumerate(opened)}
+    for file in {id(t.file): t.file for t in opened}.values():
+        codes = [{code: k for k, code in enumerate(own)} for own in file.codes]
+        for fact in file.facts:
+            scale = math.lcm(*(weight.denominator for _, _, weight in fact.terms))
+            unit = scale * 10 ** (releases[0].decimals + more)
+            terms = tuple(
+                (
+                    table_of[id(file), response],
+                    tuple(codes[axis][code] for axis, code in enumerate(key)),
+                    int(weight * scale),
+                )
+                for response, key, weight in fact.terms
+            )
+            facts.append(
+                TableFact(
+                    terms,
+                    -UNBOUNDED if fact.low is None else math.ceil(fact.low * unit),
+                    UNBOUNDED if fact.high is None else math.floor(fact.high * unit),
                 )
             )
-    return number
+    return tuple(facts)
+
+
+def _relations_by_numbers(
+    opened: Sequence[_Opened],
+    names: Sequence[str] | None,
+    relations: Sequence[str],
+    unrelated: bool,
+) -> list[str]:
+    """A doubt where one column of values is the sum of others in every cell that shows all of them."""
+    if names is None or relations or unrelated:
+        return []
+    cells: dict[str, dict[tuple[tuple[str, str], ...], Decimal]] = {}
+    for table in opened:
+        own = cells.setdefault(table.name, {})
+        for key, value in zip(table.file.cells, table.file.values[table.response], strict=True):
+            if value is not None:
+                own[tuple(sorted(zip(table.file.dimensions, key, strict=True)))] = value
+    found = list(cells)
+    if not 2 <= len(found) <= _MOST_RESPONSES:
+        return []
+    for size in range(len(found), 0, -1):
+        for total in found:
+            for parts in itertools.combinations([n for n in found if n != total], size):
+                rows = [k for k in cells[total] if all(k in cells[p] for p in parts)]
+                sums = [(cells[total][k], sum(cells[p][k] for p in parts)) for k in rows]
+                if sums and any(a for a, _ in sums) and all(a == b for a, b in sums):
+                    words = f"{total} = {' + '.join(parts)}"
+                    return [
+                        f"{opened[0].file.source}: '{words}' holds wherever all of them are shown; "
+                        f"say --relation "
+                        f"'{words}', or --unrelated if that is a coincidence."
+                    ]
+    return []
+
+
+def _same_variables(files: Sequence[TableFile], unrelated: bool) -> list[str]:
+    """A doubt where two files have the same codes under different names."""
+    if unrelated:
+        return []
+    for first, second in itertools.combinations(files, 2):
+        for name in first.dimensions:
+            for other in second.dimensions:
+                if name in second.dimensions or other in first.dimensions:
+                    continue
+                codes = [set(f.codes[f.dimensions.index(d)]) for f, d in
+                         ((first, name), (second, other))]  # fmt: skip
+                common = {c for c in codes[0] & codes[1] if c.lower() not in TOTAL_NAMES}
+                if len(common) > 1:
+                    return [
+                        f"{second.source}: {other!r} has codes of {name!r} in {first.source}; say --alias "
+                        f"{name}={other} if both are one variable, or --unrelated."
+                    ]
+    return []
+
+
+def _standing(opened: Sequence[_Opened], releases: Sequence[Release], console: Console) -> int:
+    """Say which values still stand in a file though their status says that they are hidden."""
+    count = 0
+    for table, release in zip(opened, releases, strict=True):
+        rows = table.file.standing.get(table.response, ())
+        count += len(rows)
+        if not rows:
+            continue
+        first = table.file.places[rows[0]]
+        values = "1 value stands" if len(rows) == 1 else f"{len(rows):,} values stand"
+        console.print(
+            Text(f"{table.title}: {values} in the file beside a status of hidden (first: {first}).")
+        )
+        cells = []
+        for row in rows:
+            value = table.file.values[table.response][row]
+            assert value is not None
+            units = float(value.scaleb(release.decimals))
+            pairs = zip(table.file.dimensions, table.file.cells[row], strict=True)
+            name = ", ".join(f"{dimension}={code}" for dimension, code in pairs)
+            place = (table.file.places[row],)
+            cells.append(AuditedCell(0, (), name, units, units, sharp=True, follows=place))
+        _list("Standing in the file", cells, release.decimals, console)
+    return count
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +341,7 @@ class _Opened:
     response: str
     name: str
     title: str
+    named: bool
 
 
 def _open(files: Sequence[Path], relations: Sequence[str], options: FileOptions) -> list[_Opened]:
@@ -135,11 +351,11 @@ def _open(files: Sequence[Path], relations: Sequence[str], options: FileOptions)
         name, equals, rest = str(given).partition("=")
         named = bool(equals) and not given.exists()
         path = Path(rest) if named else given
-        file = read_table(path, options.columns(), options.hidden)
+        file = read_table(path, options.columns(), reading=options.reading())
         for response in file.responses:
             own = response if len(file.responses) > 1 else name if named else path.stem
             title = f"{path}: {response}" if len(file.responses) > 1 else str(path)
-            opened.append(_Opened(file, response, own, title))
+            opened.append(_Opened(file, response, own, title, named or len(file.responses) > 1))
     names = [table.name for table in opened]
     for relation in relations:
         for name in Relation.of(relation).weights:
@@ -188,9 +404,16 @@ def _seen(release: Release, rounded: int | None, how: How) -> PublishedTable:
     )
 
 
-def _show(report: AuditReport, narrow: int, console: Console) -> None:
+def _show(
+    report: AuditReport,
+    narrow: int,
+    close: Sequence[AuditedCell],
+    percent: float,
+    console: Console,
+) -> None:
     console.print(Text(str(report)))
     _list("Exactly disclosed", report.disclosed, report.decimals, console)
+    _list(f"Known to within {percent:g} percent or rounding", close, report.decimals, console)
     _list("Within the protection interval", report.unprotected, report.decimals, console)
     _list(f"At most {narrow} values left", report.narrow(narrow), report.decimals, console)
 

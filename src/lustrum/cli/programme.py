@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.cli.protect import progress_bars
+from lustrum.data_folder import PREPARED, REPORTS
 from lustrum.publish.programme.read import read_programme
 from lustrum.publish.programme.run import check_programme, run_programme
 
@@ -32,8 +33,8 @@ def release_tables(
             console.print(Text(sentence))
         console.print(Text(f"{file} is ready: run it without --check."))
         return
-    place = out or data / "prepared" / programme.name
-    kept = trace or data / "reports" / f"{programme.name}.json"
+    place = out or data / PREPARED / programme.name
+    kept = trace or data / REPORTS / f"{programme.name}.json"
     with progress_bars(Console(stderr=True)) as progress:
         made = run_programme(programme, data, place, kept, workers=workers, progress=progress)
     grid = Grid(header_style="bold")

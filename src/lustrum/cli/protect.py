@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from lustrum.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
@@ -44,15 +45,15 @@ def protect_dataset(
         raise DatasetError(
             f"There is no dataset {name!r} in {data}; {choices(name, store.names())}."
         )
-    words = policy or data / "policies" / f"{name}.toml"
+    words = policy or data / POLICIES / f"{name}.toml"
     if not words.is_file():
         raise DatasetError(f"Dataset {name!r} has no policy; write {words}.")
     if fresh and previous is not None:
         raise InputError(
             "--fresh draws all numbers anew; leave it out to continue from --previous."
         )
-    place = out or data / "bundles" / name
-    folder = report or data / "reports" / name
+    place = out or data / BUNDLES / name
+    folder = report or data / REPORTS / name
     if place.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
             "The report of the agency is confidential and must not stand in the bundle; name another folder "

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lustrum.cli.inputs.rule_words import rule_of
 from lustrum.cli.inputs.table_options import FileOptions
+from lustrum.cli.terminal.search import StoppableSearch
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError
@@ -99,10 +100,16 @@ def suppress_files(
     with bar:
         task = bar.add_task("Suppressing", total=None)
 
-        def tell(what: str, cost: float, bound: float) -> None:
-            bar.update(task, description=f"{what}: cost {cost:,.0f}, at least {bound:,.0f}")
-
-        patterns = together.patterns(tell)
+        search = StoppableSearch(
+            lambda words: bar.update(task, description=words),
+            lambda words: console.print(Text(words)),
+        )
+        with search.listening():
+            patterns = together.patterns(search.tell)
+        if search.stopped:
+            console.print(
+                Text("The search was stopped; this is the best pattern that it had found.")
+            )
         show_report(tables, patterns, paths, console, specs[0].cost == "value")
         console.print(Text(_attackers(patterns, specs)))
         changes = None

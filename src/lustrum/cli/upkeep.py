@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from lustrum.local import local_service
+from lustrum.local.service import health
 from lustrum.model import InputError, LustrumError
-from lustrum.publish.doctor import examine
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
 from lustrum.tabulate.store.rotate import rotate
@@ -65,7 +65,7 @@ def upgrade_folder(data: Path, console: Console) -> None:
 def show_health(data: Path, console: Console) -> bool:
     """Say what was looked at and what to do; gives whether nothing stops answers."""
     styles = {"good": "green", "note": "yellow", "bad": "bold red"}
-    found = list(examine(data))
+    found = list(health(data))
     for finding in found:
         line = Text(f"{finding.grade:>4}", style=styles[finding.grade])
         console.print(line.append(f"  {finding.about}: {finding.sentence}", style="default"))

@@ -24,7 +24,7 @@ from lustrum.local import local_service
 from lustrum.model import DatasetError, InputError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
-from lustrum.policy.read import parse_policy
+from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
 from lustrum.tabulate import (
     FileSource,
@@ -84,6 +84,7 @@ def ingest_source(
     service = local_service(data)
     service.check_replacement(dataset)
     path, policy = service.policy_path(dataset.name), preset("strict", dataset).encode()
+    policy = sealed(policy, str(path))
     if not path.exists():
         check_names(parse_policy(policy, str(path)), dataset, "The strict policy to begin with")
     source: Source
@@ -127,8 +128,9 @@ def run_server(
     workers: int = 1,
     metrics_port: int | None = None,
     logs: str | None = None,
+    production: bool = False,
 ) -> None:
-    """Serve until stopped."""
+    """Serve until stopped; in production, sealed policies only."""
     from lustrum.log_lines import set_up
     from lustrum.server import serve
 
@@ -136,7 +138,10 @@ def run_server(
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
         state.mkdir(parents=True, exist_ok=True)
-    service = TableService(data, bundles=bundles, prepared=prepared, folder=state)
+    service = TableService(
+        data, bundles=bundles, prepared=prepared, folder=state, sealed_only=production
+    )
+    service.check_in_background()
     for name in service.names() if bundles else ():
         service.in_force(name)  # a damaged bundle is heard of now, not by the first visitor
     programmes = service.shelf.names()
@@ -154,11 +159,22 @@ def run_server(
             highlight=False,
         )
 
+    unavailable = service.unavailable()
+    for path in () if production else service.unsealed():
+        console.print(
+            f"Note well: {path} is not sealed, so that a line lost from it goes unnoticed; seal it with "
+            f"'lustrum policy seal {path}'.",
+            highlight=False,
+        )
+    for name, reason in unavailable.items():
+        console.print(f"Note well: {name!r} is not available. {reason}", highlight=False)
+
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
-        console.print(
-            f"Lustrum serves {len(service.names())} datasets{beside} at {url}", highlight=False
-        )
+        all_of_them = len(service.names())
+        served = all_of_them - len(unavailable)
+        how_many = f"{served} of {all_of_them}" if unavailable else f"{served}"
+        console.print(f"Lustrum serves {how_many} datasets{beside} at {url}", highlight=False)
 
     serve(
         service,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -150,11 +152,111 @@ class Answer:
         value: float | None = self.table["value"][place]
         return value
 
-    def to_pandas(self) -> Any:
-        """The cells as a pandas frame with a column for each variable; pandas must be installed."""
+    def to_pandas(self, *, labels: bool = True, wide: bool = False) -> Any:
+        """The cells as a pandas frame, a row for each; pandas must be installed.
+
+        Codes stand in a column for each variable and ``labels`` beside them; a ``wide`` frame has the last
+        variable as columns and labels instead of codes. A value that is not shown is missing. A refusal is an
+        error that says why, never an empty frame.
+        """
         import pandas as pd
 
-        rows = [
-            {**cell.labels, "value": cell.value, "status": cell.status} for cell in self.cells()
-        ]
-        return pd.DataFrame(rows, columns=[*self.variables, "value", "status"])
+        columns = self._columns(labels, wide)
+        frame = pd.DataFrame(
+            {name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()}
+        )
+        if not wide:
+            return frame
+        rows = list(self.variables[:-1] or self.variables)
+        frame = frame.set_index(rows) if rows else frame
+        frame.columns.name = self.variables[-1] if len(self.variables) > 1 else None
+        return frame
+
+    def to_polars(self, *, labels: bool = True, wide: bool = False) -> Any:
+        """The same as a polars frame."""
+        import polars as pl
+
+        kinds: dict[str, Any] = {"Int64": pl.Int64, "Float64": pl.Float64, "str": pl.String}
+        return pl.DataFrame(
+            [
+                pl.Series(name, values, dtype=kinds[kind])
+                for name, (kind, values) in self._columns(labels, wide).items()
+            ]
+        )
+
+    def to_arrow(self, *, labels: bool = True, wide: bool = False) -> Any:
+        """The same as an Arrow table; pyarrow must be installed, which the client needs for nothing else."""
+        pa: Any = import_module("pyarrow")
+        kinds = {"Int64": pa.int64(), "Float64": pa.float64(), "str": pa.string()}
+        return pa.table(
+            {
+                name: pa.array(values, kinds[kind])
+                for name, (kind, values) in self._columns(labels, wide).items()
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        """The answer for a notebook: its numbers, and the reasons for what is missing."""
+        told = "".join(
+            f"<li>{escape(f'{reason.text} {reason.way_forward}'.strip())}</li>"
+            for reason in self.reasons
+        )
+        reasons = f"<ul>{told}</ul>" if told else ""
+        if self.table is None:
+            return f"<p><strong>The table was refused.</strong></p>{reasons}"
+        columns = self._columns(labels=True, wide=True)
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        rows = zip(*(values for _, values in columns.values()), strict=True)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_shown(value)}</td>" for value in row) + "</tr>" for row in rows
+        )
+        notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{reasons}"
+
+    def _columns(self, labels: bool, wide: bool) -> dict[str, tuple[str, list[Any]]]:
+        """Columns with their kinds: those of the variables, then the numbers."""
+        if self.table is None:
+            why = " ".join(f"{reason.text} {reason.way_forward}".strip() for reason in self.reasons)
+            raise LookupError(f"The table was refused, so there is no frame of it. {why}".rstrip())
+        cells = list(self.cells())
+        out: dict[str, tuple[str, list[Any]]] = {}
+        if wide:
+            across = self.codes(self.variables[-1]) if len(self.variables) > 1 else []
+            rows = cells[:: len(across) or 1]
+            for name in self.variables[:-1] or self.variables:
+                out[name] = ("str", [(c.labels if labels else c.codes)[name] for c in rows])
+            if not across:
+                return out | {"value": _numbers([cell.value for cell in cells])}
+            for place, code in enumerate(across):
+                own = cells[place :: len(across)]
+                label = own[0].labels[self.variables[-1]] if labels else code
+                name = f"{label} ({code})" if label in out else label
+                out[name] = _numbers([cell.value for cell in own])
+            return out
+        for name in self.variables:
+            out[name] = ("str", [cell.codes[name] for cell in cells])
+            if labels:
+                out[f"{name}_label"] = ("str", [cell.labels[name] for cell in cells])
+        out["value"] = _numbers([cell.value for cell in cells])
+        out["status"] = ("str", [cell.status for cell in cells])
+        if self.bounds:
+            out["low"] = _numbers([cell.low for cell in cells])
+            out["high"] = _numbers([cell.high for cell in cells])
+        if any(cell.standard_error is not None for cell in cells):
+            out["standard_error"] = ("Float64", [cell.standard_error for cell in cells])
+            out["reliability"] = ("str", [cell.reliability for cell in cells])
+        return out
+
+
+def _numbers(values: list[float | None]) -> tuple[str, list[Any]]:
+    """Numbers with their kind: whole ones stay whole."""
+    whole = all(value is None or float(value).is_integer() for value in values)
+    if whole:
+        return "Int64", [None if value is None else int(value) for value in values]
+    return "Float64", values
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "×"
+    return escape(str(value)) if isinstance(value, str) else f"{value:,}"

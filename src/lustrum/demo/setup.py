@@ -14,6 +14,7 @@ from lustrum.demo.labour_force.survey import survey
 from lustrum.demo.register.businesses import businesses
 from lustrum.durable import write_whole
 from lustrum.policy import read_policy
+from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import is_made_by, other_search, stated_method
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.side_by_side import side_by_side
@@ -102,4 +103,5 @@ def _copy_policy(name: str, root: Path) -> None:
     target = root / "policies" / f"{name}.toml"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, description_path(name).with_name(f"{name}-policy.toml").read_bytes())
+        source = description_path(name).with_name(f"{name}-policy.toml")
+        write_whole(target, sealed(source.read_bytes(), str(source)))

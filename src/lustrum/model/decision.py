@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from html import escape
 from typing import Any
 
+from lustrum.model.errors import InputError
+from lustrum.model.framed import Framed
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release
 
@@ -96,7 +99,7 @@ class SumFigures:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Framed):
     """The end of a question. A refusal is a value with reasons and a way forward, not an exception."""
 
     query: TableQuery
@@ -114,6 +117,24 @@ class Decision:
     def released(self) -> bool:
         """Whether there is anything to see."""
         return self.release is not None
+
+    def _cells(self) -> Release:
+        """The release; a refusal says why there is none, so that nobody takes it for an empty table."""
+        if self.release is None:
+            why = " ".join(f"{reason.text} {reason.way_forward}".strip() for reason in self.reasons)
+            raise InputError(f"The table was refused, so there is no frame of it. {why}".rstrip())
+        return self.release
+
+    def _repr_html_(self) -> str:
+        """The answer for a notebook: its numbers, and the reasons for what is missing."""
+        told = "".join(
+            f"<li>{escape(f'{reason.text} {reason.way_forward}'.strip())}</li>"
+            for reason in self.reasons
+        )
+        reasons = f"<ul>{told}</ul>" if told else ""
+        if self.release is None:
+            return f"<p><strong>The table was refused.</strong></p>{reasons}"
+        return self.release._repr_html_() + reasons
 
     @property
     def counted(self) -> bool:

@@ -121,6 +121,7 @@ def checks_parameters(what: str) -> Callable[[Callable[[S], None]], Callable[[S]
     def around(own: Callable[[S], None]) -> Callable[[S], None]:
         @wraps(own)
         def checked(spec: S) -> None:
+            _check_given(spec, what)
             try:
                 own(spec)
             except InputError:
@@ -133,6 +134,18 @@ def checks_parameters(what: str) -> Callable[[Callable[[S], None]], Callable[[S]
         return checked
 
     return around
+
+
+def _check_given(spec: Any, what: str) -> None:
+    """Refuse what a check of its own might take for a parameter that is left out, such as false or 0."""
+    kind: type = type(spec)
+    for one, declared, hint in _declared(kind):
+        value = _tuples(getattr(spec, one.name))
+        plain = isinstance(value, (bool, int, float, str, tuple, Mapping))
+        if plain and not value and not _fits(value, hint):
+            raise InputError(
+                f"{what}: {one.name!r} must be {_kind(hint, declared)}, not {value!r}."
+            )
 
 
 def words_of(spec: Any, group: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model.errors import InputError, kind_of
+from lustrum.model.framed import Framed, frames
 from lustrum.model.status import CellStatus
 from lustrum.model.table import TableAxis, _kept, inner_cells
 
@@ -61,9 +62,10 @@ class DescribedStatistic:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Framed):
     """Published values with their status, the channel that made them and the method's own words.
 
+    ``published`` holds no value where a cell is not shown; :meth:`to_pandas` leaves such cells missing.
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     ``errors`` are standard errors of estimates, -1 where there is none, and ``grades`` how reliable each is.
@@ -113,6 +115,10 @@ class Release:
     def __repr__(self) -> str:
         names = " x ".join(a.name for a in self.axes) or "everybody"
         return f"Release({names}, by {self.method.get('method')})"
+
+    def _repr_html_(self) -> str:
+        """The published numbers, for a notebook."""
+        return str(frames().release_html(self))
 
     @property
     def shape(self) -> tuple[int, ...]:

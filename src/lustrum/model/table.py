@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model.errors import InputError, kind_of
+from lustrum.model.framed import Framed, frames
 from lustrum.model.hierarchy import Category
+from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
 from lustrum.model.plugins import load
 from lustrum.model.spelling import known_words
 
@@ -121,7 +123,7 @@ class Contributions:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Framed):
     """An n-dimensional table of counts or magnitudes, frozen.
 
     ``values`` are exact integers in units of ``10**-decimals``. ``contributors`` counts the
@@ -169,6 +171,10 @@ class Table:
         shape = " x ".join(str(len(a)) for a in self.axes) or "1"
         return f"Table({names}, {shape} cells, {self.kind}s)"
 
+    def _repr_html_(self) -> str:
+        """What the table is about, for a notebook; no number, since notebooks are stored and passed on."""
+        return str(frames().table_html(self))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Categories along each axis."""
@@ -212,25 +218,36 @@ class Table:
         names: Sequence[str] | None = None,
         codes: Sequence[Sequence[str]] | None = None,
         keys: npt.ArrayLike | None = None,
+        margins_name: str | Literal[False] | None = None,
     ) -> Table:
-        """A table from an array of counts, with names and codes if there are any."""
-        try:
-            raw = np.asarray(counts)
-        except ValueError:  # numpy's own sentence is about shapes and sequences
-            raise InputError("Counts must be an array whose rows are equally long.") from None
-        if raw.dtype.kind == "f" and not np.all(np.isfinite(raw) & (raw == np.floor(raw))):
+        """A table from an array of counts, with names and codes if there are any.
+
+        A pandas frame or series, such as ``pandas.crosstab`` makes, brings its own: each level of the index and
+        of the columns is an axis. Margins become totals. They are recognised by the name ``All`` or another
+        usual one, or by ``margins_name``; a margin that is not the sum of its parts is refused, and so is an
+        unnamed category that is the sum of all others, unless ``margins_name`` is False: then there are no
+        margins.
+        """
+        key_array = None if keys is None else np.asarray(keys, dtype=np.uint64)
+        if is_labelled(counts):
+            if codes is not None:
+                raise InputError("A frame of counts has codes of its own; leave 'codes' out.")
+            parts, array = read_labelled(counts, names, margins_name)
+            labelled = tuple(TableAxis(name, name, categories) for name, categories in parts)
+            return cls(axes=labelled, values=array, keys=key_array, contributors=array.copy())
+        if margins_name is not None:
             raise InputError(
-                "Counts must be whole numbers; a fraction, infinity or NaN is among them."
+                "'margins_name' is for frames of counts, which have labels; an array has none."
             )
-        if raw.dtype.kind not in "iuf":
-            raise InputError("Counts must be an array of whole numbers.")
-        if raw.size and raw.max() >= 2**62:
-            raise InputError("Counts must be below 2**62; a larger number is among them.")
-        array = raw.astype(np.int64)
+        array = whole_numbers(counts)
         names = [f"v{i + 1}" for i in range(array.ndim)] if names is None else list(names)
         if len(names) != array.ndim:
             raise InputError(
                 f"The counts have {array.ndim} dimensions but there are {len(names)} names."
+            )
+        if len(set(names)) < len(names):
+            raise InputError(
+                "Two dimensions of the counts have the same name; 'names' must differ."
             )
         if codes is None:
             codes = [[str(i + 1) for i in range(n)] for n in array.shape]
@@ -239,7 +256,6 @@ class Table:
                 "'codes' must have a list for each dimension, with a code for each position."
             )
         axes = tuple(TableAxis.plain(n, c) for n, c in zip(names, codes, strict=True))
-        key_array = None if keys is None else np.asarray(keys, dtype=np.uint64)
         return cls(axes=axes, values=array, keys=key_array, contributors=array.copy())
 
     @classmethod
@@ -248,23 +264,35 @@ class Table:
         cls,
         frame: object,
         by: Sequence[str] | TableQuery,
-        where: Mapping[str, str | Sequence[str]] | None = None,
+        where: Mapping[str, Any] | None = None,
         *,
         totals: bool = False,
+        measure: str | None = None,
+        weight: str | None = None,
         dataset: Dataset | None = None,
         secret: object | None = None,
-        ranks: int = 0,
+        ranks: int | None = None,
     ) -> Table:
         """Tabulate a pandas, polars or Arrow table in memory; see the engine ``frame``.
 
         ``by`` names the columns along the axes and ``where`` selects records; ``totals`` adds a total along
-        every axis. Without a description (``dataset``) the categories of a column are those that occur,
+        every axis. Records are counted, or the values of a ``measure`` are added up; ``weight`` is a column of
+        weights. Without a description (``dataset``) the categories of a column are those that occur,
         sorted; a categorical column keeps its own, in their order, also those that do not occur.
-        ``secret`` makes record keys, and ``ranks`` is how many of the largest contributions to keep.
+        ``secret`` makes record keys, and ``ranks`` is how many of the largest contributions to keep: 3 of a sum
+        unless it says otherwise.
         """
         engine = load("lustrum.engines", "frame")
         table: Table = engine.tabulate_frame(
-            frame, by, where, dataset=dataset, secret=secret, totals=totals, ranks=ranks
+            frame,
+            by,
+            where,
+            dataset=dataset,
+            secret=secret,
+            totals=totals,
+            ranks=ranks,
+            measure=measure,
+            weight=weight,
         )
         return table
 

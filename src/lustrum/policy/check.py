@@ -59,6 +59,7 @@ def _named(policy: Policy) -> Iterator[tuple[str, str]]:
         yield from (("rules.at_most_one", name) for name in group)
     if policy.weights is not None:
         yield from (("weights.classes", name) for name in policy.weights.classes)
+        yield from (("weights.measure_classes", name) for name in policy.weights.measure_classes)
     if policy.rules.per_area:
         yield "rules.per_area", policy.rules.per_area
     for number, fallback in enumerate(policy.fallback, start=1):

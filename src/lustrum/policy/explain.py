@@ -48,6 +48,9 @@ def explain(policy: Policy) -> Iterator[str]:
         yield f"Every table is protected by {_words(policy.protect)}."
     else:
         yield "Every table is made from the protected input, and is not changed again."
+    yield f"At least {policy.changed:.0%} of ones and twos change, by the parameters of these steps."
+    if policy.reason_for_true_counts is not None:
+        yield f"Every answer says: {policy.reason_for_true_counts}"
     if policy.sums is not None:
         yield f"Sums are protected by {_words(policy.sums)}."
     elif policy.magnitudes is None:

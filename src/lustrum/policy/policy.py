@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from lustrum.model import InputError
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
+from lustrum.model.text import say
 from lustrum.protect.abilities import abilities_of
 from lustrum.protect.unchanged import Unchanged
 from lustrum.protect.weighted.method import ProtectedSurvey
@@ -23,6 +24,7 @@ __all__ = [
     "Before",
     "Fallback",
     "Method",
+    "MistakeAt",
     "Policy",
     "Risk",
     "Rules",
@@ -30,6 +32,20 @@ __all__ = [
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+LEAST_CHANGED = 0.5
+"""At least this share of ones and twos changes, unless a policy says in a sentence why not."""
+_ROUNDING_ERROR = 1e-9
+_FEWEST_WORDS = 4
+
+
+class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the place where it stands
+    """A mistake that a reader finds at one place of the file."""
+
+    def __init__(self, place: tuple[str | int, ...], said: str) -> None:
+        super().__init__(said)
+        self.place = place
 
 
 class _Part(BaseModel):
@@ -271,6 +287,52 @@ class Policy(_Part):
         default_factory=list, description="What is tried next where a table fails, in this order."
     )
     audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
+    min_changed: float = Field(
+        LEAST_CHANGED,
+        ge=LEAST_CHANGED,
+        le=1,
+        description=(
+            "Smallest share of ones and twos that the steps of protection must change, by their parameters."
+        ),
+    )
+    true_counts_because: str = Field(
+        "",
+        description=(
+            "Why fewer may change, in a sentence; every answer shows it. Left out, such a policy is refused."
+        ),
+    )
+
+    @property
+    def changed(self) -> float:
+        """The share of ones and twos that is certain to change: that of the strongest step.
+
+        Steps may undo one another, so their shares are not added up.
+        """
+        return max(share for _, _, share in self._steps())
+
+    @property
+    def reason_for_true_counts(self) -> str | None:
+        """What every answer says where small counts may be true ones; None where enough of them change."""
+        if not self.true_counts_because:
+            return None
+        return say(
+            "Small counts may be true counts. The agency's reason: {reason}",
+            reason=self.true_counts_because,
+        )
+
+    @property
+    def public_notes(self) -> tuple[str, ...]:
+        """The notes of the policy for its dataset; where true counts may be shown, the first one says why."""
+        reason = self.reason_for_true_counts
+        return (*(() if reason is None else (reason,)), *self.notes)
+
+    def _steps(self) -> list[tuple[tuple[str | int, ...], str, float]]:
+        """Every step for counts: where it stands, what it is called, and the share that it changes."""
+        places: list[tuple[tuple[str | int, ...], Method]] = [
+            (("before", number), step) for number, step in enumerate(self.before)
+        ]
+        places.append((("protect",), self.protect))
+        return [(at, one.method, abilities_of(one.spec()).changed) for at, one in places]
 
     @property
     def population(self) -> Any:
@@ -392,3 +454,37 @@ class Policy(_Part):
             "people in two tables; use one that follows record keys alone, such as 'random-rounding' or "
             "'cell-key', or protect the input under [[before]]"
         )
+
+    @model_validator(mode="after")
+    def _changes_small_counts(self) -> Policy:
+        """What protects is measured by its parameters, not by its name."""
+        reason = self.true_counts_because
+        if reason and len(reason.split()) < _FEWEST_WORDS:
+            raise MistakeAt(
+                ("true_counts_because",),
+                "'true_counts_because' is a sentence that every answer shows; write one, or leave it out",
+            )
+        enough = self.changed >= self.min_changed - _ROUNDING_ERROR
+        if enough and reason:
+            raise MistakeAt(
+                ("true_counts_because",),
+                f"'true_counts_because' is not needed: at least {_percent(self.changed)} of ones and twos "
+                "change; leave it out",
+            )
+        if enough or reason:
+            return self
+        steps = self._steps()
+        strongest = max(steps, key=lambda step: step[2])
+        said = ", ".join(f"{name!r} {_percent(share)}" for _, name, share in steps)
+        raise MistakeAt(
+            strongest[0],
+            f"the steps are certain to change only {_percent(self.changed)} of ones and twos ({said}), and "
+            f"{_percent(self.min_changed)} must change; put a method such as 'random-rounding' under "
+            "[protect], or say in 'true_counts_because' why true counts may be shown",
+        )
+
+
+def _percent(share: float) -> str:
+    """A share without more digits than needed; never rounded up to what it does not reach."""
+    tenths = int(share * 1000 + _ROUNDING_ERROR)
+    return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10} %"

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from lustrum.model import PolicyError
 from lustrum.model.errors import choices
-from lustrum.policy.policy import Policy
+from lustrum.policy.policy import MistakeAt, Policy
 
-__all__ = ["END", "finished_text", "parse_policy", "read_policy", "sealed"]
+__all__ = ["END", "finished_text", "is_sealed", "line_of", "parse_policy", "read_policy", "sealed"]
 
 END = "end = true"
 _LAST = re.compile(
@@ -29,13 +29,28 @@ _END_KEY = re.compile(r"^[ \t]*end[ \t]*=", re.MULTILINE)
 _REQUIRED = (("dataset",), ("rules",), ("risk", "limit"), ("protect", "method"))
 
 
-def read_policy(path: Path) -> Policy:
-    """Read and check a policy file; the first mistake is one clear sentence."""
+def read_policy(path: Path, *, sealed_only: bool = False) -> Policy:
+    """Read and check a policy file; the first mistake is one clear sentence.
+
+    With ``sealed_only`` a file without a seal is refused: a line that is deleted from it would leave a default.
+    """
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise PolicyError(f"{path} cannot be read: {error.strerror}.") from None
-    return parse_policy(raw, str(path))
+    policy = parse_policy(raw, str(path))
+    if sealed_only and not is_sealed(raw):
+        raise PolicyError(
+            f"{path} is not sealed, and this server follows sealed policies only (--production); read it, and "
+            f"seal it with 'lustrum policy seal {path}'."
+        )
+    return policy
+
+
+def is_sealed(raw: bytes) -> bool:
+    """Whether the last line of a policy file is a seal, right or wrong."""
+    last = _LAST.search(raw.decode("utf-8", "replace"))
+    return last is not None and last.group(1) != "true"
 
 
 def parse_policy(raw: bytes, where: str) -> Policy:
@@ -47,13 +62,20 @@ def parse_policy(raw: bytes, where: str) -> Policy:
     try:
         policy = Policy.model_validate(words)
     except ValidationError as error:
-        raise PolicyError(f"{where}: {_first_mistake(error)}") from None
+        raise PolicyError(f"{where}: {_first_mistake(error, raw)}") from None
     _check_complete(words, where)
     return policy
 
 
 def sealed(raw: bytes, where: str) -> bytes:
-    """The same policy file with a seal as its last line; a file that is not valid gets none."""
+    """The same policy file with a seal as its last line; a file that is not valid gets none.
+
+    A file that was changed after it was sealed gets a new seal: whoever seals it means the change.
+    """
+    last = _LAST.search(raw.decode("utf-8", "replace"))
+    if last is not None and is_sealed(raw):
+        text = raw.decode("utf-8", "replace")
+        raw = f"{text[: last.start()]}{END}\n".encode()
     parse_policy(raw, where)
     body = finished_text(raw.decode("utf-8"), where)
     return f'{body}end = "{_seal(body)}"\n'.encode()
@@ -102,7 +124,28 @@ def _check_complete(words: dict[str, Any], where: str) -> None:
         )
 
 
-def _first_mistake(error: ValidationError) -> str:
+def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
+    """The line on which a key, or the table that it belongs to, stands; None where it is left out.
+
+    >>> line_of("a = 1\\n[[before]]\\nmethod = 'x'\\n[[before]]\\nrate = 0.1\\n", ("before", 1, "rate"))
+    5
+    """
+    head, *rest = place
+    number = rest.pop(0) if rest and isinstance(rest[0], int) else 0
+    table = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*{re.escape(str(head))}[ \t]*\]{{1,2}}")
+    inside, seen, found = not rest, -1, None
+    key = re.compile(rf"[ \t]*{re.escape(str(rest[0] if rest else head))}[ \t]*=")
+    for line, words in enumerate(text.splitlines(), start=1):
+        if re.match(r"[ \t]*\[", words):
+            seen += bool(table.match(words))
+            inside = bool(table.match(words)) and seen == number
+            found = line if inside else found
+        elif inside and key.match(words) and (rest or found is None):
+            return line
+    return found
+
+
+def _first_mistake(error: ValidationError, raw: bytes) -> str:
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -114,6 +157,10 @@ def _first_mistake(error: ValidationError) -> str:
             model = next(iter(get_args(kind)), kind)
         return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
     if first["type"] == "value_error":
-        return f"{place}: {first['ctx']['error']}"
+        mistake = first["ctx"]["error"]
+        if isinstance(mistake, MistakeAt):
+            line = line_of(raw.decode("utf-8"), mistake.place)
+            return f"{'' if line is None else f'line {line}: '}{mistake}."
+        return f"{place}: {mistake}"
     said = first["msg"][0].lower() + first["msg"][1:]
     return f"{place}: {said}, not {first['input']!r}."

@@ -25,6 +25,8 @@ __all__ = [
     "ProtectsTables",
     "Rehearses",
     "abilities_of",
+    "changed_by_leaving",
+    "changed_by_rounding",
 ]
 
 
@@ -40,12 +42,16 @@ class Abilities:
       cell or as a total, after every guard, or no number. A policy for tables that users build themselves
       requires this.
     - ``sums_only``: the method protects sums of a measure, and no counts.
+    - ``changed``: at least this share of the ones and twos of the table of all finest cells changes, as many
+      ones as twos. It follows from the parameters alone, whatever the records are: a method whose effect
+      depends on them states 0. A method on records counts a cell as changed where one of its people leaves it.
     """
 
     repeatable: bool = False
     keyed_per_cell: bool = False
     one_number: bool = False
     sums_only: bool = False
+    changed: float = 0.0
 
 
 NOTHING_PROMISED = Abilities()
@@ -108,8 +114,27 @@ def abilities_of(method: object) -> Abilities:
 
     >>> from lustrum.protect import RandomRounding
     >>> abilities_of(RandomRounding())
-    Abilities(repeatable=True, keyed_per_cell=True, one_number=True, sums_only=False)
+    Abilities(repeatable=True, keyed_per_cell=True, one_number=True, sums_only=False, changed=1.0)
     >>> abilities_of(object()) == NOTHING_PROMISED
     True
     """
     return method.abilities if isinstance(method, DeclaresAbilities) else NOTHING_PROMISED
+
+
+def changed_by_rounding(base: int) -> float:
+    """The share of ones and twos that change where only multiples of a base are shown.
+
+    >>> changed_by_rounding(3), changed_by_rounding(2)
+    (1.0, 0.5)
+    """
+    return 1.0 if base > 2 else 0.5
+
+
+def changed_by_leaving(share: float) -> float:
+    """The share of ones and twos that change where each person leaves a cell on their own with this chance.
+
+    >>> changed_by_leaving(0.5)
+    0.625
+    """
+    stay = 1.0 - share
+    return ((1.0 - stay) + (1.0 - stay * stay)) / 2

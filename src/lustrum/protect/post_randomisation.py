@@ -23,7 +23,7 @@ from lustrum.model.dataset import Dataset
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
 from lustrum.protect.perturbation.invariant import invariant
@@ -54,12 +54,11 @@ class PostRandomisation:
 
     name: ClassVar[str] = "post-randomisation"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
     variable: str | tuple[str, ...] = parameter(
         MISSING, "The variable whose codes change, or several."
     )
-    stay: float = parameter(0.9, "The probability that a code stays.", least=0, most=1)
+    stay: float = parameter(0.9, "The probability that a code stays.", least=0, below=1)
     matrix: tuple[tuple[float, ...], ...] | None = parameter(
         None, "The probabilities of all changes, one row a code."
     )
@@ -76,11 +75,13 @@ class PostRandomisation:
         object.__setattr__(self, "strata", names(self.strata, "The strata of post-randomisation"))
         if not variables:
             raise InputError("Post-randomisation needs a variable.")
-        if not 0 <= self.stay <= 1:
-            raise InputError(f"A probability to stay lies between 0 and 1, not {self.stay!r}.")
+        if not 0 <= self.stay < 1:
+            raise InputError(f"A probability to stay is at least 0 and below 1, not {self.stay!r}.")
         if self.matrix is not None:
             checked = _square(self.matrix)
             object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in checked))
+            if (np.diagonal(checked) == 1).all():
+                raise InputError("The matrix of post-randomisation leaves every code as it is.")
             if len(variables) > 1 and not self.joint:
                 raise InputError("A matrix is for one variable, or for several with 'joint'.")
         if self.level is not None and (self.matrix is not None or len(variables) > 1):
@@ -97,6 +98,19 @@ class PostRandomisation:
     def needed_variables(self) -> tuple[str, ...]:
         """The variables that a dataset must have."""
         return (*self.variables, *self.strata)
+
+    @property
+    def abilities(self) -> Abilities:
+        """Of what is drawn back, or lies alone in its category, nothing is certain to change."""
+        if self.invariant or self.level is not None:
+            return Abilities(repeatable=True)
+        stay = self.stay
+        if self.matrix is not None:
+            stay = max(row[place] for place, row in enumerate(self.matrix))
+        elif not self.joint:
+            for _ in self.variables[1:]:
+                stay = stay * self.stay
+        return Abilities(repeatable=True, changed=changed_by_leaving(1.0 - stay))
 
     def matrix_of(self, dataset: Dataset, *variables: str) -> Floats:
         """The transition matrix of a variable, or of combinations of several, without any invariance."""

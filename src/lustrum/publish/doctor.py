@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, REPORTS, unknown_entries
 from lustrum.durable import outages
 from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
 from lustrum.public.bundle import read_bundle
+from lustrum.public.bundle.files import Bundle
+from lustrum.public.bundle.place import bundles_in
+from lustrum.public.prepared import read_prepared
+from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.folder import LEFTOVER
@@ -24,6 +29,11 @@ from lustrum.tabulate.store.secret_files import NEXT, SECRET
 __all__ = ["Finding", "examine"]
 
 Grade = Literal["good", "note", "bad"]
+Judge = Callable[[str], object]
+_UNSTATED = (
+    "An earlier version made it, which did not state what protected it. Its steps and weights are compared "
+    "with the policy in force by the policy that it holds; the versions that made it cannot be compared."
+)
 _SPARE = 1.2  # a new version is kept next to the old one while a dataset is replaced
 
 
@@ -36,8 +46,12 @@ class Finding:
     sentence: str
 
 
-def examine(root: Path) -> Iterator[Finding]:
-    """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory."""
+def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
+    """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory.
+
+    ``judge`` is the judgement of the server: it raises an error for a dataset that a server would not serve.
+    ``lustrum.local.service.health`` gives that of a server on this machine.
+    """
     store = Store(root)
     try:
         if not root.is_dir():
@@ -52,9 +66,11 @@ def examine(root: Path) -> Iterator[Finding]:
             for finding, size in _dataset(store, name):
                 yield finding
                 sizes.append(size)
-        yield from _policies(store)
+        yield from _policies(store, judge)
         yield from _bundles(root)
+        yield from _prepared(root)
         yield from _leftovers(store)
+        yield from _unknown(root)
         yield from _space(root, sizes)
     except OSError as error:
         yield Finding("bad", str(error.filename or root), f"It cannot be read: {error.strerror}.")
@@ -120,20 +136,24 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
         yield Finding("note", name, sentence), 0
 
 
-def _policies(store: Store) -> Iterator[Finding]:
-    folder, names = store.root / "policies", store.names()
+def _policies(store: Store, judge: Judge | None) -> Iterator[Finding]:
+    folder, names = store.root / POLICIES, store.names()
+    bundled = bundles_in(store.root / BUNDLES)
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
-        if path.stem not in names:
+        if path.stem not in names and path.stem not in bundled:
             yield Finding(
                 "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
             continue
         try:
             policy = read_policy(path)
-            files = store.look(path.stem)
-            files.close()
-            check_names(policy, files.manifest.dataset, str(path))
+            if path.stem in names:
+                files = store.look(path.stem)
+                files.close()
+                check_names(policy, files.manifest.dataset, str(path))
+            if judge is not None:
+                judge(path.stem)
         except LustrumError as error:
             yield Finding("bad", about, str(error))
             continue
@@ -150,18 +170,53 @@ def _policies(store: Store) -> Iterator[Finding]:
 
 def _bundles(root: Path) -> Iterator[Finding]:
     """Public bundles: whole, and with nothing that a stopped process has left beside them."""
-    for path in sorted((root / "bundles").glob("*")):
-        about = f"bundles/{path.name}"
+    for path in sorted((root / BUNDLES).glob("*")):
+        about = f"{BUNDLES}/{path.name}"
         if path.name.startswith("."):
             sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
             yield Finding("note", about, sentence)
             continue
         try:
-            read_bundle(path)
+            bundle = read_bundle(path)
         except DatasetError as error:
             yield Finding("bad", about, str(error))
         else:
             yield Finding("good", about, "Every byte is what was written.")
+            if bundle.protection is None:
+                yield Finding("note", about, _UNSTATED)
+            yield from _memory(root, path.name, bundle)
+
+
+def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[Finding]:
+    """The memory of a bundle: without it the next release cannot go on from this one."""
+    path = memory_path(root / REPORTS / name, bundle.digest)
+    needed = [path] if bundle.sums is None else [path, sums_path(path)]
+    for missing in (one for one in needed if not one.is_file()):
+        yield Finding(
+            "note",
+            f"{REPORTS}/{name}",
+            f"{missing.name} is missing, from which the next 'lustrum protect {name}' goes on; restore it from "
+            "a backup, unless it is kept in a folder of its own (--report).",
+        )
+
+
+def _prepared(root: Path) -> Iterator[Finding]:
+    """Folders of prepared tables: whole."""
+    for path in sorted((root / PREPARED).glob("[!.]*")):
+        try:
+            read_prepared(path)
+        except DatasetError as error:
+            yield Finding("bad", f"{PREPARED}/{path.name}", str(error))
+        else:
+            yield Finding("good", f"{PREPARED}/{path.name}", "Every byte is what was written.")
+
+
+def _unknown(root: Path) -> Iterator[Finding]:
+    """What is no part of a data folder."""
+    for name in unknown_entries(root):
+        yield Finding(
+            "note", name, "Lustrum does not know it, and no backup holds it; move it away."
+        )
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:

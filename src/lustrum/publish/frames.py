@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from dataclasses import replace
 from typing import Any
 
-from lustrum.model import Axis, Dataset, InputError, Measure, Release, Table, TableQuery
+from lustrum.model import Axis, InputError, Release, Table, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
 from lustrum.model.variable import Variable
@@ -16,6 +16,7 @@ from lustrum.protect.suppression.costs import CostWord
 from lustrum.protect.suppression.method import AttackerWord, Kept
 from lustrum.sensitivity import Rule
 from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
+from lustrum.tabulate.keys import Secret
 
 __all__ = ["suppress", "table_of_records"]
 
@@ -33,7 +34,7 @@ def suppress(
     groups: Groups | None = None,
     totals: bool = True,
     cost: CostWord = "value",
-    attacker: AttackerWord = "outsider",
+    attacker: AttackerWord = "insiders",
     unions: bool = False,
     keep: Kept = "nothing",
     zeros: bool = False,
@@ -56,7 +57,7 @@ def suppress(
     ...     "turnover": [90, 4, 30, 33, 28, 41, 25, 38, 36, 30, 22],
     ... }
     >>> suppress(firms, by=["area", "job"], measure="turnover", rule=PPercent(p=10)).status.tolist()
-    [['M', 'D', 'F'], ['D', 'D', 'F'], ['F', 'F', 'F']]
+    [['N', 'N', 'F'], ['N', 'N', 'F'], ['F', 'F', 'F']]
     """
     spec = Suppression(
         rule=rule,
@@ -69,7 +70,7 @@ def suppress(
         algorithm=algorithm,
         work=work,
     )
-    if measure is None and _judges_contributions(spec.rule):
+    if measure is None and judges_contributions(spec.rule):
         raise InputError(
             "The rule judges contributions, which counts have none of; name the column that is added up as "
             "'measure', or use Threshold(3) for counts."
@@ -82,7 +83,7 @@ def suppress(
         decimals=decimals,
         groups=groups,
         totals=totals,
-        ranks=_ranks(spec.rule),
+        ranks=ranks_of(spec.rule),
     )
     return spec.apply(table)
 
@@ -97,39 +98,40 @@ def table_of_records(
     groups: Groups | None = None,
     totals: bool = True,
     ranks: int = 3,
+    weight: str | None = None,
+    secret: Secret | None = None,
+    record_id: str | None = None,
 ) -> Table:
-    """A confidential table of records with totals, subtotals and the largest contributions of every cell."""
+    """A confidential table of records with totals, subtotals and the largest contributions of every cell.
+
+    ``weight`` weights counts and sums. ``secret`` makes record keys, from the column ``record_id`` if there is
+    one and otherwise from the place of a record.
+    """
     if isinstance(by, str):
         raise InputError(f"'by' must be a list of columns, such as [{by!r}].")
-    table = as_arrow(frame)
-    for name in (measure, holding):
-        if name is not None and name not in table.column_names:
-            raise InputError(
-                f"The frame has no column {name!r}; {choices(name, table.column_names)}."
-            )
-    plain = describe_frame(table, list(by))
+    extra = (measure, weight, holding, record_id)
+    table = as_arrow(frame, [*by, *(name for name in extra if name is not None)])
+    plain = describe_frame(
+        table,
+        list(by),
+        measure=measure,
+        weight=weight,
+        holding=holding,
+        record_id=record_id,
+        decimals=decimals,
+    )
     subtotals = groups or {}
     for name in subtotals:
         if name not in by:
             raise InputError(f"There are groups of {name!r}, which does not span the table.")
     variables = tuple(_grouped(v, subtotals.get(v.name, {})) for v in plain.variables)
-    measures: tuple[Measure, ...] = ()
-    if measure is not None:
-        places = _decimals(table.column(measure).to_pylist()) if decimals is None else decimals
-        measures = (Measure(measure, measure, decimals=places, holding=holding),)
-    dataset = Dataset(
-        name="frame",
-        title="frame",
-        variables=variables,
-        measures=measures,
-        identifiers=() if holding is None else (holding,),
-    )
     axes = tuple(
         Axis(v.name, codes=_codes(v) if subtotals.get(v.name) else None, total=totals)
         for v in variables
     )
-    query = TableQuery("frame", axes, measure=measure)
-    return FrameEngine(table, dataset).tabulate(query, ranks=ranks if measure is not None else 0)
+    query = TableQuery("frame", axes, measure=measure, weight=weight)
+    engine = FrameEngine(table, replace(plain, variables=variables), secret)
+    return engine.tabulate(query, ranks=ranks if measure is not None else 0)
 
 
 def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variable:
@@ -168,25 +170,10 @@ def _codes(variable: Variable) -> tuple[str, ...]:
     return (*variable.codes, *(g.code for level in variable.levels for g in level.groups))
 
 
-def _decimals(values: Sequence[Any]) -> int:
-    """The most decimals that a value is written with, so that sums are exact."""
-    found = 0
-    for value in values:
-        if isinstance(value, (float, Decimal)) and value == value:
-            exponent = Decimal(repr(value) if isinstance(value, float) else value).normalize()
-            places = exponent.as_tuple().exponent
-            found = max(found, -places if isinstance(places, int) else 0)
-    if found > 9:
-        raise InputError(
-            "The measure has more than 9 decimals; round it, or say how many count with 'decimals'."
-        )
-    return found
-
-
 _OF_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
 
 
-def _judges_contributions(rule: Any) -> bool:
+def judges_contributions(rule: Any) -> bool:
     """Whether the rule, or a rule inside it, looks at the largest contributions of a cell."""
 
     def inside(part: Any) -> bool:
@@ -197,7 +184,7 @@ def _judges_contributions(rule: Any) -> bool:
     return inside(rule.to_mapping())
 
 
-def _ranks(rule: Any) -> int:
+def ranks_of(rule: Any) -> int:
     """As many of the largest contributions as any part of the rule may look at."""
     words = rule.to_mapping()
     numbers = [3]

@@ -24,7 +24,7 @@ from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
 from lustrum.rumap.points import ORIGINAL, Draw, Point, compared
-from lustrum.rumap.sweep import Progress, Sweep
+from lustrum.rumap.sweep import Progress, Sweep, reporter
 
 if TYPE_CHECKING:
     from lustrum.audit import Attacker
@@ -70,7 +70,7 @@ def best(
     seed: int = 0,
     workers: int | None = None,
     cache: Cache | Path | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Choice:
     """The method with most utility among those whose risk is at most ``max_risk`` on all tables.
 
@@ -85,6 +85,7 @@ def best(
     >>> best(table, 0.25, methods).point.label
     'conventional-rounding base 3'
     """
+    told = reporter(progress)
     if not max_risk >= 0:
         raise InputError(f"A limit of risk is a number of 0 or more, not {max_risk!r}.")
     if search == "bayes":
@@ -104,7 +105,7 @@ def best(
             seed=seed,
             workers=workers,
             cache=cache,
-            progress=progress,
+            progress=told,
         )
         return best_of(tried, max_risk, over)
     sweep = sweep_of(
@@ -118,9 +119,9 @@ def best(
         cache=cache,
     )
     if search == "grid":
-        found = RUMap(sweep, ordered(d for made in sweep.run(progress) for d in made))
+        found = RUMap(sweep, ordered(d for made in sweep.run(told) for d in made))
     elif search == "halving":
-        found = _halved(sweep, max_risk, over, progress)
+        found = _halved(sweep, max_risk, over, told)
     else:
         raise InputError(f"A search is by 'grid', 'halving' or 'bayes', not {search!r}.")
     return best_of(found, max_risk, over)

@@ -19,7 +19,7 @@ from lustrum.rumap.frontier import dominators
 from lustrum.rumap.grids import MapMethod, default_methods, labels
 from lustrum.rumap.measures import Measures, measures_of
 from lustrum.rumap.points import NOTHING, ORIGINAL, Draw, Point, compared, corner, point_of
-from lustrum.rumap.sweep import Progress, Sweep
+from lustrum.rumap.sweep import Progress, Sweep, reporter
 
 if TYPE_CHECKING:
     import altair
@@ -245,7 +245,7 @@ def rumap(
     seed: int = 0,
     workers: int | None = None,
     cache: Cache | Path | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> RUMap:
     """Measure every method on every table and put them on one map of risk against utility.
 
@@ -254,7 +254,8 @@ def rumap(
     ``measures`` are risk and utility measures, as objects or by name; the first of each are the axes.
     ``attackers`` are those against whom cells are judged. Methods with chance are drawn ``replications``
     times. A method that is not for a table gets a point without figures and a sentence that says why.
-    With a ``cache`` file a map that was stopped goes on where it was.
+    With a ``cache`` file a map that was stopped goes on where it was. ``progress`` is a function that is told
+    how many draws are done and of how many, or True for a line that says so.
 
     >>> from lustrum.rumap import grid
     >>> table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
@@ -262,6 +263,7 @@ def rumap(
     >>> [p.label for p in found.points]
     ['no data', 'original data', 'random-rounding base 3', 'random-rounding base 5']
     """
+    told = reporter(progress)
     sweep = sweep_of(
         tables,
         methods,
@@ -272,7 +274,7 @@ def rumap(
         workers=workers,
         cache=cache,
     )
-    draws = [draw for made in sweep.run(progress) for draw in made]
+    draws = [draw for made in sweep.run(told) for draw in made]
     return RUMap(sweep, ordered(draws), _provenance(sweep))
 
 

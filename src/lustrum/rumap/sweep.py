@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -28,6 +29,27 @@ from lustrum.rumap.points import Draw
 __all__ = ["Progress", "Sweep", "method_rng"]
 
 Progress = Callable[[int, int], None]
+
+
+def reporter(progress: Progress | bool | None) -> Progress | None:
+    """Who is told how far the work is: a function, or with True a line of the terminal or notebook."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return _told
+    if not callable(progress):
+        raise InputError(
+            f"'progress' is True, False or a function of how much is done and of how much, not {progress!r}."
+        )
+    return progress
+
+
+def _told(done: int, total: int) -> None:
+    end = "\n" if done >= total else ""
+    sys.stderr.write(f"\r{done} of {total} draws{end}")
+    sys.stderr.flush()
+
+
 """Called with the draws that are measured and with those that are expected in all."""
 
 

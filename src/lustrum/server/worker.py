@@ -38,6 +38,7 @@ def worker_environment(
             "folder": str(service.folder),
             "settings": settings.to_text(),
             "logs": logs,
+            "sealed_only": service.sealed_only,
         }
     )
     try:
@@ -57,6 +58,7 @@ def application() -> FastAPI:
         bundles=[Path(path) for path in raw["bundles"]],
         prepared=[Path(path) for path in raw["prepared"]],
         folder=Path(raw["folder"]),
+        sealed_only=raw["sealed_only"],
     )
     _for_ever.enter_context(reloading_at_hangup(service))
     # In the multiprocess mode every process writes to files, which the first one reads.

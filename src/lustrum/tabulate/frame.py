@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,11 @@ from lustrum.model import (
     Filter,
     IngestError,
     InputError,
+    Measure,
     Table,
     TableQuery,
     Variable,
+    Weight,
 )
 from lustrum.model.errors import choices, kind_of
 from lustrum.tabulate.encode import encode
@@ -48,18 +51,19 @@ class FrameEngine(KernelEngine):
     def tabulate_frame(
         frame: object,
         by: Sequence[str] | TableQuery,
-        where: Mapping[str, str | Sequence[str]] | None = None,
+        where: Mapping[str, Any] | None = None,
         dataset: Dataset | None = None,
         secret: Secret | None = None,
         totals: bool = False,
-        ranks: int = 0,
+        ranks: int | None = None,
+        measure: str | None = None,
+        weight: str | None = None,
     ) -> Table:
         """Tabulate a frame at once; without a description the codes are those that occur.
 
         A categorical column of pandas, an Enum of polars and an ordered dictionary of Arrow know their
         categories: all of these are codes, in their order, also those that do not occur.
         """
-        table = as_arrow(frame)
         if dataset is not None and not isinstance(dataset, Dataset):
             raise InputError(f"'dataset' is a lustrum Dataset, not {kind_of(dataset)}.")
         if secret is not None and not isinstance(secret, Secret):
@@ -67,6 +71,8 @@ class FrameEngine(KernelEngine):
         if type(totals) is not bool:
             raise InputError(f"'totals' is True or False, not {totals!r}.")
         if isinstance(by, TableQuery):
+            if measure is not None or weight is not None:
+                raise InputError("A TableQuery names its own measure and weight; leave them out.")
             query = by
         else:
             if isinstance(by, str):
@@ -77,27 +83,40 @@ class FrameEngine(KernelEngine):
                 raise InputError(
                     "'by' must be a list of the names of columns, such as ['age', 'sex']."
                 )
-            filters = tuple(
-                Filter(name, (codes,) if isinstance(codes, str) else tuple(codes))
-                for name, codes in (where or {}).items()
-            )
             axes = tuple(Axis(name, total=totals) for name in columns)
-            query = TableQuery(dataset.name if dataset else "frame", axes, filters)
+            name = dataset.name if dataset else "frame"
+            query = TableQuery(name, axes, _filters(where), measure, weight)
+        used = None if dataset is not None else _used(query)
+        table = as_arrow(frame, used)
         if dataset is None:
             names = [a.variable for a in query.by] + [f.variable for f in query.where]
-            dataset = describe_frame(table, list(dict.fromkeys(names)), query.dataset)
+            dataset = describe_frame(
+                table,
+                list(dict.fromkeys(names)),
+                query.dataset,
+                measure=query.measure,
+                weight=query.weight,
+            )
+        if ranks is None:  # rules for sums look at the largest contributions
+            ranks = 0 if query.measure is None else 3
         return FrameEngine(table, dataset, secret).tabulate(query, ranks=ranks)
 
 
-def as_arrow(frame: object) -> pa.Table:
-    """An Arrow table over a frame, without a copy where the frame allows it."""
+def as_arrow(frame: object, columns: Sequence[str] | None = None) -> pa.Table:
+    """An Arrow table over a frame, or over some of its columns, without a copy where the frame allows it.
+
+    A column that is not used need not be one that Arrow can hold.
+    """
     if isinstance(frame, pa.Table):
         return frame
+    if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
+        return _from_pandas(frame, columns)
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     if isinstance(frame, Mapping):
+        used = {n: c for n, c in frame.items() if columns is None or n in columns}
         try:
-            return pa.table(dict(frame))
+            return pa.table(used or dict(frame))
         except (
             pa.ArrowInvalid,
             pa.ArrowTypeError,
@@ -112,11 +131,146 @@ def as_arrow(frame: object) -> pa.Table:
     )
 
 
-def describe_frame(table: pa.Table, names: Sequence[str], dataset: str = "frame") -> Dataset:
-    """A description with the codes that occur in each column, sorted, or with its own categories."""
+def _from_pandas(frame: Any, columns: Sequence[str] | None) -> pa.Table:
+    """The columns of a pandas frame that are used; intervals, such as ``pandas.cut`` makes, become texts."""
+    if columns is not None:
+        there = [str(name) for name in frame.columns]
+        for name in columns:
+            if name not in there:
+                raise IngestError(f"The frame has no column {name!r}; {choices(name, there)}.")
+        frame = frame.loc[:, [name in columns for name in there]]
+    frame = frame.copy(deep=False)
+    names = [str(name) for name in frame.columns]
+    for name in names:
+        if columns is not None and names.count(name) > 1:
+            raise IngestError(
+                f"The frame has {names.count(name)} columns named {name!r}; one is right."
+            )
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        kind = column.dtype
+        if str(kind).startswith("interval"):
+            # A category for each interval, from the lowest on.
+            frame = _replaced(frame, place, name, column.astype("category"))
+            column = frame.iloc[:, place]
+            kind = column.dtype
+        if str(kind) == "category" and str(kind.categories.dtype).startswith("interval"):
+            frame = _replaced(frame, place, name, column.cat.rename_categories(str))
+    try:
+        return pa.table(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        wrong = next((name for at, name in enumerate(names) if not _holds(frame, at)), None)
+        which = "A column of the frame" if wrong is None else f"The frame, column {wrong!r}"
+        raise IngestError(  # Arrow's own message may quote a record
+            f"{which}: its values are of several types, or of one that no table is made of; store them as "
+            "text, for example with astype(str)."
+        ) from None
+
+
+def _replaced(frame: Any, place: int, name: Any, column: Any) -> Any:
+    frame = frame.drop(columns=name) if list(frame.columns).count(name) == 1 else frame
+    if name in list(frame.columns):
+        raise IngestError(f"The frame has two columns named {str(name)!r}; one is right.")
+    frame.insert(place, name, column)
+    return frame
+
+
+def _holds(frame: Any, place: int) -> bool:
+    try:
+        pa.table(frame.iloc[:, [place]])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        return False
+    return True
+
+
+def describe_frame(
+    table: pa.Table,
+    names: Sequence[str],
+    dataset: str = "frame",
+    *,
+    measure: str | None = None,
+    weight: str | None = None,
+    holding: str | None = None,
+    record_id: str | None = None,
+    decimals: int | None = None,
+) -> Dataset:
+    """A description with the codes that occur in each column, sorted, or with its own categories.
+
+    ``measure`` and ``weight`` have as many decimals as their values are written with, or ``decimals``.
+    """
+    for name in (measure, weight, holding, record_id):
+        if name is None:
+            continue
+        if name not in table.schema.names:
+            raise IngestError(
+                f"The frame has no column {name!r}; {choices(str(name), table.schema.names)}."
+            )
+        if name in names:
+            raise InputError(f"The column {name!r} cannot also span the table; choose another.")
+
+    def places(name: str) -> int:
+        return _decimals(table.column(name), name) if decimals is None else decimals
+
     return Dataset(
-        name=dataset, title=dataset, variables=tuple(_describe(table, name) for name in names)
+        name=dataset,
+        title=dataset,
+        variables=tuple(_describe(table, name) for name in names),
+        measures=()
+        if measure is None
+        else (Measure(measure, measure, decimals=places(measure), holding=holding),),
+        weights=()
+        if weight is None
+        else (Weight(weight, weight, _decimals(table.column(weight), weight)),),
+        identifiers=() if holding is None else (holding,),
+        record_id=record_id,
     )
+
+
+def _used(query: TableQuery) -> list[str]:
+    """The columns that a question is about."""
+    names = [*(a.variable for a in query.by), *(f.variable for f in query.where)]
+    return [*dict.fromkeys([*names, *(n for n in (query.measure, query.weight) if n is not None)])]
+
+
+def _filters(where: Mapping[str, Any] | None) -> tuple[Filter, ...]:
+    """Filters by the values of columns: one value or several, texts or whole numbers."""
+    if where is not None and not isinstance(where, Mapping):
+        raise InputError(
+            "'where' maps columns to values, such as {'sex': 2} or {'area': ['n', 's']}."
+        )
+    found = []
+    for name, given in (where or {}).items():
+        several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+        values: list[Any] = list(given) if several else [given]
+        if any(value is None or isinstance(value, float) for value in values):
+            raise InputError(f"'where' of {name!r} names texts or whole numbers, no others.")
+        found.append(Filter(str(name), tuple(_code(value) for value in values)))
+    return tuple(found)
+
+
+def _code(value: Any) -> str:
+    """A value as the code that a column of such values has."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decimals(column: Any, name: str) -> int:
+    """The most decimals that a value is written with, so that sums are exact."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return 0
+    if not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise InputError(f"The column {name!r} holds no numbers; a measure or weight must.")
+    found = 0
+    for value in column.to_pylist():
+        if value is not None and value == value:
+            exact = Decimal(repr(value) if isinstance(value, float) else value).normalize()
+            exponent = exact.as_tuple().exponent
+            found = max(found, -exponent if isinstance(exponent, int) else 0)
+    if found > 9:
+        raise InputError(
+            f"The column {name!r} has more than 9 decimals; round it, or say how many count with 'decimals'."
+        )
+    return found
 
 
 def _describe(table: pa.Table, name: str) -> Variable:

@@ -12,6 +12,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 
 import corpus.build.families  # noqa: E402, F401  (enters all cases)
 from corpus.build.case import REGISTRY, Case  # noqa: E402
+from corpus.build.granted import grant  # noqa: E402
 
 FILES = HERE.parent / "files"
 
@@ -73,6 +74,7 @@ def build(only: str = "", every: int = 1) -> tuple[dict[str, bytes], list[Case]]
         try:
             case = make()
             case.family, case.name, case.imitates = family, name, imitates
+            grant(case, f"{family}/{name}")
             case.solve()
         except Exception as problem:
             problem.add_note(f"in {family}/{name}")

@@ -289,7 +289,10 @@ def test_a_contributor_to_a_cell_who_is_alone_beside_it_does_not_find_the_others
         pattern = spec.pattern(table)
         assert pattern.safe
         assert pattern.secondary.tolist() == [False, False, True, False, False]
-    assert Suppression(rule=PPercent(p=10)).pattern(table).secondary.sum() == 0
+    # Contributors attack unless somebody says that none does.
+    assert Suppression(rule=PPercent(p=10)).pattern(table).secondary.sum() == 1
+    outside = Suppression(rule=PPercent(p=10), attacker="outsider")
+    assert outside.pattern(table).secondary.sum() == 0
 
 
 def sole(values: list[list[int]], count: list[list[int]], name: str) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -121,16 +123,22 @@ def test_the_method_shows_statuses_and_no_suppressed_value() -> None:
     values = np.array([[50, 60, 900], [70, 800, 900], [80, 900, 950]])
     counts = np.array([[1, 9, 30], [30, 30, 30], [30, 30, 30]])
     table = magnitudes(values, np.arange(9).reshape(3, 3), counts)
-    spec = Suppression(rule={"rule": "threshold", "minimum": 3})
-    release = spec.apply(table)
+    words = {"rule": "threshold", "minimum": 3}
+    spec = Suppression(rule=words, attacker="outsider", reasons=True)
+    told = spec.apply(table)
+    assert told.status[0, 0] == CellStatus.SMALL_COUNT
+    assert (told.status == CellStatus.SECONDARY).sum() == 3
+    assert told.method["rule"]["minimum"] == 3
+    release = replace(spec, reasons=False).apply(table)
     hidden = ~release.shown
-    assert release.status[0, 0] == CellStatus.SMALL_COUNT
-    assert (release.status == CellStatus.SECONDARY).sum() == 3
+    # Hidden cells are told apart by nothing, and the rule is not stated.
+    assert (release.status[hidden] == CellStatus.NOT_FOR_PUBLICATION).all()
+    assert dict(release.method) == {"method": "suppression"}
     assert not np.isin(release.published[hidden], [*values.ravel(), 0]).any()
     assert np.array_equal(release.published[~hidden], table.values[~hidden])
     assert release.low is not None
     assert release.high is not None
-    assert (release.low[hidden] == 1).all()
+    assert (release.low[hidden] == 0).all()
     assert np.unique(release.high[hidden]).size == 1
 
 

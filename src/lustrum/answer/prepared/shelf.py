@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from lustrum.data_folder import PREPARED
 from lustrum.durable import outages
 from lustrum.model import DatasetError, QueryError
 from lustrum.model.errors import choices
@@ -23,7 +24,7 @@ class PreparedShelf:
 
     def __init__(self, root: Path | None, named: Sequence[Path] = ()) -> None:
         self.named = tuple(named)
-        self._root = None if root is None else root / "prepared"
+        self._root = None if root is None else root / PREPARED
         self._lock = threading.Lock()
         self._read: dict[Path, tuple[Stamp, PreparedFolder]] = {}
         self._places: dict[str, Path] = {}

@@ -36,7 +36,10 @@ RelationLike: TypeAlias = (
 )
 
 _SIGNS = {"=": (0, 0), "==": (0, 0), ">=": (0, UNBOUNDED), "<=": (-UNBOUNDED, 0)}
-_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+)\s*\*?\s*)?([^\W\d][\w.-]*)\s*")
+# A name with blanks or signs, or of digits, stands in quotes or backquotes.
+_TERM = re.compile(
+    r"""\s*([+-]?)\s*(?:(\d+)\s*\*?\s*)?([^\W\d][\w.-]*|'[^']+'|"[^"]+"|`[^`]+`)\s*"""
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def _terms(text: str, words: str) -> Iterator[tuple[str, str, str]]:
             raise InputError(
                 f"The relation {words!r} cannot be read; write it like 'turnover = domestic + export'."
             )
-        yield found[1], found[2], found[3]
+        yield found[1], found[2], found[3].strip("'\"`")
         place = found.end()
 
 

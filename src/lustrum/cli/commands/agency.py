@@ -99,13 +99,16 @@ def policy_preset(
     dataset: Annotated[str, typer.Option(help="The dataset that it is for.")] = "*",
     data: Data = HERE,
 ) -> None:
-    """Print a policy to begin with, fitted to the dataset if the data folder holds it."""
+    """Print a sealed policy to begin with, fitted to the dataset if the data folder holds it."""
     from lustrum.local import local_service
     from lustrum.policy.presets import preset
+    from lustrum.policy.read import sealed
 
     service = local_service(data)
     known = dataset in service.described()
-    sys.stdout.write(preset(name, service.description(dataset) if known else dataset))
+    text = preset(name, service.description(dataset) if known else dataset)
+    sys.stdout.write(sealed(text.encode(), f"The preset {name!r}").decode())
+    sys.stderr.write("It is sealed: after a change, run 'lustrum policy seal FILE'.\n")
 
 
 @policy_app.command("try")

@@ -85,11 +85,74 @@ def audit(
         list[str] | None,
         typer.Option(help="A column of numbers that tell nothing about hidden cells."),
     ] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a status letter or a mark behind numbers means: A=shown, N=hidden, z=0, a=1..4."
+        ),
+    ] = None,
+    status_column: Annotated[str, typer.Option(help="The column of status letters.")] = "",
+    formula: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How a column follows from values, as 'share = 100 * value / value[Total]' or "
+            "'lower <= value <= upper'."
+        ),
+    ] = None,
+    rule: Annotated[
+        str,
+        typer.Option(help="The rule that readers know, as threshold=3, for counts with letters."),
+    ] = "",
+    zeros_shown: Annotated[
+        bool, typer.Option("--zeros-shown", help="Zeros are shown: a hidden count is at least 1.")
+    ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Hidden values may be negative.")
+    ] = False,
+    off_by_rounding: Annotated[
+        bool,
+        typer.Option(
+            "--off-by-rounding",
+            help="Every number was rounded to its last digit, so that sums may be off.",
+        ),
+    ] = False,
+    decimals: Annotated[
+        int | None, typer.Option(help="Round the numbers of the files to so many decimals.", min=0)
+    ] = None,
+    thousands: Annotated[
+        str, typer.Option(help="What separates thousands: , . ' space or none.")
+    ] = "",
+    wide: Annotated[
+        str, typer.Option(help="The name of a variable whose codes are the names of columns.")
+    ] = "",
+    flat: Annotated[
+        list[str] | None,
+        typer.Option(help="A dimension whose codes begin alike by coincidence."),
+    ] = None,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(help="Two names of one variable in different files, as 'area=geo'."),
+    ] = None,
+    unrelated: Annotated[
+        bool,
+        typer.Option("--unrelated", help="Columns of values have nothing to do with each other."),
+    ] = False,
+    notes_read: Annotated[
+        bool,
+        typer.Option(
+            "--notes-read",
+            help="Lines above and below the table say nothing more about hidden values.",
+        ),
+    ] = False,
+    close: Annotated[
+        float,
+        typer.Option(help="A hidden value known to within so many percent is disclosed.", min=0),
+    ] = 1.0,
 ) -> None:
     """Say what a reader of these files can work out.
 
-    Totals and subtotals are those that are named, or recognised by their names or numbers; the report
-    says which. A dimension without any is an error, unless --no-totals says so.
+    Totals and subtotals are those that are named, or recognised by their names, codes or numbers; the report
+    says which. What cannot be understood is said with the option that settles it.
 
     Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows. Exit code 4:
     something in the files could not be understood, so that nobody may call them safe.
@@ -116,7 +179,22 @@ def audit(
             FileOptions.of(value, by, total, hierarchy, no_totals, rest, hidden),
             status_codes=status_codes,
             beside=beside or (),
+            status=status or (),
+            status_column=status_column,
+            formula=formula or (),
+            rule=rule,
+            zeros_shown=zeros_shown,
+            signed=signed,
+            off_by_rounding=off_by_rounding,
+            decimals=decimals,
+            thousands=thousands,
+            wide=wide,
+            flat=flat or (),
+            alias=alias or (),
+            notes_read=notes_read,
         ),
+        unrelated=unrelated,
+        close=close,
     )
     if outcome:
         raise typer.Exit(int(outcome))

@@ -95,6 +95,9 @@ def serve(
     logs: Annotated[
         str | None, typer.Option(help="Log lines of JSON from this level on: info, warning, error.")
     ] = None,
+    production: Annotated[
+        bool, typer.Option("--production", help="Follow sealed policies only.")
+    ] = False,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
     from lustrum.cli import work
@@ -138,6 +141,7 @@ def serve(
         workers=workers,
         metrics_port=metrics_port,
         logs=logs,
+        production=production,
     )
 
 

@@ -1,7 +1,9 @@
-"""Tables in files: read from CSV and Parquet, published or confidential, with totals and subtotals recognised.
+"""Tables in files: read from CSV, Parquet, XLSX and JSON-stat, published or confidential, with totals and
+subtotals recognised.
 
 =========================================  =========================================================
 :func:`read_table`, :func:`table_of_csv`   the cells of a file; what is hidden is never 0
+:class:`Reading`                           what a reader of a published file knows beside it
 :class:`ColumnNames`                       which column is what, where names are not the usual ones
 :func:`read_groups`                        a hierarchy from ``.hrc``, ``.csv`` or ``.toml``
 :func:`recognise`, :class:`SaidTotals`     totals and subtotals: said, by name, or by their numbers
@@ -12,6 +14,8 @@
 
 from lustrum.formats.table_files.columns import ColumnNames
 from lustrum.formats.table_files.hierarchy_files import Groups, groups_of_text, read_groups
+from lustrum.formats.table_files.published.reading import Reading
+from lustrum.formats.table_files.read import read_table, table_of_csv
 from lustrum.formats.table_files.recognition import (
     TOTAL_NAMES,
     Dimension,
@@ -20,12 +24,7 @@ from lustrum.formats.table_files.recognition import (
     recognise,
 )
 from lustrum.formats.table_files.releases import confidential_table, releases_of
-from lustrum.formats.table_files.table_file import (
-    HIDDEN_SYMBOLS,
-    TableFile,
-    read_table,
-    table_of_csv,
-)
+from lustrum.formats.table_files.table_file import HIDDEN_SYMBOLS, TableFile
 
 __all__ = [
     "HIDDEN_SYMBOLS",
@@ -33,6 +32,7 @@ __all__ = [
     "ColumnNames",
     "Dimension",
     "Groups",
+    "Reading",
     "Recognition",
     "SaidTotals",
     "TableFile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from lustrum.formats.table_files.rows import Rows
@@ -11,7 +11,7 @@ from lustrum.formats.table_files.status_letters import StatusList
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
-__all__ = ["ColumnNames", "Columns", "find_columns"]
+__all__ = ["ColumnNames", "Columns", "find_columns", "value_column"]
 
 _STATUS = ("CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status", "status")
 _COUNT = ("n", "contributors")
@@ -19,6 +19,20 @@ _LOWER, _UPPER, _PRIMARY = ("lower", "lpl"), ("upper", "upl"), ("primary",)
 _INTERVAL = ("low", "high")
 _LARGEST, _HOLDING = re.compile(r"x[1-9]\d*"), re.compile(r"h[1-9]\d*")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
+_YEAR = re.compile(r"(19|20)\d\d")
+_FLAGS = (
+    "status",
+    "conf_status",
+    "obs_status",
+    "obs_flag",
+    "flag",
+    "flags",
+    "disclosure_code",
+    "data marking",
+    "suppressed",
+)
+_TRUTH = ("true", "false", "yes", "no")
+_VALUES = ("value", "obs_value", "obs_value_niveau", "count", "freq", "v4_0", "v4_1", "v4_2")
 
 
 @dataclass(frozen=True)
@@ -60,8 +74,18 @@ class Columns:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # noqa: B008 - frozen
-    """Sort the columns of a file; every name that is missing is one clear sentence."""
+def find_columns(
+    rows: Rows,
+    named: ColumnNames = ColumnNames(),  # noqa: B008 - frozen
+    *,
+    published: bool = False,
+    figures: Collection[str] = (),
+) -> Columns:
+    """Sort the columns of a file; every name that is missing is one clear sentence.
+
+    In a published file status columns have more names, and a column that repeats another one is no variable;
+    neither are ``figures``, columns that hold numbers about the cells.
+    """
     head = list(rows.columns)
     many = (named.values, named.by or (), named.largest or (), named.holdings or (), named.beside)
     for name in (name for names in many for name in names):
@@ -72,6 +96,7 @@ def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # 
     status = {
         value: named.status
         or _first(head, (f"{value}_status", *(_STATUS if len(named.values) == 1 else ())))
+        or (_flags(rows, named, value) if published else None)
         for value in named.values
     }
     count = named.count or _first(head, _COUNT)
@@ -88,7 +113,11 @@ def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # 
     roles |= set(interval or ())
     if named.by is None:
         left = [name for name in head if name not in roles and name not in named.beside]
-        dimensions, ignored = _dimensions(rows, left)
+        dimensions, ignored = _dimensions(rows, [n for n in left if n not in figures])
+        if published:
+            kept = _variables(rows, [n for n in dimensions if not _is_flag(rows, n)])
+            ignored = tuple(n for n in left if n not in kept)
+            dimensions = kept
     else:
         dimensions = named.by
         ignored = tuple(n for n in head if n not in roles and n not in (*dimensions, *named.beside))
@@ -113,6 +142,87 @@ def find_columns(rows: Rows, named: ColumnNames = ColumnNames()) -> Columns:  # 
         ignored,
         labels,
     )
+
+
+def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
+    """A column of letters by a name that published files use."""
+    own = [f"{value}_{end}".lower() for end in ("f", "flag", "flags", "status")]
+    wanted = own if len(named.values) > 1 else [*own, *_FLAGS]
+    for want in wanted:
+        for name, texts in rows.columns.items():
+            if name.lower() == want and name not in (named.by or ()) and all(
+                len(text) <= 2 or text.lower() in _TRUTH for text in texts
+            ):  # fmt: skip
+                return name
+    return None
+
+
+def _is_flag(rows: Rows, name: str) -> bool:
+    """Whether a column that has no other meaning is one of letters."""
+    return name.lower() in _FLAGS and all(len(t) <= 2 for t in rows.columns[name])
+
+
+def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of codes without those that only repeat another one: labels, parents, numbers of rows."""
+    kept = list(names)
+    for name in reversed(names):
+        own = rows.columns[name]
+        if [*own] == [str(i) for i in range(len(own))] and len(kept) > 1:
+            kept.remove(name)
+            continue
+        size = len(set(own))
+        if size == 1 and re.search(r"\s", own[0]) and len(kept) > 1:
+            kept.remove(name)
+            continue
+        for other in kept:
+            pairs = set(zip(rows.columns[other], own, strict=True))
+            there = len(set(rows.columns[other]))
+            if other == name or len(pairs) != there:
+                continue
+            earlier = names.index(other) < names.index(name)
+            parent = set(own) <= {*rows.columns[other], ""}
+            # One name for each code is a label; fewer names are a property of the code.
+            if size > 1 and (
+                (there == size and earlier)
+                or (there > size and (there < len(rows) or parent) and there > 1)
+            ):
+                kept.remove(name)
+                break
+    for name in reversed(list(kept)):
+        others = [n for n in kept if n != name]
+        keys = set(zip(*(rows.columns[n] for n in others), strict=True))
+        # A column that no row needs to be told apart is a remark on the cell, not a variable.
+        if others and len(set(rows.columns[name])) > 1 and len(keys) == len(rows) > 1:
+            kept.remove(name)
+    return tuple(kept)
+
+
+def value_column(
+    rows: Rows, numeric: Callable[[str], tuple[int, int]]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The column of values of a published file in which none is called ``value``, and other columns of numbers.
+
+    It is None if several could be. ``numeric`` gives how many numbers a column holds, and how many symbols
+    in their place; (0, 0) if it holds text.
+    """
+    head = list(rows.columns)
+    for usual in _VALUES:
+        found = [name for name in head if name.lower() == usual]
+        if len(found) == 1:
+            return found[0], ()
+    shares = {name: numeric(name) for name in head}
+    found = [
+        name
+        for name in head
+        if shares[name][0]
+        and not all(_YEAR.fullmatch(v) for v in rows.columns[name])
+        and len(set(rows.columns[name])) > 1
+    ]
+    hiding = [name for name in found if shares[name][1]]
+    if len(found) == 1:
+        return found[0], ()
+    chosen = hiding[0] if len(hiding) == 1 else None
+    return chosen, tuple(name for name in found if name != chosen)
 
 
 def _require(rows: Rows, name: str) -> None:

@@ -1,187 +1,144 @@
-"""Which codes of a table are totals and subtotals: said by the user, by their names, or by their numbers."""
+"""Which codes of a table are totals and subtotals: said by the user, by their names, codes or numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.formats.table_files.code_groups import groups_by_code, is_years
+from lustrum.formats.table_files.dimensions import TOTAL_NAMES, Dimension, Recognition, SaidTotals
 from lustrum.formats.table_files.hierarchy_files import Groups
 from lustrum.formats.table_files.numbers import groups_by_numbers
+from lustrum.formats.table_files.sums import (
+    add_up,
+    along,
+    check_same_cover,
+    check_sums,
+    is_largest,
+    may_be_negative,
+    room_of,
+    worst_difference,
+)
 from lustrum.formats.table_files.table_file import TableFile
-from lustrum.model import Category, InputError, TableAxis
+from lustrum.model import InputError
 from lustrum.model.errors import choices
 
 __all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "SaidTotals", "recognise"]
 
-
-TOTAL_NAMES = frozenset(
-    {
-        "_t",
-        "tot",
-        "tot.",
-        "total",
-        "totals",
-        "grand total",
-        "grand_total",
-        "all",
-        "alle",
-        "everybody",
-    }
-    | {
-        "gesamt",
-        "insgesamt",
-        "zusammen",
-        "summe",
-        "ensemble",
-        "totale",
-        "totaal",
-        "totalt",
-        "i alt",
-    }
-    | {"suma", "razem", "ukupno", "celkem", "yhteensä", "összesen", "všetko", "все", "всего"}
-)
-"""Codes that mean a total in official statistics, in small letters."""
-
 _WEAK_NAMES = frozenset({"t", "*", "sum", "0"})  # totals only where nothing is larger
-_SAID, _NAMED, _ADDED = "as you say", "by name", "by numbers"
-
-
-@dataclass(frozen=True)
-class SaidTotals:
-    """What the user says about totals, by dimension; the dimension ``""`` stands for every one.
-
-    ``named`` are codes of totals, ``groups`` the parts of subtotals. ``none`` are dimensions without totals,
-    and ``rest`` those whose total holds more than the codes that the files list.
-    """
-
-    named: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    groups: Mapping[str, Groups] = field(default_factory=dict)
-    none: frozenset[str] = frozenset()
-    rest: frozenset[str] = frozenset()
-
-    def without_totals(self, dimension: str) -> bool:
-        """Whether a dimension has no total, as the user says."""
-        return bool({"", dimension} & self.none)
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """The codes of one dimension over all files: the finest ones, and the groups made of them.
-
-    ``groups[code]`` are positions among ``finest``; one position more stands for codes that are not listed.
-    ``how`` says how each group was recognised.
-    """
-
-    name: str
-    finest: tuple[str, ...]
-    groups: Mapping[str, frozenset[int]]
-    how: Mapping[str, str]
-    hidden_rest: bool = False
-
-    @property
-    def everything(self) -> frozenset[int]:
-        """All positions."""
-        return frozenset(range(len(self.finest) + self.hidden_rest))
-
-    @property
-    def totals(self) -> tuple[str, ...]:
-        """The codes that hold everything."""
-        return tuple(code for code, parts in self.groups.items() if parts == self.everything)
-
-    def members(self, code: str) -> tuple[int, ...]:
-        """The positions that a code stands for."""
-        return tuple(sorted(self.groups.get(code) or (self.finest.index(code),)))
-
-    def sentence(self) -> str:
-        """What was recognised, in words.
-
-        >>> made = Dimension("sex", ("1", "2"), {"Total": frozenset({0, 1})}, {"Total": "by name"})
-        >>> made.sentence()
-        'sex: 2 codes; the total is Total (by name); no subtotals.'
-        """
-        totals = self.totals
-        subtotals = [code for code in self.groups if code not in totals]
-        words = [f"{self.name}: {len(self.finest)} code{'s' * (len(self.finest) != 1)}"]
-        if totals:
-            words.append(f"the total is {self._listed(totals)}")
-        else:
-            words.append("no total")
-        if subtotals:
-            plural = "subtotal" if len(subtotals) == 1 else f"{len(subtotals)} subtotals"
-            words.append(f"{plural} {self._listed(subtotals)}")
-        else:
-            words.append("no subtotals")
-        return "; ".join(words) + "."
-
-    def _listed(self, codes: Sequence[str], most: int = 8) -> str:
-        ways = list(dict.fromkeys(self.how[code] for code in codes))
-        more = f" and {len(codes) - most} more" if len(codes) > most else ""
-        return f"{', '.join(codes[:most])}{more} ({', '.join(ways)})"
-
-
-@dataclass(frozen=True)
-class Recognition:
-    """What was recognised in some files that are about one population."""
-
-    dimensions: Mapping[str, Dimension]
-
-    def sentences(self) -> tuple[str, ...]:
-        """A sentence for each dimension."""
-        return tuple(d.sentence() for d in self.dimensions.values())
-
-    def axes(self, file: TableFile) -> tuple[TableAxis, ...]:
-        """The axes of a file, whose categories hold the same people in every file."""
-        axes = []
-        for name, codes in zip(file.dimensions, file.codes, strict=True):
-            own = self.dimensions[name]
-            places: dict[str, tuple[int, ...]] = {c: (i,) for i, c in enumerate(own.finest)}
-            places |= {code: tuple(sorted(parts)) for code, parts in own.groups.items()}
-            axes.append(
-                TableAxis(
-                    name,
-                    name,
-                    tuple(
-                        Category(code, file.labels.get((name, code), code), places[code])
-                        for code in codes
-                    ),
-                )
-            )
-        return tuple(axes)
+_SAID, _NAMED, _ADDED, _CODED = "as you say", "by name", "by numbers", "by code"
+_TOTAL_STARTS = ("total", "all ", "alle ", "both ", "whole ", "gesamt", "insgesamt", "ensemble")
+_TOTAL_ENDS = (" total", " insgesamt", " totalt")
 
 
 def recognise(
-    files: Sequence[TableFile], said: SaidTotals | None = None, *, slack: int = 0
+    files: Sequence[TableFile],
+    said: SaidTotals | None = None,
+    *,
+    slack: int = 0,
+    published: bool = False,
 ) -> Recognition:
     """Find the totals and subtotals of all dimensions, and check that they add up.
 
     A dimension in which nothing is recognised is an error, unless it has one code only, the user says that
     it has no total, or another file leaves it out and so shows the totals over it. ``slack`` is a rounding
-    base: sums may then be off by that much for every number in them.
+    base: sums may then be off by that much for every number in them. In ``published`` files what cannot be
+    told is a doubt and no error, and codes alone make groups.
     """
     stated = said or SaidTotals()
     names = list(dict.fromkeys(name for file in files for name in file.dimensions))
-    for name in sorted({*stated.named, *stated.groups, *stated.none, *stated.rest} - {""}):
+    spoken = {*stated.named, *stated.groups, *stated.none, *stated.rest, *stated.open_groups}
+    for name in sorted({*spoken, *stated.flat} - {""}):
         if name not in names:
             raise InputError(f"There is no dimension {name!r}; {choices(name, names)}.")
-    found = {name: _dimension(name, files, stated, slack) for name in names}
-    for name, dimension in found.items():
+    log = _Log()
+    found = {}
+    for name in names:
+        made = _dimension(name, files, stated, slack, log if published else None)
         with_it = [file for file in files if name in file.dimensions]
-        lone = len(dimension.finest) == 1 or len(with_it) < len(files)
-        if not dimension.groups and not lone and not stated.without_totals(name):
-            listed = ", ".join(dimension.finest[:6]) + (
-                ", ..." if len(dimension.finest) > 6 else ""
-            )
+        lone = len(made.finest) == 1 or len(with_it) < len(files) or stated.without_totals(name)
+        if published and not lone and not made.totals:
+            made = _unnamed_total(made, with_it, log)
+        elif not published and not made.groups and not lone:
+            listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
             raise InputError(
                 f"{with_it[0].source}: no total is recognised among the codes of {name!r} ({listed}); name it "
                 f"with --total {name}=CODE, or say --no-totals {name} if there is none."
             )
-    return Recognition(found)
+        found[name] = made
+    off = frozenset(log.off)
+    if stated.rounded:
+        off |= {file.source for file in files}
+    return Recognition(found, tuple(dict.fromkeys(log.doubts)), tuple(log.notes), off)
 
 
-def _dimension(name: str, files: Sequence[TableFile], stated: SaidTotals, slack: int) -> Dimension:
+@dataclass
+class _Log:
+    """What is noticed on the way."""
+
+    doubts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    off: dict[str, None] = field(default_factory=dict)
+
+
+def _unnamed_total(made: Dimension, files: Sequence[TableFile], log: _Log) -> Dimension:
+    """A code that may hold all others though its name does not say so: claimed if sums agree, else a doubt."""
+    inside = frozenset[int]().union(*made.groups.values()) if made.groups else frozenset[int]()
+    place = {code: i for i, code in enumerate(made.finest)}
+    tops = [c for c in (*made.finest, *made.groups) if c not in place or place[c] not in inside]
+    nested = [c for c, own in made.groups.items() if any(own < o for o in made.groups.values())]
+    tops = [c for c in tops if c not in nested]
+    if len(tops) < 3 or is_years(tops):
+        return made
+    maybe = []
+    for code in tops:
+        others = [c for c in tops if c != code]
+        agrees, possible = 0, True
+        for file in files:
+            own = file.codes[file.dimensions.index(made.name)]
+            if code not in own:
+                continue
+            values, known = along(file, made.name)
+            at = [own.index(c) for c in others if c in own]
+            row = own.index(code)
+            sums = np.where(known[at], values[at], 0).sum(axis=0)
+            every = known[at].all(axis=0) & known[row]
+            room = (len(at) + 1) // 2
+            wrong = every & (np.abs(sums - values[row]) > room)
+            if not may_be_negative(file, values):
+                wrong |= known[row] & (sums > values[row] + room)
+            possible &= not bool(wrong.any()) and bool(known[row].any())
+            agrees += int((every & (sums == values[row]) & (sums != 0)).sum())
+        if possible and agrees and code in place:
+            others_at = frozenset(i for c in others for i in made.members(c))
+            finest = tuple(c for c in made.finest if c != code)
+            moved = {i: finest.index(c) for i, c in enumerate(made.finest) if c != code}
+            groups = {c: frozenset(moved[i] for i in parts) for c, parts in made.groups.items()}
+            groups[code] = frozenset(moved[i] for i in others_at)
+            return replace(made, finest=finest, groups=groups, how={**made.how, code: _ADDED})
+        if possible and made.how.get(code) != _SAID:
+            maybe.append(code)
+    if maybe:
+        log.doubts.append(
+            f"{files[0].source}: nobody said whether {maybe[0]!r} of {made.name!r} is the total of "
+            f"the other codes; "
+            f"say --total {made.name}={maybe[0]} or --no-totals {made.name}."
+        )
+    elif not made.groups and not maybe:
+        listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
+        log.doubts.append(
+            f"{files[0].source}: no total is recognised among the codes of {made.name!r} ({listed}); "
+            f"name it with "
+            f"--total {made.name}=CODE or --hierarchy {made.name}=FILE, or say --no-totals {made.name}."
+        )
+    return made
+
+
+def _dimension(
+    name: str, files: Sequence[TableFile], stated: SaidTotals, slack: int, log: _Log | None = None
+) -> Dimension:
     own = [file for file in files if name in file.dimensions]
     codes = list(dict.fromkeys(c for file in own for c in file.codes[file.dimensions.index(name)]))
     groups = dict(stated.groups.get(name, {}))
@@ -198,14 +155,40 @@ def _dimension(name: str, files: Sequence[TableFile], stated: SaidTotals, slack:
             if code in groups or code in totals:
                 continue
             if code.lower() in TOTAL_NAMES or (
-                code.lower() in _WEAK_NAMES and all(_is_largest(f, name, code) for f in own)
+                code.lower() in _WEAK_NAMES and all(is_largest(f, name, code) for f in own)
             ):
                 totals[code] = _NAMED
+            elif log is not None and _looks_like_total(code):
+                if all(is_largest(f, name, code) for f in own):
+                    totals[code] = _NAMED
+                else:
+                    log.doubts.append(
+                        f"{own[0].source}: nobody said which codes {code!r} of {name!r} holds; say "
+                        f"--hierarchy {name}=FILE."
+                    )
+    rests = {c: f"{c}, not listed" for c in stated.open_groups.get(name, ())}
+    for code in rests:
+        if code not in codes:
+            raise InputError(
+                f"The dimension {name!r} has no code {code!r}; {choices(code, codes)}."
+            )
+    if log is not None and not {"", name} & stated.flat:
+        claimed = {*groups, *totals}
+        for code, listed in _by_code(name, own, claimed, rests, stated, slack, log).items():
+            groups[code] = (*listed, rests[code]) if code in rests else listed
+            how[code] = _CODED
+    for code, rest_code in rests.items():
+        if code in groups and rest_code not in groups[code]:
+            groups[code] = (*groups[code], rest_code)
     added: dict[str, frozenset[str]] = {}
     if not stated.without_totals(name) and slack == 0:
         for file in own:
             for code, parts in _added_up(file, name, {*groups, *totals}).items():
                 added.setdefault(code, parts)
+    if log is None:
+        # Everything is listed in a confidential file: a code without a row is empty.
+        groups = _listed_only(groups, codes)
+        how = {code: way for code, way in how.items() if code in groups}
     finest = [c for c in codes if c not in groups and c not in totals and c not in added]
     finest += [
         part
@@ -233,19 +216,125 @@ def _dimension(name: str, files: Sequence[TableFile], stated: SaidTotals, slack:
     shown = {c: positions[c] for c in (*codes, *groups) if c in positions}
     made = Dimension(name, tuple(finest), shown, how, rest)
     for file in own:
-        _check(file, made, slack)
-    _check_same_cover(own, made)
+        if log is None:
+            check_sums(file, made, slack)
+        else:
+            made = _checked(file, made, slack, stated, log)
+    try:
+        check_same_cover(own, made)
+    except InputError as problem:
+        if log is None:
+            raise
+        log.doubts.append(str(problem))
     return made
 
 
-def _is_largest(file: TableFile, name: str, code: str) -> bool:
-    """Whether no value of another code is larger, in any column."""
-    codes = file.codes[file.dimensions.index(name)]
-    if code not in codes:
-        return True
-    values, known = _along(file, name)
-    row = codes.index(code)
-    return len(codes) > 2 and not bool(((values > values[row]) & known & known[row]).any())
+def _listed_only(groups: Groups, codes: Sequence[str]) -> Groups:
+    """Groups without the codes that no file lists, and without groups of which nothing is left."""
+    found = dict(groups)
+    while True:
+        kept = {
+            code: tuple(p for p in parts if p in found or p in codes)
+            for code, parts in found.items()
+        }
+        kept = {code: parts for code, parts in kept.items() if parts}
+        if kept == found:
+            return found
+        found = kept
+
+
+def _looks_like_total(code: str) -> bool:
+    words = code.lower().strip()
+    return words.startswith(_TOTAL_STARTS) or words.endswith(_TOTAL_ENDS)
+
+
+def _by_code(
+    name: str,
+    files: Sequence[TableFile],
+    claimed: set[str],
+    rests: Mapping[str, str],
+    stated: SaidTotals,
+    slack: int,
+    log: _Log,
+) -> Groups:
+    """Groups that the codes show, without those that the numbers rule out."""
+    codes = list(dict.fromkeys(c for f in files for c in f.codes[f.dimensions.index(name)]))
+    parents = next((f.parents[name] for f in files if name in f.parents), None)
+    found = {c: g for c, g in groups_by_code(codes, parents).items() if c not in claimed}
+    kept: Groups = {}
+    confirmed, open_ = [], []
+    for code, group in found.items():
+        parts = tuple(c for c in codes if c in group.parts and c not in claimed)
+        if not parts:
+            continue
+        verdict = add_up(name, files, code, parts, slack, stated)
+        if verdict == "more" or (verdict == "less" and code not in rests):
+            if verdict == "more" and code.isdigit():
+                continue  # numbers that begin alike by coincidence
+            log.doubts.append(
+                f"{files[0].source}: {code!r} of {name!r} is not the sum of the codes that seem to be "
+                f"its parts; say "
+                f"--hierarchy {name}=FILE, --rest {name}={code} if parts are not listed, or --flat "
+                f"{name} if it "
+                "has none."
+            )
+            continue
+        kept[code] = parts
+        if verdict == "agrees" or group.sure or code in rests:
+            confirmed.append(code)
+        else:
+            open_.append(code)
+    if open_ and not confirmed:
+        log.doubts.append(
+            f"{files[0].source}: no complete column shows whether {open_[0]!r} of {name!r} is the sum "
+            f"of the codes "
+            f"that seem to be its parts; say --hierarchy {name}=FILE, --rest {name}={open_[0]} or "
+            f"--flat {name}."
+        )
+    return kept
+
+
+def _checked(
+    file: TableFile, made: Dimension, slack: int, stated: SaidTotals, log: _Log
+) -> Dimension:
+    """Take out what does not add up; sums that are off by rounding are said."""
+    groups = dict(made.groups)
+    for code in made.groups:
+        off, place = worst_difference(file, made, code)
+        if off == 0:
+            continue
+        parts = len(made.groups[code])
+        allowed = room_of(file, parts, slack, stated)
+        kind = "total" if made.groups[code] == made.everything else "subtotal"
+        if abs(off) <= allowed and (slack or stated.rounded or abs(off) <= 1):
+            if not slack and file.source not in log.off:
+                log.off[file.source] = None
+                log.notes.append(
+                    f"{file.source}: the {kind} {code!r} of {made.name!r} differs from the sum of its "
+                    f"parts by a unit of "
+                    f"the last digit or a few ({place}); every number is taken as rounded on its own."
+                )
+            continue
+        if not slack and abs(off) <= allowed:
+            log.off[file.source] = None  # perhaps rounded, so that nothing follows exactly
+        log.doubts.append(
+            f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum "
+            f"of its parts "
+            f"({place}); name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
+            f"missing, --off-by-rounding if numbers are rounded, or --no-totals {made.name}."
+        )
+        groups.pop(code)
+    if len(groups) == len(made.groups):
+        return made
+    finest = (*made.finest, *(c for c in made.groups if c not in groups))
+    if made.hidden_rest:
+        # The place behind all codes stands for those that are not listed.
+        last, now = len(made.finest), len(finest)
+        groups = {
+            code: frozenset(now if place == last else place for place in own)
+            for code, own in groups.items()
+        }
+    return replace(made, finest=finest, groups=groups)
 
 
 def _expanded(
@@ -264,69 +353,9 @@ def _expanded(
     return frozenset(out)
 
 
-def _along(file: TableFile, name: str) -> tuple[Ints, Mask]:
-    """All values of a file with a row for each code of one dimension, and where they are known."""
-    axis = file.dimensions.index(name)
-    rows = []
-    for pair in file.known_values:
-        rows.append([np.moveaxis(a, axis, 0).reshape(a.shape[axis], -1) for a in pair])
-    return np.hstack([r[0] for r in rows]), np.hstack([r[1] for r in rows])
-
-
 def _added_up(file: TableFile, name: str, claimed: set[str]) -> dict[str, frozenset[str]]:
     codes = file.codes[file.dimensions.index(name)]
-    values, known = _along(file, name)
+    values, known = along(file, name)
     skip = [i for i, code in enumerate(codes) if code in claimed]
     found = groups_by_numbers(values, known, codes, skip)
     return {codes[c]: frozenset(codes[p] for p in parts) for c, parts in found.items()}
-
-
-def _check(file: TableFile, made: Dimension, slack: int) -> None:
-    """Every group of a file must be the sum of its parts where all of them are known."""
-    codes = file.codes[file.dimensions.index(made.name)]
-    row = {code: i for i, code in enumerate(codes)}
-    values, known = _along(file, made.name)
-    unit = slack * 10**file.decimals
-    for code, parts in made.groups.items():
-        if code not in row:
-            continue
-        inside = [
-            row[made.finest[p]] for p in parts if p < len(made.finest) and made.finest[p] in row
-        ]
-        whole = len(inside) == len(parts)
-        sums = np.where(known[inside], values[inside], 0).sum(axis=0)
-        every = known[inside].all(axis=0) & known[row[code]]
-        room = unit * (len(inside) + 1)
-        wrong = every & (np.abs(sums - values[row[code]]) > room) if whole else np.zeros(0, bool)
-        if not bool((values < 0).any()):
-            over = known[row[code]] & (sums > values[row[code]] + room)
-            wrong = over | wrong if whole else over
-        if bool(wrong.any()):
-            kind = "total" if parts == made.everything else "subtotal"
-            raise InputError(
-                f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum of its "
-                f"parts; name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
-                f"missing from the file, or --no-totals {made.name} if {code!r} is not a {kind}."
-            )
-
-
-def _check_same_cover(files: Sequence[TableFile], made: Dimension) -> None:
-    """Files with different finest codes must not each add up to the total on their own."""
-    total = next(iter(made.totals), None)
-    if total is None or made.hidden_rest:
-        return
-    for file in files:
-        codes = file.codes[file.dimensions.index(made.name)]
-        inside = [i for i, code in enumerate(codes) if code in made.finest]
-        if total not in codes or len(inside) == len(made.finest) or len(inside) < 2:
-            continue
-        values, known = _along(file, made.name)
-        row = codes.index(total)
-        every = known[inside].all(axis=0) & known[row]
-        sums = values[inside].sum(axis=0)
-        filled = every & (values[row] != 0)
-        if bool(filled.any()) and bool((sums[filled] == values[row][filled]).all()):
-            raise InputError(
-                f"{file.source}: the codes of {made.name!r} add up to {total!r} without those of the other "
-                f"files; say how the codes relate with --hierarchy {made.name}=FILE."
-            )

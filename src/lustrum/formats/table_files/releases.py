@@ -43,10 +43,19 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
     status[known] = CellStatus.FREE.value
     low: Ints | None = None
     high: Ints | None = None
-    if file.interval is not None:
-        (least, has_least), (most, has_most) = (file.dense(e, decimals) for e in file.interval)
-        low = np.where(known, values, np.where(has_least, least, -UNBOUNDED))
-        high = np.where(known, values, np.where(has_most, most, UNBOUNDED))
+    bounds = file.bounds.get(response, ())
+    stated = any(end is not None for bound in bounds for end in bound)
+    if file.interval is not None or stated or file.signed:
+        negative = file.signed or bool((known & (values < 0)).any())
+        low = np.where(known, values, -UNBOUNDED if negative or file.interval is not None else 0)
+        high = np.where(known, values, UNBOUNDED)
+        ends = [] if file.interval is None else [file.interval]
+        if stated:
+            ends.append((tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)))
+        for pair in ends:
+            (least, has_least), (most, has_most) = (file.dense(e, decimals) for e in pair)
+            low = np.where(~known & has_least, np.maximum(low, least), low)
+            high = np.where(~known & has_most, np.minimum(high, most), high)
     return Release(
         found.axes(file),
         values,

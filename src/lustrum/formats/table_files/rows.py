@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from lustrum.model import InputError
 
-__all__ = ["Rows", "read_rows", "rows_of_csv"]
+__all__ = ["Rows", "read_published_rows", "read_rows", "rows_of_csv"]
 
 _DELIMITERS = (",", ";", "\t")
 _PARQUET = (".parquet", ".pq")
@@ -28,12 +28,16 @@ _PARQUET = (".parquet", ".pq")
 class Rows:
     """Columns of text by name, all of one length; an empty text is an empty field.
 
-    ``places`` says where each row stands, for messages, such as ``line 2``.
+    ``places`` says where each row stands, for messages, such as ``line 2``. ``notes`` say how the file was
+    read, and ``doubts`` what is unclear.
     """
 
     source: str
     columns: Mapping[str, Sequence[str]]
     places: Sequence[str]
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    delimiter: str = ","
 
     def __len__(self) -> int:
         return len(self.places)
@@ -45,6 +49,15 @@ class Rows:
 
 def read_rows(path: Path) -> Rows:
     """Read a file by its ending: Parquet, XLSX, JSON-stat, or else CSV, which may be compressed with gzip."""
+    return _rows(path, lambda content: rows_of_csv(content.decode("utf-8"), str(path)))
+
+
+def read_published_rows(path: Path, csv_rows: Callable[[bytes], Rows]) -> Rows:
+    """The same for a published file, of which CSV is read in another way."""
+    return _rows(path, csv_rows)
+
+
+def _rows(path: Path, csv_rows: Callable[[bytes], Rows]) -> Rows:
     try:
         if path.suffix.lower() == ".xlsx":
             return _rows_of_workbook(path)
@@ -53,8 +66,8 @@ def read_rows(path: Path) -> Rows:
         if path.suffix.lower() in _PARQUET:
             return _rows_of_parquet(path)
         if path.suffix.lower() == ".gz":
-            return rows_of_csv(gzip.decompress(path.read_bytes()).decode("utf-8"), str(path))
-        return rows_of_csv(path.read_bytes().decode("utf-8"), str(path))
+            return csv_rows(gzip.decompress(path.read_bytes()))
+        return csv_rows(path.read_bytes())
     except gzip.BadGzipFile:
         raise InputError(f"{path} is not compressed with gzip, though its name says so.") from None
     except OSError as error:

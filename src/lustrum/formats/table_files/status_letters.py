@@ -1,9 +1,9 @@
 """What the status letters of a published file mean; the column's name decides which code list they are from.
 
 In ``CONF_STATUS`` every letter but F says that a value is confidential. In ``OBS_STATUS`` A is a normal value
-and Q a suppressed one. In a column called only ``status`` letters could be from either list, so one beside a
-value is not judged until somebody says which list it is from. A number that stands in a file is published,
-whatever its letter.
+and Q a suppressed one. In ``OBS_FLAG`` c is confidential, and the other letters are remarks. In a column
+called only ``status`` letters could be from either list, so one beside a value is not judged until
+somebody says which list it is from. A number that stands in a file is published, whatever its letter.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Literal
 
 from lustrum.model import CellStatus
 
-StatusList = Literal["confidentiality", "observation"]
+StatusList = Literal["confidentiality", "observation", "flags"]
 
 # CL_OBS_STATUS of SDMX: remarks on values that are there, and reasons why there is none.
 _REMARKS = frozenset("ABDEFGINPSUVWXYZ")
 _MISSING = frozenset("HJKLMOQR")
 _FREE = frozenset({"", CellStatus.FREE.value})
+# Flags of Eurostat: c is confidential and z not applicable, the others are remarks.
+_FLAGS = frozenset("bdefinprsuv")
 
 
 class Meaning(Enum):
@@ -41,6 +43,8 @@ def list_of(column: str) -> StatusList | None:
         return "confidentiality"
     if words.endswith("obs_status"):
         return "observation"
+    if words.endswith(("flag", "flags")):
+        return "flags"
     return None
 
 
@@ -54,6 +58,10 @@ def meaning(letter: str, stated: StatusList | None) -> Meaning:
         if letter == "" or letter in _REMARKS:
             return Meaning.PUBLISHED
         return Meaning.HIDDEN if letter in _MISSING else Meaning.UNCLEAR
+    if stated == "flags":
+        if all(part in _FLAGS for part in letter):
+            return Meaning.PUBLISHED
+        return Meaning.HIDDEN if letter == "c" else Meaning.UNCLEAR
     if letter in _FREE:
         return Meaning.PUBLISHED
     if stated == "confidentiality" and len(letter) == 1 and letter.isascii() and letter.isupper():
@@ -82,9 +90,10 @@ def judged(
         return standing, ""
     listed = ", ".join(repr(letter) for letter in list(odd)[:5]) + (", ..." if len(odd) > 5 else "")
     way = (
-        "say --status-codes confidentiality or --status-codes observation"
+        "say --status-codes confidentiality or --status-codes observation, or what each letter means, such as "
+        "--status A=shown or --status N=hidden"
         if stated is None
-        else "correct the letters, or leave the column out"
+        else "say what each letter means, such as --status A=shown or --status N=hidden"
     )
     return standing, (
         f"numbers stand beside {listed} in the column {column!r}, which could mean that they are hidden; {way}."

@@ -11,45 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns
-from lustrum.formats.table_files.rows import Rows, read_rows, rows_of_csv
+from lustrum.formats.table_files.published.formulas import CellFact
+from lustrum.formats.table_files.published.reading import Bound
+from lustrum.formats.table_files.published.values import HIDDEN_SYMBOLS
+from lustrum.formats.table_files.rows import Rows
 from lustrum.formats.table_files.status_letters import judged
 from lustrum.model import InputError
 
-__all__ = ["HIDDEN_SYMBOLS", "TableFile", "read_table", "table_of_csv"]
+__all__ = ["HIDDEN_SYMBOLS", "TableFile", "labels_of", "table_of_rows", "unexplained"]
 
 Key = tuple[str, ...]
 Number = Decimal | None
 
-HIDDEN_SYMBOLS = frozenset(
-    {
-        "x",
-        "c",
-        "s",
-        "..",
-        "...",
-        ".",
-        ":",
-        "*",
-        "**",
-        "(x)",
-        "(c)",
-        "#",
-        "na",
-        "n.a.",
-        "nan",
-        "null",
-    }
-)
-"""What stands for a value that is not published, in small letters."""
-
 _PLAIN = ColumnNames()
 _DIGIT = re.compile(r"\d")
+_EXACT = 2**53
+_PLAIN_NUMBER = re.compile(r"[+-]?[\d.,%' ]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +41,9 @@ class TableFile:
     ``values`` has a list for each response, with None where the value is not known. ``codes`` are the codes of
     each dimension in the order in which they are first met. ``standing`` are the rows whose number still
     stands in the file though its status says that it is hidden. ``doubts`` say what in the file could not be
-    understood, so that nobody may call it safe.
+    understood, so that nobody may call it safe, and ``notes`` how it was read. ``bounds`` are what symbols and
+    letters state about hidden values, ``facts`` what columns beside them do. ``parents`` are codes by a column
+    that names their groups; ``coarse`` responses have a name that says that they are rounded.
     """
 
     source: str
@@ -80,6 +64,13 @@ class TableFile:
     standing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     places: Sequence[str] = field(default=())
+    notes: tuple[str, ...] = ()
+    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    facts: tuple[CellFact, ...] = ()
+    parents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    maybe_zero: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    signed: bool = False
+    coarse: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"TableFile({self.source!r}, {' x '.join(self.dimensions)}, {len(self.cells)} cells)"
@@ -98,6 +89,7 @@ class TableFile:
     def decimals(self) -> int:
         """The most decimals that a value, contribution or interval is written with."""
         columns = [*self.values.values(), *self.largest, *(self.interval or ())]
+        columns += [tuple(end for bound in own for end in bound) for own in self.bounds.values()]
         return max((_decimals(v) for column in columns for v in column), default=0)
 
     @cached_property
@@ -121,30 +113,19 @@ class TableFile:
         values = np.zeros(self.shape, dtype=np.int64)
         known = np.zeros(self.shape, dtype=np.bool_)
         scaled = [0 if v is None else int(v.scaleb(decimals)) for v in column]
+        if any(abs(v) > _EXACT for v in scaled):
+            raise InputError(
+                f"{self.source}: the numbers have more digits than can be computed with exactly; say "
+                f"--decimals N to "
+                "round them."
+            )
         where = self.positions
         values[where] = scaled
         known[where] = [v is not None for v in column]
         return values, known
 
 
-def read_table(path: Path, named: ColumnNames = _PLAIN, hidden: Iterable[str] = ()) -> TableFile:
-    """Read a table from CSV or Parquet; ``hidden`` are further symbols for values not published."""
-    return _table(read_rows(path), named, hidden)
-
-
-def table_of_csv(
-    text: str, source: str, named: ColumnNames = _PLAIN, hidden: Iterable[str] = ()
-) -> TableFile:
-    """Read a table from the text of a CSV file; every mistake is one sentence with its line.
-
-    >>> found = table_of_csv("sex,value\\n1,12\\n2,x\\nTotal,20\\n", "x.csv")
-    >>> found, found.values["value"]
-    (TableFile('x.csv', sex, 3 cells), (Decimal('12'), None, Decimal('20')))
-    """
-    return _table(rows_of_csv(text, source), named, hidden)
-
-
-def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
+def table_of_rows(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
     columns = find_columns(rows, named)
     if not len(rows):
         raise InputError(f"{rows.source}: there is no cell; a table needs at least one.")
@@ -156,7 +137,7 @@ def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
         for response, column in columns.status.items()
     }
     values = {response: _numbers(rows, response, symbols) for response in columns.values}
-    standing, doubts = {}, list(_unexplained(rows, columns, named))
+    standing, doubts = {}, list(unexplained(rows, columns, named))
     for response, column in columns.status.items():
         there = [number is not None for number in values[response]]
         standing[response], doubt = judged(column, status[response], there, named.status_list)
@@ -166,7 +147,7 @@ def _table(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
         dimensions=columns.dimensions,
         cells=cells,
         codes=tuple(tuple(dict.fromkeys(key[i] for key in cells)) for i in range(len(cells[0]))),
-        labels=_labels(rows, columns),
+        labels=labels_of(rows, columns),
         values=values,
         status=status,
         count=None if columns.count is None else _numbers(rows, columns.count, symbols),
@@ -195,23 +176,57 @@ def _check_once(rows: Rows, cells: Sequence[Key]) -> None:
         seen[key] = row
 
 
-def _unexplained(rows: Rows, columns: Columns, named: ColumnNames) -> list[str]:
+def unexplained(
+    rows: Rows,
+    columns: Columns,
+    named: ColumnNames,
+    explained: Iterable[str] = (),
+    *,
+    published: bool = False,
+) -> list[str]:
     """Columns of numbers that nobody explained: a mean or a share beside a hidden value can reveal it."""
     names = [*columns.ignored, *columns.largest]
     names += [name for name in (columns.lower, columns.upper) if name is not None]
+    if published and columns.count is not None and columns.count not in columns.values:
+        names.append(columns.count)
+    settled = {*named.beside, *explained}
     found = [
         name
         for name in names
-        if name not in named.beside and any(_DIGIT.search(text) for text in rows.columns[name])
+        if name not in settled
+        and any(_DIGIT.search(text) for text in rows.columns[name])
+        and not _tells_nothing(rows, name, columns)
     ]
     if not found:
         return []
     listed = ", ".join(repr(name) for name in found)
     which = "column" if len(found) == 1 else "columns"
     return [
-        f"nobody said what the numbers in the {which} {listed} are; name values with --value, or say "
-        f"--beside {found[0]} if they tell nothing about hidden cells."
+        f"nobody said what the numbers in the {which} {listed} are; name values with --value, say how "
+        f"they follow "
+        f"from values with --formula, or say --beside {found[0]} if they tell nothing about hidden cells."
     ]
+
+
+def _tells_nothing(rows: Rows, name: str, columns: Columns) -> bool:
+    """Whether a column cannot tell hidden cells apart: one word throughout, row numbers, names of codes."""
+    own = rows.columns[name]
+    word = own[0] if len(set(own)) == 1 else ""
+    if word and not re.search(r"\s", word) and not re.fullmatch(r"-?\d*[.,]\d+", word):
+        return True
+    if [*own] == [str(i) for i in range(len(own))] or (
+        word and re.fullmatch(r"[\d/:.T -]+", word) and not _PLAIN_NUMBER.fullmatch(word)
+    ):
+        return True
+    if all(not text or _PLAIN_NUMBER.fullmatch(text) for text in own):
+        return False
+    # A name of a code of one variable, of several: the same beside every cell with that code.
+    for dimension in columns.dimensions:
+        codes = rows.columns[dimension]
+        pairs = set(zip(codes, own, strict=True))
+        if 1 < len(pairs) == len(set(codes)) == len(set(own)) < len(rows):
+            return True
+    return all(text in {*rows.columns[d], ""} for d in columns.dimensions[:1] for text in own)
 
 
 def _numbers(rows: Rows, name: str, symbols: frozenset[str]) -> tuple[Number, ...]:
@@ -267,7 +282,7 @@ def _marks(rows: Rows, name: str) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def _labels(rows: Rows, columns: Columns) -> dict[tuple[str, str], str]:
+def labels_of(rows: Rows, columns: Columns) -> dict[tuple[str, str], str]:
     return {
         (name, code): text
         for name, label in columns.labels.items()

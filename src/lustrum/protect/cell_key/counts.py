@@ -87,7 +87,8 @@ class CellKey:
 
     def __post_init__(self) -> None:
         check_parameters(self, "The cell key method")
-        _ = self._layout
+        if not longest_step(self._layout.channel):
+            raise InputError("The lookup table of the cell key method leaves every count as it is.")
 
     @classmethod
     def from_words(cls, words: CellKeyWords) -> CellKey:
@@ -103,7 +104,13 @@ class CellKey:
     def abilities(self) -> Abilities:
         """With additive totals a cell depends on others; a guard only hides totals."""
         alone = not isinstance(self.totals, Additive)
-        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=alone,
+            one_number=alone,
+            # What makes a table add up may undo a change.
+            changed=1.0 - self._layout.channel.stay(1, 2) if alone else 0.0,
+        )
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
         """The same method, with keys that perturb empty cells the same way in every table.

@@ -73,9 +73,9 @@ class CellKeyMagnitude:
         3, "Noise coefficients lie between minus and plus this.", least=1
     )
     steps: int = parameter(4, "How many coefficients there are in one unit.", least=1)
-    variance: float = parameter(1.0, "The variance of the coefficients.", least=0)
+    variance: float = parameter(1.0, "The variance of the coefficients.", above=0)
     flex_point: float = parameter(1000.0, "Up to this value cells get the share 'small'.", above=0)
-    small: float = parameter(0.2, "The share of noise in small cells.", least=0, most=1)
+    small: float = parameter(0.2, "The share of noise in small cells.", above=0, most=1)
     large: float = parameter(0.05, "The share of noise in very large cells.", least=0, most=1)
     power: int = parameter(3, "How fast the share falls from small to large cells.", least=1)
     ranks: int = parameter(1, "How many of the largest contributions are perturbed.", least=1)

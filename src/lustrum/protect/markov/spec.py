@@ -51,7 +51,7 @@ class MarkovPerturbation:
     name: ClassVar[str] = "markov-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    theta: float = parameter(0.1, "How many people move in one step, as a share.", least=0, most=1)
+    theta: float = parameter(0.1, "How many people move in one step, as a share.", above=0, most=1)
     sweeps: int = parameter(1, "How often all cells are visited.", least=1)
     keep: Keep = parameter(
         (), "Margins that stay as they are, each a list of variables; by default those shown."
@@ -71,9 +71,9 @@ class MarkovPerturbation:
                     f"Markov perturbation has no {word} {given!r}; {choices(str(given), valid)}."
                 )
         most = 0.5 if self.rule == "unit" else 1.0
-        if type(self.theta) not in (int, float) or not 0 <= self.theta <= most:
+        if type(self.theta) not in (int, float) or not 0 < self.theta <= most:
             raise InputError(
-                f"Markov perturbation by {self.rule} needs a theta from 0 to {most:g}, "
+                f"Markov perturbation by {self.rule} needs a theta above 0 and up to {most:g}, "
                 f"not {self.theta!r}."
             )
         if type(self.sweeps) is not int or self.sweeps < 1:

@@ -139,7 +139,13 @@ class AdditiveNoise:
     def abilities(self) -> Abilities:
         """Only relative noise follows from record keys; it leaves empty cells empty."""
         keyed = self.relative
-        return Abilities(repeatable=True, keyed_per_cell=keyed, one_number=keyed)
+        channel = NoiseChannel(self.distribution, self.sd, self.relative, self.clamp)
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=keyed,
+            one_number=keyed,
+            changed=1.0 - channel.stay(1, 2),
+        )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Add noise to a table of counts or magnitudes."""

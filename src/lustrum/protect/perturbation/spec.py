@@ -116,6 +116,8 @@ class StochasticPerturbation:
             raise InputError("Frequencies are for the invariant and the calibrated version only.")
         if self.keep_total and self.totals != "sums":
             raise InputError("A perturbation that keeps the total needs totals that are 'sums'.")
+        if (np.diagonal(self.base_channel.matrix) == 1).all():
+            raise InputError("The matrix of a perturbation leaves every count as it is.")
         if self.residue_base is not None and not isinstance(self.matrix, tuple):
             raise InputError("A residue base is for a matrix given by its rows.")
         if (
@@ -132,8 +134,15 @@ class StochasticPerturbation:
     def abilities(self) -> Abilities:
         """A cell's number depends on other cells if the perturbation is controlled or keeps the total."""
         alone = not self.controlled and not self.keep_total and self.totals == "perturbed"
-        alone = alone and self.public_channel is not None
-        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
+        known = self.public_channel
+        alone = alone and known is not None
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=alone,
+            one_number=alone,
+            # A secret matrix, or an adjustment to the total, leaves it to the table what changes.
+            changed=0.0 if known is None or self.keep_total else 1.0 - known.stay(1, 2),
+        )
 
     @property
     def base_channel(self) -> MatrixChannel:

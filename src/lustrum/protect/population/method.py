@@ -21,7 +21,7 @@ from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.stop import reporting_progress
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
 from lustrum.protect.population.measure import public_report
@@ -96,7 +96,6 @@ class ProtectedPopulation:
 
     name: ClassVar[str] = "protected-population"
     stages: ClassVar[tuple[MethodStage, ...]] = ("population",)
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
     renamed: ClassVar[dict[str, str]] = {
         "ways": "max_variables",
         "too_few": "if_fewer",
@@ -182,6 +181,11 @@ class ProtectedPopulation:
             "extra_tables": self.extra_tables,
             "sweeps": self.sweeps,
         }
+
+    @property
+    def abilities(self) -> Abilities:
+        """One population for all tables; its finest cells show the base or more, or nothing."""
+        return Abilities(repeatable=True, one_number=True, changed=changed_by_rounding(self.base))
 
     def protect(
         self,

@@ -18,7 +18,7 @@ from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.method import (
     TABULAR,
     Stage,
@@ -75,13 +75,20 @@ class RandomRounding:
 
     name: ClassVar[str] = "random-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(
-        repeatable=True, keyed_per_cell=True, one_number=True
-    )
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
 
     def __post_init__(self) -> None:
         check_parameters(self, "Random rounding")
+
+    @property
+    def abilities(self) -> Abilities:
+        """Every number follows from its own records, and is a multiple of the base."""
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=True,
+            one_number=True,
+            changed=changed_by_rounding(self.base),
+        )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts."""

@@ -25,7 +25,7 @@ from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.additive.apportion import systematic
 from lustrum.protect.method import (
     TABULAR,
@@ -62,7 +62,6 @@ class SemiControlledRounding:
 
     name: ClassVar[str] = "semi-controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     over: Literal["table"] | tuple[str, ...] = parameter(
         "table",
@@ -89,6 +88,11 @@ class SemiControlledRounding:
                 f"names of axes, not {names!r}."
             )
         object.__setattr__(self, "over", tuple(names))
+
+    @property
+    def abilities(self) -> Abilities:
+        """Inner cells below the base become multiples of it."""
+        return Abilities(repeatable=True, changed=changed_by_rounding(self.base))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts."""

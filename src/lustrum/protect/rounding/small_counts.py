@@ -17,7 +17,7 @@ from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.method import (
     TABULAR,
     Stage,
@@ -107,7 +107,12 @@ class SmallCountRounding:
     def abilities(self) -> Abilities:
         """Totals that are sums can differ from the number that the same people have as a cell."""
         alone = self.totals == "own"
-        return Abilities(repeatable=True, keyed_per_cell=alone, one_number=alone)
+        return Abilities(
+            repeatable=True,
+            keyed_per_cell=alone,
+            one_number=alone,
+            changed=changed_by_rounding(self.base),
+        )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round the small counts of a table and add the totals up."""

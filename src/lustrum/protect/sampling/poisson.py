@@ -15,7 +15,7 @@ from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.method import Stage, checked_input, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
@@ -44,14 +44,19 @@ class PoissonSampling:
 
     name: ClassVar[str] = "poisson-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     size: str | None = parameter(None, "A measure to which probabilities are in proportion.")
     weight: str = parameter("weight", "The name of the weight that drawn records get.")
 
     @checks_parameters("Poisson sampling")
     def __post_init__(self) -> None:
         check_fraction(self.fraction)
+
+    @property
+    def abilities(self) -> Abilities:
+        """Sampling by size may draw some people for certain."""
+        changed = 0.0 if self.size else changed_by_leaving(1.0 - self.fraction)
+        return Abilities(repeatable=True, changed=changed)
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""

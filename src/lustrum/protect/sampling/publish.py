@@ -14,8 +14,8 @@ __all__ = ["check_fraction", "sample_release"]
 
 def check_fraction(fraction: float) -> None:
     """Raise an error for an invalid sampling fraction."""
-    if isinstance(fraction, bool) or not 0 < fraction <= 1:
-        raise InputError(f"A sampling fraction is above 0 and at most 1, not {fraction!r}.")
+    if isinstance(fraction, bool) or not 0 < fraction < 1:
+        raise InputError(f"A sampling fraction is above 0 and below 1, not {fraction!r}.")
 
 
 def sample_release(

@@ -13,7 +13,7 @@ from lustrum.model.chance import Seed, required_generator
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.method import Stage, checked_input, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
@@ -39,8 +39,7 @@ class SimpleSampling:
 
     name: ClassVar[str] = "simple-sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     population: int | None = parameter(
         None, "The size of the population, if it is public.", least=1
     )
@@ -59,6 +58,11 @@ class SimpleSampling:
     def size(self, population: int) -> int:
         """How many are drawn from this many."""
         return int(np.floor(self.fraction * population + 0.5))
+
+    @property
+    def abilities(self) -> Abilities:
+        """Everybody is drawn with the same chance."""
+        return Abilities(repeatable=True, changed=changed_by_leaving(1.0 - self.fraction))
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""

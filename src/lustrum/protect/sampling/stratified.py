@@ -40,9 +40,10 @@ class StratifiedSampling:
 
     name: ClassVar[str] = "stratified-sampling"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
+    # A small stratum may be drawn as a whole, so nothing is certain to change.
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     by: str | tuple[str, ...] = parameter(MISSING, "The variables whose categories are the strata.")
-    fraction: float = parameter(0.1, "The share of people drawn.", above=0, most=1)
+    fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     allocation: Allocation = parameter("proportional", "How the sample is divided among strata.")
     minimum: int = parameter(1, "The fewest people drawn from a stratum.", least=0)
     sizes: Mapping[str, int] | tuple[tuple[str, int], ...] = parameter(

@@ -61,8 +61,11 @@ def _explained(
             f"{name} cannot be protected from {who}: it can be worked out too closely from cells that must "
             f"be published ({names})."
         )
+        empty = bool((problem.values[blocked] == 0).all())
+        allow = "empty cells" if empty else "one of these"
+        how = " ('zeros', or --zeros)" if empty else ""
         cure = (
-            "Allow one of these to be suppressed, or merge the category of the cell with another."
+            f"Allow {allow} to be suppressed{how}, or merge the category of the cell with another."
         )
     else:
         reason = (

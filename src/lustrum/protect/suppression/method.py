@@ -27,7 +27,7 @@ from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_r
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED, Structure
 
-__all__ = ["Suppression", "attacker_of", "least_hidden", "problem_of"]
+__all__ = ["Suppression", "attacker_of", "least_hidden", "lower_levels", "problem_of"]
 
 Kept = Literal["nothing", "grand-total", "totals"]
 AttackerWord = Literal["insiders", "outsider", "singletons", "holdings"]
@@ -117,7 +117,7 @@ class Suppression:
         hidden = pattern.suppressed.reshape(table.shape)
         secondary = pattern.secondary.reshape(table.shape)
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, CellStatus.FREE.value)
-        low: Ints = np.full(table.shape, least_hidden(table.values, hidden, zeros=self.zeros))
+        low: Ints = np.full(table.shape, least_hidden(table, hidden, zeros=self.zeros))
         high: Ints = np.full(table.shape, UNBOUNDED)
         if self.reasons:
             status = np.where(secondary, CellStatus.SECONDARY.value, status)
@@ -276,11 +276,10 @@ def problem_of(
     top = int(np.abs(flat).max(initial=0))
     # A cell whose exact value must not be revealed has a level of at least 1.
     upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
-    lower = found.lower.ravel()
+    lower = lower_levels(table, found, zeros=zeros).ravel()
     floor = -top
     if bool((flat >= 0).all()):
-        floor = least_hidden(flat, primary, zeros=zeros)
-        lower = np.minimum(lower, np.maximum(flat - floor, 0))
+        floor = least_hidden(table, found.mask, zeros=zeros)
     return SuppressionProblem.of(
         flat,
         relations,
@@ -356,14 +355,30 @@ def smallest_count(rule: Rule) -> int | None:
     return max(found, default=None)
 
 
-def least_hidden(values: Ints, hidden: Mask, *, zeros: bool) -> int:
+def lower_levels(table: Table, found: Sensitivity, *, zeros: bool) -> Ints:
+    """How far below its value each sensitive cell must seem possible.
+
+    Where everybody knows that hidden counts are 1 at least, totals of several hidden cells cannot seem smaller
+    than their number. A small count is protected by seeming large enough to be published, so that nothing
+    is asked for below it.
+    """
+    if bool((table.values < 0).any()):
+        return found.lower
+    if least_hidden(table, found.mask, zeros=zeros) > 0:
+        return np.zeros_like(found.lower)
+    return np.minimum(found.lower, table.values)
+
+
+def least_hidden(table: Table, hidden: Mask, *, zeros: bool) -> int:
     """The least value of a hidden cell, as far as everybody knows who knows the method.
 
-    Empty cells are published unless they may be suppressed, so a cell that is not shown holds something.
+    Empty cells are published unless they may be suppressed, so a count that is not shown is 1 at least. Of a
+    sum that says one unit, which is nothing beside levels in percent.
     """
-    if bool((values < 0).any()):
+    if bool((table.values < 0).any()):
         return -UNBOUNDED
-    return 0 if zeros or bool((values[hidden] == 0).any()) else 1
+    empty = bool((table.values[hidden] == 0).any())
+    return 0 if table.kind != "count" or zeros or empty else 1
 
 
 class _Names:

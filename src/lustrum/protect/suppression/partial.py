@@ -30,7 +30,7 @@ def with_intervals(release: Release, *, workers: int | None = None) -> Release:
     >>> table = Table((TableAxis("x", "x", cats),), np.array([2, 9, 11]))
     >>> stated = with_intervals(Suppression().apply(table))
     >>> stated.low.tolist(), stated.high.tolist()
-    ([0, 0, 11], [11, 11, 11])
+    ([1, 1, 11], [10, 10, 11])
     """
     hidden = np.flatnonzero(~release.shown.ravel())
     if hidden.size == 0:

@@ -37,7 +37,8 @@ __all__ = ["AlgorithmWord", "Asked", "Outcome", "Progress", "solve"]
 AlgorithmWord = Literal[
     "auto", "exact", "decomposition", "elimination", "heuristic", "quick", "boxes"
 ]
-Progress = Callable[[str, float, float], None]
+Progress = Callable[[str, float, float], object]
+"""Is told what goes on, the cost of the best pattern and a bound; if it gives True, the search ends with it."""
 """Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _MOST_WORK = 150_000
@@ -179,8 +180,8 @@ def _merged(
 ) -> Outcome:
     more = merged.constant
 
-    def tell_all(what: str, cost: float, bound: float) -> None:
-        asked.tell(what, cost + more, bound + more)
+    def tell_all(what: str, cost: float, bound: float) -> object:
+        return asked.tell(what, cost + more, bound + more)
 
     known = None if asked.known is None else merged.gathered(asked.known)
     inside = replace(asked, tell=tell_all, known=known)

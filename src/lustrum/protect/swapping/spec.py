@@ -58,7 +58,6 @@ class RecordSwapping:
 
     name: ClassVar[str] = "record-swapping"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
 
     geography: str | tuple[str, ...] = parameter(
         ("area",), "The variables that partners trade, the finest areas first."
@@ -94,7 +93,7 @@ class RecordSwapping:
     def __post_init__(self) -> None:
         given = self.rates.items() if isinstance(self.rates, Mapping) else self.rates
         for field, value in {
-            "household": self.household or None,
+            "household": None if self.household == "" else self.household,
             "geography": names(self.geography, "The geography of record swapping"),
             "control": names(self.control, "The control variables of record swapping"),
             "levels": names(self.levels, "The levels of record swapping"),
@@ -110,6 +109,10 @@ class RecordSwapping:
         for rate in (self.rate, *self.own_rates.values()):
             if not 0 <= rate <= 1:
                 raise InputError(f"A swap rate is a share from 0 to 1, not {rate!r}.")
+        if not any((self.rate, *self.own_rates.values())) and not self.all_unsafe:
+            raise InputError(
+                "Record swapping at the rate 0 moves nobody; give a 'rate' above 0 and up to 1."
+            )
         if not self.traded:
             raise InputError("Record swapping needs a geography, such as 'area'.")
         if self.target not in ("random", "risk"):
@@ -130,6 +133,12 @@ class RecordSwapping:
             raise InputError(
                 f"{self.traded[0]!r} is traded, so partners cannot agree in it; use 'within'."
             )
+
+    @property
+    def abilities(self) -> Abilities:
+        """At least the lowest rate of any area moves; two people of one household move together."""
+        lowest = min((self.rate, *self.own_rates.values()))
+        return Abilities(repeatable=True, changed=0.0 if self.no_swap else lowest)
 
     @property
     def traded(self) -> tuple[str, ...]:

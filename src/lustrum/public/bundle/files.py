@@ -20,6 +20,7 @@ from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.population.public import SEARCH, PublicReport, stated_search
 from lustrum.protect.weighted import ProtectedRespondents
+from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.layout import (
     CELLS,
     COUNT,
@@ -29,6 +30,7 @@ from lustrum.public.bundle.layout import (
     FORMAT,
     KIND,
     POLICY,
+    PROTECTION,
     REPORT,
     RESPONDENTS,
     SUM_FILES,
@@ -68,6 +70,8 @@ class Bundle:
     digest: str
     respondents: ProtectedRespondents | None = None
     sums: ProtectedSums | None = None
+    protection: str | None = None
+    """The digest of all that protected it; None where an earlier version made it, which stated none."""
 
     def __repr__(self) -> str:
         return f"Bundle({self.cells.dataset.name!r}, {self.digest[:12]})"
@@ -161,7 +165,8 @@ def _read(path: Path, there: Path) -> Bundle:
             raise _damaged(path, f"{name} does not have the digest that the manifest states")
     try:
         dataset = Dataset.from_mapping(json.loads(files[DATASET]))
-        report = PublicReport.from_mapping(json.loads(files[REPORT]))
+        stated = json.loads(files[REPORT])
+        report = PublicReport.from_mapping(stated)
         policy = parse_policy(files[POLICY], str(path / POLICY))
         check_names(policy, dataset, str(path / POLICY))
         cells = _cells(files[CELLS], dataset)
@@ -174,7 +179,10 @@ def _read(path: Path, there: Path) -> Bundle:
         # Every byte is as it was written, so that nothing is damaged: it was written otherwise.
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
-    return Bundle(cells, policy, report, manifest["digest"], respondents, sums)
+    protection = stated.get(PROTECTION)
+    if protection not in (None, protection_digest(policy, report.search, FORMAT)):
+        raise _damaged(path, "it states another protection than its own policy asks for")
+    return Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
 
 
 def _manifest_bytes(there: Path) -> bytes | None:

@@ -7,7 +7,7 @@
                              with protected sums
     <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
     <bundle>/policy.toml     what the agency decided
-    <bundle>/report.json     the public report: method, support, typical errors
+    <bundle>/report.json     the public report: method, support, typical errors, the digest of all protection
     <bundle>/sums.arrow      protected sums of measures by finest cell, where the policy asks for them
     <bundle>/sums.json       how they were made: method, factors, typical relative errors
     <bundle>/respondents.arrow   of a survey: protected respondents with shared weights and drawn designs
@@ -32,6 +32,7 @@ __all__ = [
     "FORMAT",
     "KIND",
     "POLICY",
+    "PROTECTION",
     "REPORT",
     "RESPONDENTS",
     "SUMS",
@@ -53,6 +54,8 @@ FACTORS = "sums.json"
 SUM_FILES = (SUMS, FACTORS)
 """Both or neither of them stand in a bundle."""
 COUNT = "count"
+PROTECTION = "protection"
+"""The key of the report that states the digest of all that protected a bundle."""
 
 
 def overall_digest(layout: Any, name: str, digests: Mapping[str, Any]) -> str:

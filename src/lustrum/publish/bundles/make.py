@@ -15,11 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.arrays import Words
+from lustrum.data_folder import SEARCH_STATE
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
+from lustrum.policy.read import sealed
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
 from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
@@ -157,7 +159,7 @@ def make_bundle(
         key,
         previous=None if previous is None else previous.cells,
         progress=report,
-        state=None if folder is None else folder / "search.state",
+        state=None if folder is None else folder / SEARCH_STATE,
         **({} if held is None else {"held": held}),
     )
     earlier = None if previous is None else previous.sums
@@ -173,7 +175,8 @@ def make_bundle(
         respondents = weights.spec().with_counts(records, result, own)
     packed = pack_bundle(
         result.cells,
-        policy.read_bytes(),
+        # What a bundle holds is what protected it, to the last byte.
+        sealed(policy.read_bytes(), str(policy)),
         result.public,
         respondents,
         None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),

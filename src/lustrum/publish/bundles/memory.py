@@ -25,7 +25,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
 
-__all__ = ["Memory", "memory_path", "read_memory", "write_memory"]
+__all__ = ["Memory", "memory_path", "read_memory", "sums_path", "write_memory"]
 
 _COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
 

@@ -17,8 +17,10 @@ from lustrum.arrays import Array, Ints
 from lustrum.durable import sync
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.finest import FinestCells
+from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.weighted import ProtectedRespondents
+from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.files import ProtectedSums
 from lustrum.public.bundle.layout import (
     CELLS,
@@ -28,6 +30,7 @@ from lustrum.public.bundle.layout import (
     FORMAT,
     KIND,
     POLICY,
+    PROTECTION,
     REPORT,
     RESPONDENTS,
     SUMS,
@@ -84,11 +87,13 @@ def pack_bundle(
     measures = () if sums is None else tuple(sums.sums.sums)
     if respondents is not None:
         measures = (*measures, *respondents.values)
+    decided = parse_policy(policy, POLICY)
+    protection = protection_digest(decided, report.search, FORMAT)
     files = {
         DATASET: _json(public_description(cells.dataset, respondents, measures)),
         CELLS: _arrow(cells.columns(), {COUNT: cells.counts}),
         POLICY: policy,
-        REPORT: _json(report.to_mapping()),
+        REPORT: _json({**report.to_mapping(), PROTECTION: protection}),
     }
     if respondents is not None:
         files[RESPONDENTS] = respondents_bytes(respondents)

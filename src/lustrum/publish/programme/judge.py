@@ -63,7 +63,7 @@ def judge(
 ) -> Judged:
     """Judge every table of a system, shown or not.
 
-    Where empty cells are shown, everybody knows that a hidden cell of a table holds something.
+    Where empty cells are shown, everybody knows that a hidden count is 1 at least.
     """
     size = system.values.size
     lower, upper, sliding = (np.zeros(size, dtype=np.int64) for _ in range(3))
@@ -86,8 +86,10 @@ def judge(
         least = np.zeros(size, dtype=np.int64)
         for part, span in zip(system.parts, system.spans, strict=True):
             empty = bool((sensitive[span] & (system.values[span] == 0)).any())
-            least[span] = int(zeros_shown and part.shown and not empty)
-        lower = np.minimum(lower, np.maximum(system.values - least, 0))
+            count = part.response == COUNT
+            least[span] = int(zeros_shown and count and part.shown and not empty)
+        # A small count is protected by seeming large enough to be published; see `lower_levels`.
+        lower = np.where(least > 0, 0, np.minimum(lower, system.values))
     return Judged(tuple(findings), sensitive, lower, upper, sliding, background, least)
 
 

@@ -90,7 +90,7 @@ def suppress_system(
         out = named_cells(part, "never").reshape(shape) & hidden
         status = np.where(out, CellStatus.NOT_FOR_PUBLICATION.value, status)
         status = np.where(found.mask & hidden, found.status, status)
-        floor = least_hidden(part.true.values, hidden, zeros=spec.zeros)
+        floor = least_hidden(part.true, hidden, zeros=spec.zeros)
         releases.append(_release(part, words, hidden, status, floor))
     if spec.partial:
         releases = _with_intervals(system, releases, workers)

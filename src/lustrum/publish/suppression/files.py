@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lustrum.arrays import Floats
+from lustrum.arrays import Floats, Ints
 from lustrum.audit import Bounds, Knowledge, PublishedTable, bounds
 from lustrum.audit.certificate import certify
 from lustrum.audit.report import known_and_places
@@ -70,6 +70,7 @@ class Written:
     path: Path
     table: Table
     wanted: Sensitivity
+    lower: Ints
     pattern: Pattern
     release: Release
 
@@ -194,9 +195,7 @@ def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
         return ""
     value = int(one.table.values[place])
     low, high = float(found.low[k]), float(found.high[k])
-    least = value - int(wanted.lower[place])
-    if bool((one.table.values >= 0).all()):
-        least = max(least, 0)
+    least = value - int(one.lower[place])
     most = value + int(wanted.upper[place])
     wide = high - low >= int(wanted.sliding[place]) - 2 * _NEAR
     if low > least + _NEAR or high < most - _NEAR or not wide:

@@ -21,6 +21,7 @@ from lustrum.protect.suppression import (
 )
 from lustrum.protect.suppression.choose import Progress
 from lustrum.protect.suppression.linked import cube_behind
+from lustrum.protect.suppression.method import lower_levels
 from lustrum.publish.suppression.files import Written
 from lustrum.sensitivity import Background
 
@@ -105,11 +106,13 @@ class TablesTogether:
             Written(
                 path,
                 table,
-                spec.judge(table, self.background),
+                judged,
+                lower_levels(table, judged, zeros=spec.zeros),
                 pattern,
                 spec.release(table, pattern, self.background),
             )
             for path, table, spec, pattern in zip(
                 paths, self.tables, self.specs, patterns, strict=True
             )
+            for judged in (spec.judge(table, self.background),)
         ]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Table
+from lustrum.model.errors import kind_of
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Sensitivity
@@ -38,7 +39,7 @@ class AnyOf:
     name: ClassVar[str] = "any-of"
     rules: tuple[Rule, ...]
 
-    def __init__(self, *rules: Rule) -> None:
+    def __init__(self, *rules: Rule | Sequence[Rule]) -> None:
         object.__setattr__(self, "rules", _some(rules, self.name))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
@@ -66,7 +67,7 @@ class AllOf:
     name: ClassVar[str] = "all-of"
     rules: tuple[Rule, ...]
 
-    def __init__(self, *rules: Rule) -> None:
+    def __init__(self, *rules: Rule | Sequence[Rule]) -> None:
         object.__setattr__(self, "rules", _some(rules, self.name))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
@@ -115,10 +116,20 @@ class Unless:
         }
 
 
-def _some(rules: Sequence[Rule], name: str) -> tuple[Rule, ...]:
+def _some(rules: Sequence[Rule | Sequence[Rule]], name: str) -> tuple[Rule, ...]:
+    """The parts of a rule, given one by one or as one list."""
+    if len(rules) == 1 and isinstance(rules[0], (list, tuple)):
+        rules = rules[0]
     if not rules:
         raise InputError(f"The rule {name!r} has no parts; it needs one rule at least.")
-    return tuple(rules)
+    parts = []
+    for part in rules:
+        if isinstance(part, type) or not isinstance(part, Rule):
+            raise InputError(
+                f"The parts of the rule {name!r} are rules, such as Threshold(3), not {kind_of(part)}."
+            )
+        parts.append(part)
+    return tuple(parts)
 
 
 def _joined(

@@ -141,7 +141,7 @@ def _described(offer: Offer) -> dict[str, Any]:
         "weights": [{"name": w.name, "label": w.label} for w in offer.weights],
         "policy": {
             "title": policy.title,
-            "notes": policy.notes,
+            "notes": list(policy.public_notes),
             "rules": policy.rules.model_dump(),
             "risk": policy.risk.model_dump(),
             "protection": policy_words(offer),

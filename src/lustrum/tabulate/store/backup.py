@@ -3,7 +3,7 @@
 ::
 
     <backup>/backup.json     what there is, with the digest of each file
-    <backup>/...             the folder as it was: secret, datasets in force, policies, bundles, memories
+    <backup>/...             the folder as it was: all that ``lustrum.data_folder`` lists
 
 The manifest is written last: a backup without it was not finished, and is refused.
 """
@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, REPORTS, kept_files
 from lustrum.durable import outages, sync, write_whole
 from lustrum.model import DatasetError, InputError
 from lustrum.tabulate.store.folder import Store
@@ -27,12 +28,13 @@ __all__ = ["BACKUP", "back_up", "check_backup", "restore"]
 
 BACKUP = "backup.json"
 FORMAT = 1
+_PUBLIC_MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
 Report = Callable[[str], None]
 
 
 def back_up(root: Path, target: Path, report: Report | None = None) -> int:
-    """Copy all that a folder needs to answer, checked while it is copied; gives the number of files.
+    """Copy all that answers and later releases need, checked while it is copied; gives the number of files.
 
     Datasets may be served and replaced meanwhile: each is copied in the version in force when its turn came.
     Tables made in the background are not part of a backup; they can be made again.
@@ -74,21 +76,39 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
             yield _write(target, Path(name) / "current", [f"{files.version}\n".encode()])
         finally:
             files.close()
-    for path in sorted((store.root / "policies").glob("*.toml")):
-        report(str(path.relative_to(store.root)))
-        yield _write(target, path.relative_to(store.root), [path.read_bytes()])
-    for bundle in sorted((store.root / "bundles").glob("[!.]*")):
-        report(str(bundle.relative_to(store.root)))
-        before = (bundle / "manifest.json").read_bytes()
-        for path in sorted(bundle.iterdir()):
-            yield _write(target, path.relative_to(store.root), [path.read_bytes()])
-        if (bundle / "manifest.json").read_bytes() != before:
-            raise DatasetError(f"{bundle} was replaced while it was copied; back up again.")
-    # A later release starts from it; without it unchanged cells would show other numbers.
-    for path in sorted((store.root / "reports").glob("*/memory-*.arrow")):
-        report(str(path.relative_to(store.root)))
-        yield _write(target, path.relative_to(store.root), [path.read_bytes()])
+    yield from _part(store.root, POLICIES, target, report)
+    for public in (BUNDLES, PREPARED):
+        before = _manifests(store.root / public)
+        yield from _part(store.root, public, target, report)
+        after = _manifests(store.root / public)
+        for place, words in before.items():
+            if after.get(place) != words:
+                raise DatasetError(f"{place} was replaced while it was copied; back up again.")
+    # A memory is written before its bundle, so every bundle that was copied has its own.
+    yield from _part(store.root, REPORTS, target, report)
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
+
+
+def _part(root: Path, part: str, target: Path, report: Report) -> Iterator[tuple[str, str]]:
+    """The files of one part, each group reported once."""
+    said = ""
+    for path in kept_files(root, part):
+        place = path.relative_to(root)
+        group = "/".join(place.parts[:2])
+        if group != said:
+            report(group)
+            said = group
+        with path.open("rb") as file:
+            yield _write(target, place, _blocks(file.fileno()))
+
+
+def _manifests(folder: Path) -> dict[Path, bytes]:
+    """What stands in the public folders of a kind: each is replaced as a whole, with its manifest."""
+    return {
+        place: (place / _PUBLIC_MANIFEST).read_bytes()
+        for place in sorted(folder.glob("[!.]*"))
+        if place.is_dir()
+    }
 
 
 def _blocks(handle: int) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lustrum.data_folder import CURRENT
 from lustrum.durable import outages, sync, write_whole
 from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
@@ -36,7 +37,6 @@ from lustrum.tabulate.store.writer import Writer
 
 __all__ = ["LEFTOVER", "Store"]
 
-_CURRENT = "current"
 _LOCK = ".lock"
 _LONGEST = 64  # bytes of the file that names the version in force
 LEFTOVER = re.compile(rf"(?:{VERSION.pattern}|v[0-9a-f]{{16}}\.part|\.current\.\w+(?:\.part)?)")
@@ -54,11 +54,11 @@ class Store:
         with outages(self.root):
             if not self.root.is_dir():
                 return []
-            return sorted(p.parent.name for p in self.root.glob(f"*/{_CURRENT}"))
+            return sorted(p.parent.name for p in self.root.glob(f"*/{CURRENT}"))
 
     def version(self, name: str) -> str:
         """The version of a dataset that is in force."""
-        path = self.root / name / _CURRENT
+        path = self.root / name / CURRENT
         try:
             with path.open("rb") as file:
                 text = file.read(_LONGEST)
@@ -176,7 +176,7 @@ class Store:
         home, version = self.root / name, version_of(manifest)
         folder.rename(home / version)
         sync(home)
-        write_whole(home / _CURRENT, f"{version}\n".encode())
+        write_whole(home / CURRENT, f"{version}\n".encode())
 
     def _clean(self, home: Path) -> None:
         """Remove all versions but the one in force; who has an old one open keeps it until they close."""

@@ -20,7 +20,7 @@ from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
-from lustrum.protect.abilities import Abilities
+from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds, published_bounds
@@ -53,7 +53,6 @@ class ControlledRounding:
 
     name: ClassVar[str] = "controlled-rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     distance: Literal["l1", "l2"] = parameter(
         "l1", "How the nearest table is measured: by absolute or by squared changes."
@@ -70,6 +69,11 @@ class ControlledRounding:
             raise InputError(
                 "Rounding of small counts only is not unbiased; choose one of the two."
             )
+
+    @property
+    def abilities(self) -> Abilities:
+        """Inner cells below the base become multiples of it."""
+        return Abilities(repeatable=True, changed=changed_by_rounding(self.base))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round one table of counts."""

@@ -13,7 +13,7 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, pr
 
 __all__ = ["repaired"]
 
-Tell = Callable[[str, float, float], None]
+Tell = Callable[[str, float, float], object]
 
 _DIMENSIONS = 1600  # of a basis that is written down
 

@@ -17,7 +17,7 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, im
 
 __all__ = ["eliminated_pattern"]
 
-Tell = Callable[[str, float, float], None]
+Tell = Callable[[str, float, float], object]
 
 _LAYERS = 8  # forests for each size of levels
 _WORK = 2000  # attacks that look for cheaper patterns in the end

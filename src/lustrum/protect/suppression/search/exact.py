@@ -29,7 +29,7 @@ from lustrum.solve.products import sparse_product
 
 __all__ = ["BranchAndCut", "Proven"]
 
-Tell = Callable[[str, float, float], None]
+Tell = Callable[[str, float, float], object]
 
 _VIOLATED = 1e-3
 _STALLED = 6  # rounds in which the bound hardly moves before the search begins
@@ -119,6 +119,11 @@ class BranchAndCut:
         least = float(np.ceil(self.bound - 1e-6)) if self._whole else self.bound
         return is_least(self.cost, least) or self.cost - least <= self.gap * self.cost
 
+    def _say(self, what: str) -> None:
+        """Tell what goes on; if nobody wants to wait any longer, no work is left."""
+        if self.tell(what, self.cost, self.bound):
+            self.work = min(self.work, self.spent)
+
     def run(self) -> Proven:
         """Search until the best pattern is proven, or the work is used up."""
         if not self.done and self.choice.size:
@@ -173,7 +178,7 @@ class BranchAndCut:
             return None
         self.bound = max(self.bound, relaxed.bound)
         self.last = relaxed.x
-        self.tell("cut", self.cost, self.bound)
+        self._say("cut")
         return relaxed
 
     def _point(self, x: Floats) -> Floats:
@@ -337,7 +342,7 @@ class BranchAndCut:
         cost = self.problem.total_cost(state.suppressed)
         if cost < self.cost:
             self.best, self.cost = state, cost
-            self.tell("pattern", self.cost, self.bound)
+            self._say("pattern")
 
     def _fix(self, relaxed: Relaxed) -> None:
         """Columns whose reduced cost exceeds the gap are settled."""
@@ -367,7 +372,7 @@ class BranchAndCut:
             self.steps += self.program.work(found.steps)
             if closed is None:
                 self.bound = max(self.bound, min(found.bound, self.cost))
-            self.tell("search", self.cost, self.bound)
+            self._say("search")
             if found.x is None:
                 if closed is None:
                     self.bound = self.cost

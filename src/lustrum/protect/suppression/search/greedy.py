@@ -148,8 +148,8 @@ class Publisher:
         pool = [rows.copy() for rows in best.pool]
         return self._publish(space, shut, kept, pool, weight, limit)
 
-    def improve(self, best: Published, work: int, tell: Callable[[float], None]) -> Published:
-        """The cheapest of many patterns, each from the best before it."""
+    def improve(self, best: Published, work: int, tell: Callable[[float], object]) -> Published:
+        """The cheapest of many patterns, each from the best before it; ends where ``tell`` gives True."""
         self.end = end = self.steps + work
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
         while self.steps < end and in_vain < patience:
@@ -157,9 +157,9 @@ class Publisher:
             cheaper = found is not None and found.cost < best.cost
             in_vain = 0 if cheaper else in_vain + 1
             if found is not None and found.cost <= best.cost:
-                if cheaper:
-                    tell(found.cost)
                 best = found
+            if tell(best.cost):
+                break
         return best
 
     def pattern(self, found: Published) -> Mask:

@@ -20,7 +20,7 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, pr
 
 __all__ = ["quick_pattern", "union_of_paths"]
 
-Tell = Callable[[str, float, float], None]
+Tell = Callable[[str, float, float], object]
 
 _RUNS = 3  # patterns by paths whose union is published from
 _CHANCE = 0.5  # the standard deviation of the logarithm of prices after the first run

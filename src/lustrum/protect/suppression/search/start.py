@@ -31,7 +31,7 @@ from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, pr
 
 __all__ = ["FirstPattern", "published_pattern"]
 
-Tell = Callable[[str, float, float], None]
+Tell = Callable[[str, float, float], object]
 
 _WITH_BOXES = (
     400  # dimensions of a basis of all cells, where boxes give a first pattern more quickly

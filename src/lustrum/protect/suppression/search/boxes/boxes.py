@@ -110,7 +110,7 @@ def _above(parent: Ints, category: int) -> list[int]:
 
 
 def protect_by_boxes(
-    problem: SuppressionProblem, tell: Callable[[str, float, float], None]
+    problem: SuppressionProblem, tell: Callable[[str, float, float], object]
 ) -> Boxed | None:
     """Boxes for all primary cells, or None where the problem is no table whose categories nest."""
     if problem.axes is None:
@@ -162,7 +162,7 @@ class _Search:
         self.boxes: dict[int, tuple[Ints, Ints, Ints]] = {}
         self.steps = 0
 
-    def run(self, tell: Callable[[str, float, float], None]) -> Boxed:
+    def run(self, tell: Callable[[str, float, float], object]) -> Boxed:
         cells = np.flatnonzero(self.problem.primary)
         level = np.maximum(self.problem.upper, self.problem.lower)[cells]
         order = cells[np.argsort(-level, kind="stable")]
@@ -173,7 +173,7 @@ class _Search:
         self._improve(tell)
         return self._result(order)
 
-    def _improve(self, tell: Callable[[str, float, float], None]) -> None:
+    def _improve(self, tell: Callable[[str, float, float], object]) -> None:
         """Do without one secondary cell after the other: choose its boxes anew, and keep what is cheaper."""
         users: dict[int, set[int]] = {}
         for target, (cells, _, _) in self.boxes.items():

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from lustrum.answer.table_service import TableService
+from lustrum.publish.doctor import Finding, examine
 from lustrum.publish.records.local import LocalRecordsService
 
-__all__ = ["local_service"]
+__all__ = ["health", "local_service"]
 
 
 def local_service(root: Path, workers: int | None = None) -> TableService:
     """A service with the records in the same process: for the agency's own machine and for tests."""
     return TableService(root, records=LocalRecordsService(root, workers))
+
+
+def health(root: Path) -> Iterator[Finding]:
+    """What the doctor finds in a data folder, by the same judgement that a server has of every dataset."""
+    service = local_service(root, workers=1)
+    try:
+        yield from examine(root, service.in_force)
+    finally:
+        service.close()

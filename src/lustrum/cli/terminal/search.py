@@ -1,0 +1,53 @@
+"""A long search on the terminal: what goes on, and a way to stop with the best pattern so far."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+_SOON = 20.0  # processor seconds after which a search says that it goes on
+
+
+class StoppableSearch:
+    """Shows the progress of a search; the first Ctrl-C ends it with its best pattern, the second one ends all.
+
+    Without Ctrl-C nothing here changes what a search finds: the clock only decides when a sentence is printed.
+    """
+
+    def __init__(self, show: Callable[[str], None], say: Callable[[str], None]) -> None:
+        self.show, self.say = show, say
+        self.stopped = self._told = False
+        self._begin = time.process_time()
+
+    def tell(self, what: str, cost: float, bound: float) -> bool:
+        """Is told what goes on; gives whether the search shall end."""
+        self.show(f"{what}: cost {cost:,.0f}, at least {bound:,.0f}")
+        if not self._told and time.process_time() - self._begin > _SOON:
+            self._told = True
+            self.say(
+                f"A safe pattern costs {cost:,.0f}. The search goes on to find a cheaper one or to prove that "
+                "there is none; Ctrl-C takes the best so far."
+            )
+        return self.stopped
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take the first Ctrl-C for the wish to stop."""
+
+        def stop(number: int, frame: object) -> None:
+            if self.stopped:
+                raise KeyboardInterrupt
+            self.stopped = True
+            self.show("stopping with the best pattern so far")
+
+        try:
+            before = signal.signal(signal.SIGINT, stop)
+        except ValueError:  # not the main thread, where nobody presses keys
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

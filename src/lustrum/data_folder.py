@@ -1,0 +1,68 @@
+"""What stands in a data folder: one list for the store, backups, restores, the doctor and upgrades.
+
+====================================  ==================================================================
+``record-keys.secret``                the agency's secret
+``<dataset>/current``, ``.../v...``   the records in force
+``policies/*.toml``                   what the agency decided
+``bundles/<dataset>/*``               public bundles
+``prepared/<programme>/**``           folders of prepared tables
+``reports/**``                        the agency's own: reports, traces, and the memories of releases
+====================================  ==================================================================
+
+A later release starts from a memory: without it, cells that did not change would show other numbers. What can
+be made again is not part of a backup: tables made in the background, locks, drafts, the state of a search that
+was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = [
+    "BUNDLES",
+    "CURRENT",
+    "POLICIES",
+    "PREPARED",
+    "REPORTS",
+    "SEARCH_STATE",
+    "kept_files",
+    "unknown_entries",
+]
+
+CURRENT = "current"
+POLICIES = "policies"
+BUNDLES = "bundles"
+PREPARED = "prepared"
+REPORTS = "reports"
+SEARCH_STATE = "search.state"
+_AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
+_DAMAGED = "jobs-damaged-"
+_SECRETS = "record-keys."
+
+
+def kept_files(root: Path, part: str) -> Iterator[Path]:
+    """The files of a part that a backup holds, in order; drafts and what was moved aside are left out."""
+    if part == POLICIES:
+        yield from sorted((root / POLICIES).glob("*.toml"))
+        return
+    for path in sorted((root / part).rglob("*")):
+        inside = path.relative_to(root / part).parts
+        if any(name.startswith(".") for name in inside) or path.name == SEARCH_STATE:
+            continue
+        if path.is_file():
+            yield path
+
+
+def unknown_entries(root: Path) -> list[str]:
+    """What stands in the folder and is on no list, so that no backup holds it."""
+    found = []
+    for path in sorted(root.iterdir()):
+        known = (
+            path.name.startswith((".", _SECRETS, _DAMAGED))
+            or path.name in (*_AGAIN, POLICIES, BUNDLES, PREPARED, REPORTS)
+            or (path.is_dir() and (path / CURRENT).exists())
+        )
+        if not known:
+            found.append(path.name)
+    return found

@@ -1,0 +1,129 @@
+"""How somebody reads a published file: what its notes say about symbols, letters, digits and layout.
+
+A file that an agency keeps for itself is read strictly: whatever is unclear is a mistake. A published file is
+read like a reader would, and what stays unclear becomes a doubt, so that nobody calls the file safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+from lustrum.model import InputError
+
+__all__ = ["STRICT", "Bound", "Letter", "Reading", "bound_of_words", "said_letters", "said_symbols"]
+
+Bound = tuple[Decimal | None, Decimal | None]
+"""The least and the greatest value that a symbol stands for; None where it says nothing."""
+
+Letter = Literal["shown", "hidden"] | Bound
+"""What a status letter or a mark behind a number means."""
+
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_RANGE = re.compile(rf"({_NUMBER})?\.\.({_NUMBER})?")
+_BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(\d+(?:\.\d+)?)")
+_CLASS = re.compile(r"(\d+)\s*(?:-|–|\bto\b)\s*(\d+)")
+UNKNOWN: Bound = (None, None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader knows about a file beside its bytes.
+
+    ``published`` files are read leniently. ``symbols`` say what stands in place of a value, ``letters``
+    what status letters and marks behind numbers mean. ``threshold`` is the least count that is published
+    for its own sake, which is known where the letters state reasons. ``wide`` names the variable whose
+    codes are the names of columns.
+    """
+
+    published: bool = False
+    symbols: Mapping[str, Bound] = field(default_factory=dict)
+    letters: Mapping[str, Letter] = field(default_factory=dict)
+    status: str | None = None
+    thousands: str | None = None
+    decimals: int | None = None
+    notes_read: bool = False
+    wide: str | None = None
+    formulas: tuple[str, ...] = ()
+    threshold: int | None = None
+    zeros_shown: bool = False
+    signed: bool = False
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+STRICT = Reading()
+
+
+def bound_of_words(text: str) -> Bound | None:
+    """The values that a symbol names itself, if it does.
+
+    >>> bound_of_words("<5"), bound_of_words("10-19"), bound_of_words("x")
+    ((Decimal('0'), Decimal('4')), (Decimal('10'), Decimal('19')), None)
+    """
+    found = _BOUND.fullmatch(text)
+    if found:
+        end = Decimal(found[2])
+        # The next whole number; where values have decimals the end itself is kept, which is wider.
+        step = 1 if end == end.to_integral_value() else 0
+        return {
+            "<": (Decimal(0), end - step),
+            "<=": (Decimal(0), end),
+            "≤": (Decimal(0), end),
+            ">": (end + step, None),
+            ">=": (end, None),
+            "≥": (end, None),
+        }[found[1]]
+    found = _CLASS.fullmatch(text)
+    if found and int(found[1]) <= int(found[2]):
+        return Decimal(found[1]), Decimal(found[2])
+    return None
+
+
+def said_symbols(words: Iterable[str]) -> dict[str, Bound]:
+    """Symbols for hidden values, such as ``x``, ``<5=1..4`` or, for a symbol that is 0, ``-=0``.
+
+    >>> said_symbols(["X", "[low]=1..4", "-=0", "=0"])["[low]"]
+    (Decimal('1'), Decimal('4'))
+    """
+    found: dict[str, Bound] = {}
+    for word in words:
+        own = bound_of_words(word.strip())
+        symbol, equals, meaning = word.rpartition("=")
+        bound = _bound(meaning) if equals and own is None else None
+        if bound is None:
+            found[word.strip().lower()] = UNKNOWN if own is None else own
+        else:
+            found[symbol.strip().lower()] = bound
+    return found
+
+
+def said_letters(words: Iterable[str]) -> dict[str, Letter]:
+    """What status letters mean: ``A=shown``, ``N=hidden``, ``z=0`` or ``a=0..19``."""
+    found: dict[str, Letter] = {}
+    for word in words:
+        letter, _, meaning = word.rpartition("=")
+        bound = _bound(meaning)
+        if not letter or (meaning not in ("shown", "hidden") and bound is None):
+            raise InputError(
+                f"--status is LETTER=shown, LETTER=hidden, LETTER=0 or LETTER=1..4, not {word!r}."
+            )
+        if meaning == "shown":
+            found[letter] = "shown"
+        else:
+            found[letter] = "hidden" if bound is None else bound
+    return found
+
+
+def _bound(words: str) -> Bound | None:
+    found = _RANGE.fullmatch(words.strip())
+    if found:
+        low, high = (None if end is None else Decimal(end) for end in found.groups())
+        if low is not None and high is not None and low > high:
+            raise InputError(f"The range {words!r} has its lower end above its upper end.")
+        return (low, high) if (low, high) != UNKNOWN else None
+    if re.fullmatch(_NUMBER, words.strip()):
+        return Decimal(words.strip()), Decimal(words.strip())
+    return None

@@ -1,0 +1,374 @@
+"""The values of a published file: numbers, symbols in their place, and what letters beside them say.
+
+A number that stands in the file is published, whatever its letter. A symbol hides a value; it may state an
+interval. What a reader cannot know becomes a doubt with the option that settles it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from lustrum.formats.table_files.published.number_text import (
+    printed,
+    style_of,
+    without_tails,
+)
+from lustrum.formats.table_files.published.reading import (
+    UNKNOWN,
+    Bound,
+    Letter,
+    Reading,
+    bound_of_words,
+)
+from lustrum.formats.table_files.rows import Rows
+from lustrum.formats.table_files.status_letters import Meaning, StatusList, list_of, meaning
+
+__all__ = ["HIDDEN_SYMBOLS", "PublishedColumn", "is_numeric", "published_column"]
+
+Number = Decimal | None
+
+HIDDEN_SYMBOLS = frozenset(
+    {
+        "x",
+        "c",
+        "s",
+        "..",
+        "...",
+        ".",
+        ":",
+        "*",
+        "**",
+        "(x)",
+        "(c)",
+        "#",
+        "na",
+        "n.a.",
+        "nan",
+        "null",
+    }
+)
+"""What stands for a value that is not published, in small letters."""
+
+_MORE_SYMBOLS = frozenset({"(d)", "(s)", "[c]", "np", "nd", "..c", ":c", ": c", "#n/a"})
+_DASHES = frozenset({"-", "–", "—", "−"})
+_REMARKS = frozenset("bdefiprsuv")  # letters behind a figure that leave it as it is
+_MAYBE_ZERO = frozenset({"z", "-", "n/a", "nil"})
+_TRUTH_COLUMNS = frozenset({"suppressed", "confidential", "hidden"})
+_TRUTH: dict[str, Letter] = {"true": "hidden", "yes": "hidden", "false": "shown", "no": "shown"}
+_MOST = 10**15
+
+
+@dataclass(frozen=True)
+class PublishedColumn:
+    """One column of values, with the interval that a symbol or letter states for each hidden one.
+
+    ``standing`` are rows whose number stands though a letter says hidden; ``shares`` are numbers with a
+    per cent sign in place of a value; ``maybe_zero`` are rows whose sign could be a published 0.
+    """
+
+    values: tuple[Number, ...]
+    bounds: tuple[Bound, ...]
+    standing: tuple[int, ...] = ()
+    shares: tuple[Number, ...] | None = None
+    maybe_zero: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass
+class _Column:
+    rows: Rows
+    name: str
+    reading: Reading
+    values: list[Number]
+    bounds: list[Bound]
+    symbols: list[str | None]
+    marks: list[str]
+    shares: list[Number]
+    maybe_zero: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+
+def is_numeric(rows: Rows, name: str, reading: Reading) -> tuple[int, int]:
+    """How many numbers a column holds, and how many symbols for hidden values; (0, 0) if it holds words."""
+    texts = rows.columns[name]
+    style = style_of(texts, rows.delimiter, reading.thousands)
+    numbers = symbols = 0
+    for text in texts:
+        key = text.lower()
+        if not text or key in reading.symbols or key in HIDDEN_SYMBOLS | _MORE_SYMBOLS | _DASHES:
+            symbols += 1
+        elif printed(text.removesuffix("%"), style) is not None:
+            numbers += 1
+        elif bound_of_words(text) is not None or len(text) <= 5:
+            symbols += 1
+        else:
+            return 0, 0
+    return numbers, symbols
+
+
+def published_column(
+    rows: Rows,
+    name: str,
+    reading: Reading,
+    status: str | None,
+    stated: StatusList | None = None,
+) -> PublishedColumn:
+    """Read one column of values with the column of its letters."""
+    made = _read(rows, name, reading)
+    letters = list(rows.columns[status]) if status else [""] * len(rows)
+    _clean(made)
+    standing = _judge_letters(
+        made, letters, status, stated or (list_of(status) if status else None)
+    )
+    _judge_marks(made, standing)
+    _judge_blanks(made, letters)
+    _apply_rule(made, letters)
+    return PublishedColumn(
+        tuple(made.values),
+        tuple(made.bounds),
+        tuple(sorted(standing)),
+        tuple(made.shares) if any(s is not None for s in made.shares) else None,
+        tuple(sorted(made.maybe_zero)),
+        tuple(made.notes),
+        tuple(made.doubts),
+    )
+
+
+def _read(rows: Rows, name: str, reading: Reading) -> _Column:
+    texts = list(rows.columns[name])
+    known = HIDDEN_SYMBOLS | _MORE_SYMBOLS | {""}
+    if any("%" in t for t in texts) and all("%" in t for t in texts if re.search(r"\d", t)):
+        texts = [text.removesuffix("%").strip() for text in texts]  # one unit throughout
+    style = style_of(
+        (t for t in texts if t.lower() not in reading.symbols), rows.delimiter, reading.thousands
+    )
+    size = len(texts)
+    made = _Column(
+        rows, name, reading, [None] * size, [UNKNOWN] * size, [None] * size, [""] * size, [None] * size
+    )  # fmt: skip
+    if style.doubt:
+        made.doubts.append(
+            f"the {style.doubt} in the column {name!r} could separate thousands or decimals; say "
+            f"--thousands , or "
+            "--thousands . or --thousands none."
+        )
+    odd: dict[str, None] = {}
+    stated: dict[str, None] = {}
+    for row, text in enumerate(texts):
+        key = text.lower()
+        if key in reading.symbols:
+            bound = reading.symbols[key]
+            if bound[0] is not None and bound[0] == bound[1]:
+                made.values[row] = bound[0]
+            else:
+                made.bounds[row], made.symbols[row] = bound, key
+            continue
+        if key in known:
+            made.symbols[row] = key
+            continue
+        number = printed(text, style)
+        if number is not None and abs(number.value) < _MOST:
+            made.values[row], made.marks[row] = number.value, number.mark
+            continue
+        made.symbols[row] = key
+        own = bound_of_words(text)
+        share = printed(text[:-1], style) if text.endswith("%") else None
+        if own is not None:
+            made.bounds[row] = own
+            stated[text] = None
+        elif share is not None:
+            made.shares[row] = share.value
+        elif re.fullmatch(r"(:|\.\.+)\s*[a-z]", key):
+            made.marks[row] = key[-1]
+        else:
+            odd[text] = None
+            if text in _DASHES:
+                made.maybe_zero.add(row)
+    if stated:
+        made.notes.append(f"{_listed(stated)} in the column {name!r} are read as what they state.")
+    dashes = [symbol for symbol in odd if symbol in _DASHES]
+    if dashes:
+        made.doubts.append(
+            f"{_listed(dashes)} in the column {name!r} could be 0 or hide a value; say --hidden "
+            f"'{dashes[0]}=0' or "
+            f"--hidden {dashes[0]}."
+        )
+    other = [symbol for symbol in odd if symbol not in _DASHES]
+    if other:
+        made.doubts.append(
+            f"nobody said what {_listed(other)} in the column {name!r} stands for; say --hidden "
+            f"'{other[0]}', or "
+            f"--hidden '{other[0]}=1..4' if it states which values are possible."
+        )
+    if any(s is not None for s in made.shares):
+        made.doubts.append(
+            f"the column {name!r} holds shares in place of values; say what they are shares of, such "
+            f"as --formula "
+            f"'{name}% = 100 * {name} / {name}[Total]'."
+        )
+    return made
+
+
+def _clean(made: _Column) -> None:
+    """Round to the decimals asked for, or take off the tails of binary floats."""
+    asked = made.reading.decimals
+    if asked is not None:
+        step = Decimal(1).scaleb(-asked)
+        made.values = [
+            None if v is None else v.quantize(step, ROUND_HALF_EVEN) for v in made.values
+        ]
+        return
+    made.values, places = without_tails(made.values)
+    if places is not None:
+        made.notes.append(
+            f"numbers in the column {made.name!r} with the tails of binary floats are rounded to "
+            f"{places} decimal{'s' * (places != 1)}."
+        )
+
+
+def _judge_letters(
+    made: _Column, letters: Sequence[str], column: str | None, stated: StatusList | None
+) -> set[int]:
+    """Which numbers stand beside a letter of hidden, and what letters say about hidden values."""
+    said = made.reading.letters
+    standing: set[int] = set()
+    unclear: dict[str, None] = {}
+    for letter in dict.fromkeys(letters):
+        own = [row for row, text in enumerate(letters) if text == letter]
+        numbers = [row for row in own if made.values[row] is not None]
+        means = said.get(letter)
+        if means is None and column is not None and column.lower() in _TRUTH_COLUMNS:
+            means = _TRUTH.get(letter.lower())
+        blank = [row for row in own if made.values[row] is None]
+        if isinstance(means, tuple):
+            for row in blank:
+                made.bounds[row] = means
+                if means[0] is not None and means[0] == means[1]:
+                    made.values[row] = means[0]
+        hides = means == "hidden" or isinstance(means, tuple)
+        if means is None and letter:
+            kind = meaning(letter, stated)
+            if kind is Meaning.HIDDEN:
+                standing.update(numbers)
+            elif kind is Meaning.UNCLEAR and numbers:
+                unclear[letter] = None
+                hides = len(numbers) > 1 and not any(made.values[row] for row in numbers)
+            if kind is Meaning.UNCLEAR and letter.lower() in _MAYBE_ZERO and blank:
+                made.maybe_zero.update(blank)
+                made.doubts.append(
+                    f"{letter!r} in the column {column!r} could say that a value is 0, or hide it; say "
+                    f"--status {letter}=0 or --status {letter}=hidden."
+                )
+        if hides and numbers:
+            # Zeros beside a letter of hidden only fill the field; other numbers are the values themselves.
+            if any(made.values[row] for row in numbers):
+                standing.update(numbers)
+                continue
+            for row in numbers:
+                made.values[row], made.symbols[row] = None, letter
+                if isinstance(means, tuple):
+                    made.bounds[row] = means
+            made.notes.append(f"the 0 beside {letter!r} in the column {column!r} is no value.")
+    if stated == "observation" and "W" in letters:
+        moved = [
+            row for row, text in enumerate(letters) if text == "K" and made.values[row] is None
+        ]
+        for row in moved:
+            made.values[row] = Decimal(0)
+        if moved:
+            made.notes.append(
+                "values with the letter K are part of those with the letter W, and count as nothing "
+                "of their own."
+            )
+    if unclear:
+        way = (
+            "say --status-codes confidentiality or --status-codes observation, or what each letter "
+            "means, such as "
+            if stated is None
+            else "say what each letter means, such as "
+        )
+        made.doubts.append(
+            f"numbers stand beside {_listed(unclear)} in the column {column!r}, which could mean that they are "
+            f"hidden; {way}--status {next(iter(unclear))}=shown or --status {next(iter(unclear))}=hidden."
+        )
+    return standing
+
+
+def _judge_marks(made: _Column, standing: set[int]) -> None:
+    """Marks behind numbers: remarks leave a number as it is, unknown ones are a doubt."""
+    said = made.reading.letters
+    odd: dict[str, None] = {}
+    for row, mark in enumerate(made.marks):
+        if not mark:
+            continue
+        means = said.get(mark)
+        if made.values[row] is None:
+            if mark in _MAYBE_ZERO and means is None:
+                odd[mark] = None
+            elif isinstance(means, tuple):
+                made.bounds[row] = means
+                if means[0] is not None and means[0] == means[1]:
+                    made.values[row] = means[0]
+        elif means == "hidden":
+            standing.add(row)
+        elif means != "shown" and not all(letter in _REMARKS for letter in mark):
+            odd[mark] = None
+    if odd:
+        first = next(iter(odd))
+        made.doubts.append(
+            f"nobody said what {_listed(odd)} behind numbers in the column {made.name!r} means; say --status "
+            f"'{first}=shown' or --status '{first}=hidden'."
+        )
+
+
+def _judge_blanks(made: _Column, letters: Sequence[str]) -> None:
+    """Blanks beside other signs for hidden values could be zeros."""
+    if "" in made.reading.symbols:
+        return
+    blank = [row for row, s in enumerate(made.symbols) if s == "" and not letters[row]]
+    other = [
+        row for row, s in enumerate(made.symbols) if made.values[row] is None and row not in set(blank) and
+        s is not None
+    ]  # fmt: skip
+    blank = [row for row in blank if made.values[row] is None]
+    if blank and other:
+        made.maybe_zero.update(blank)
+        made.doubts.append(
+            f"blanks in the column {made.name!r} could be 0 or hide a value, since another sign hides "
+            f"values; say "
+            "--hidden '=0' or --hidden ''."
+        )
+
+
+def _apply_rule(made: _Column, letters: Sequence[str]) -> None:
+    """What a known threshold says about hidden counts with their letters."""
+    least = made.reading.threshold
+    for row, letter in enumerate(letters):
+        if made.values[row] is not None:
+            continue
+        low, high = made.bounds[row]
+        if least is not None and letter == "A":
+            low, high = _larger(low, Decimal(1)), _smaller(high, Decimal(least - 1))
+        elif least is not None and letter == "D":
+            low = _larger(low, Decimal(least))
+        elif made.reading.zeros_shown:
+            low = _larger(low, Decimal(1))
+        made.bounds[row] = low, high
+
+
+def _larger(first: Number, second: Decimal) -> Decimal:
+    return second if first is None else max(first, second)
+
+
+def _smaller(first: Number, second: Decimal) -> Decimal:
+    return second if first is None else min(first, second)
+
+
+def _listed(words: Sequence[str] | dict[str, None]) -> str:
+    first = list(words)
+    return ", ".join(repr(w) for w in first[:5]) + (", ..." if len(first) > 5 else "")

@@ -1,0 +1,236 @@
+"""A published file as a table: what a reader takes for codes, values and figures beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns, value_column
+from lustrum.formats.table_files.published.formulas import Formula, Sheet
+from lustrum.formats.table_files.published.layouts import filled_down, melted
+from lustrum.formats.table_files.published.number_text import printed, style_of
+from lustrum.formats.table_files.published.reading import Reading
+from lustrum.formats.table_files.published.values import (
+    PublishedColumn,
+    is_numeric,
+    published_column,
+)
+from lustrum.formats.table_files.rows import Rows
+from lustrum.formats.table_files.table_file import Key, Number, TableFile, labels_of, unexplained
+from lustrum.model import InputError
+from lustrum.model.errors import NotJudgedError
+
+__all__ = ["published_table"]
+
+_COARSE = re.compile(r"thousand|million|tausend|mio|mill(?![a-z])|\b1000\b|t_?eur", re.IGNORECASE)
+
+
+def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFile:
+    """A published file, read as a reader would."""
+    if reading.aliases:
+        columns = {reading.aliases.get(name, name): own for name, own in rows.columns.items()}
+        rows = replace(rows, columns=columns)
+    formulas = [Formula.of(words) for words in reading.formulas]
+    explained = {name for formula in formulas for name in formula.explains}
+    figures = set(explained)
+    if reading.wide:
+        rows, named = _unpivoted(rows, named, reading)
+    elif named.values == ("value",) and "value" not in rows.columns:
+        rows, named, others = _with_values(rows, named, reading)
+        figures |= set(others)
+    if reading.status is not None:
+        named = replace(named, status=reading.status)
+    columns_ = find_columns(rows, named, published=True, figures=figures)
+    filled = filled_down(rows, columns_.dimensions)
+    if figures - explained and not _once(filled, columns_.dimensions):
+        # A column of numbers that tells rows apart is one of codes.
+        columns_ = find_columns(rows, named, published=True, figures=explained)
+        filled = filled_down(rows, columns_.dimensions)
+    rows = filled
+    if not len(rows):
+        raise InputError(f"{rows.source}: there is no cell; a table needs at least one.")
+    keys = tuple(zip(*(rows.columns[name] for name in columns_.dimensions), strict=True))
+    read = {
+        response: published_column(
+            rows, response, reading, columns_.status.get(response), named.status_list
+        )
+        for response in columns_.values
+    }
+    cells, read, repeated = _merged(rows, keys, read)
+    notes = [*rows.notes, *(note for own in read.values() for note in own.notes), *repeated]
+    doubts = [*rows.doubts, *unexplained(rows, columns_, named, explained, published=True)]
+    doubts += [d for own in read.values() for d in own.doubts if not _settled(d, explained, read)]
+    sheet_texts = {name: list(rows.columns[name]) for name in rows.columns}
+    first = {key: row for row, key in reversed(list(enumerate(keys)))}
+    at = [first[key] for key in cells]
+    texts = {name: [own[row] for row in at] for name, own in sheet_texts.items()}
+    shares = {f"{r}%": own.shares for r, own in read.items() if own.shares is not None}
+
+    def numbers(name: str) -> Sequence[Number]:
+        if name in shares:
+            return shares[name]
+        style = style_of(texts[name], rows.delimiter, reading.thousands)
+        found = [printed(text.removesuffix("%"), style) for text in texts[name]]
+        return [None if number is None else number.value for number in found]
+
+    values = {response: own.values for response, own in read.items()}
+    for formula in formulas:
+        # A formula may speak of values that the file does not show at all.
+        if formula.parts["value"] not in {*values, *rows.columns}:
+            values[formula.parts["value"]] = (None,) * len(cells)
+    sheet = Sheet(
+        rows.source, columns_.dimensions, cells, values, {**texts, **dict.fromkeys(shares, ())}, numbers
+    )  # fmt: skip
+    facts = tuple(fact for formula in formulas for fact in formula.facts(sheet))
+    interval = None
+    if columns_.interval is not None:
+        ends = [numbers(name) for name in columns_.interval]
+        interval = (tuple(ends[0]), tuple(ends[1]))
+    return TableFile(
+        source=rows.source,
+        dimensions=columns_.dimensions,
+        cells=cells,
+        codes=tuple(tuple(dict.fromkeys(key[i] for key in cells)) for i in range(len(cells[0]))),
+        labels=labels_of(rows, columns_),
+        values=values,
+        status={
+            response: tuple(texts[column])
+            if (column := columns_.status.get(response))
+            else ("",) * len(cells)
+            for response in values
+        },
+        interval=interval,
+        ignored=columns_.ignored,
+        standing={response: own.standing for response, own in read.items()},
+        doubts=tuple(f"{rows.source}: {doubt}" for doubt in dict.fromkeys(doubts)),
+        places=[rows.places[row] for row in at],
+        notes=tuple(f"{rows.source}: {note}" for note in dict.fromkeys(notes)),
+        bounds={response: own.bounds for response, own in read.items()},
+        facts=facts,
+        parents=_parents(rows, columns_),
+        maybe_zero={response: own.maybe_zero for response, own in read.items()},
+        signed=reading.signed,
+        coarse=frozenset(r for r in read if _COARSE.search(r) or _multiplied(rows)),
+    )
+
+
+def _once(rows: Rows, names: Sequence[str]) -> bool:
+    keys = list(zip(*(rows.columns[name] for name in names), strict=True))
+    return len(set(keys)) == len(keys)
+
+
+def _settled(doubt: str, explained: set[str], read: Mapping[str, PublishedColumn]) -> bool:
+    """Whether a formula settles a doubt about shares in place of values."""
+    return "holds shares" in doubt and any(f"{response}%" in explained for response in read)
+
+
+def _multiplied(rows: Rows) -> bool:
+    """Whether a column UNIT_MULT says that values are in thousands or more."""
+    own = next((c for name, c in rows.columns.items() if name.upper() == "UNIT_MULT"), ())
+    return any(text not in ("", "0") for text in own)
+
+
+def _with_values(
+    rows: Rows, named: ColumnNames, reading: Reading
+) -> tuple[Rows, ColumnNames, tuple[str, ...]]:
+    found, others = value_column(rows, lambda name: is_numeric(rows, name, reading))
+    if found is None:
+        raise NotJudgedError(
+            f"{rows.source}: there is no column 'value', and several could hold values; name them "
+            f"with --value, or "
+            "say --wide NAME if one variable runs across the columns."
+        )
+    note = f"the values are those of the column {found!r}."
+    return replace(rows, notes=(*rows.notes, note)), replace(named, values=(found,)), others
+
+
+def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, ColumnNames]:
+    """A table with one variable across as a table with a row for each cell."""
+    assert reading.wide is not None
+    head = [name for name in rows.columns if name not in named.beside]
+    stubs = list(named.by or ())
+    if not stubs:
+        stubs = [
+            name
+            for place, name in enumerate(head)
+            if place == 0 or is_numeric(rows, name, reading) == (0, 0)
+        ]
+    unknown = next((name for name in stubs if name not in head), None)
+    if unknown is not None:
+        raise InputError(f"{rows.source}: there is no column {unknown!r} in the first line.")
+    codes = (
+        [n for n in named.values if n in head]
+        if named.values != ("value",)
+        else [name for name in head if name not in stubs]
+    )
+    if reading.wide in rows.columns or len(codes) < 2:
+        raise InputError(
+            f"{rows.source}: --wide names the variable whose codes are the names of columns; there must be two "
+            "such columns, and none of that name."
+        )
+    return (
+        melted(rows, reading.wide, stubs, codes),
+        replace(named, values=("value",), by=(*stubs, reading.wide), beside=()),
+    )
+
+
+def _merged(
+    rows: Rows, keys: Sequence[Key], read: Mapping[str, PublishedColumn]
+) -> tuple[tuple[Key, ...], dict[str, PublishedColumn], list[str]]:
+    """One row for each cell; a cell that is hidden in one row and shown in another is shown."""
+    places: dict[Key, list[int]] = {}
+    for row, key in enumerate(keys):
+        places.setdefault(key, []).append(row)
+    cells = tuple(places)
+    if len(cells) == len(keys):
+        return cells, dict(read), []
+    notes = ["cells that stand twice are read as one; a value that one of the rows shows is known."]
+    out = {}
+    for response, own in read.items():
+        values: list[Number] = []
+        bounds, standing = [], []
+        shares: list[Number] = []
+        for place, at in enumerate(places.values()):
+            known = list(dict.fromkeys(v for row in at if (v := own.values[row]) is not None))
+            if len(known) > 1:
+                raise NotJudgedError(
+                    f"{rows.source}: a cell stands in {rows.places[at[0]]} and in {rows.places[at[1]]} with "
+                    f"different values of {response!r}; name all columns of codes with --by, or leave "
+                    f"a row out."
+                )
+            values.append(known[0] if known else None)
+            if (known and any(own.values[row] is None for row in at)) or set(at) & {*own.standing}:
+                standing.append(place)
+            bounds.append(own.bounds[at[0]])
+            shares.append(None if own.shares is None else own.shares[at[0]])
+        out[response] = replace(
+            own,
+            values=tuple(values),
+            bounds=tuple(bounds),
+            standing=tuple(standing),
+            maybe_zero=tuple(
+                place for place, at in enumerate(places.values()) if set(at) & {*own.maybe_zero}
+            ),
+            shares=None if own.shares is None else tuple(shares),
+        )
+    return cells, out, notes
+
+
+def _parents(rows: Rows, columns: Columns) -> dict[str, dict[str, str]]:
+    """For a dimension with a column that names a code of it in every row: the parent of each code."""
+    found: dict[str, dict[str, str]] = {}
+    for name in columns.dimensions:
+        own = rows.columns[name]
+        for other in columns.ignored:
+            texts = rows.columns[other]
+            pairs = dict(zip(own, texts, strict=True))
+            if (
+                set(texts) <= {*own, ""}
+                and len(set(texts)) > 1
+                and len(set(zip(own, texts, strict=True))) == len(pairs)
+                and all(code != parent for code, parent in pairs.items())
+            ):
+                found[name] = {code: parent for code, parent in pairs.items() if parent}
+                break
+    return found

@@ -1,0 +1,193 @@
+"""Whether codes add up in the numbers of a file, by how much they do not, and in which column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.formats.table_files.dimensions import Dimension, SaidTotals
+from lustrum.formats.table_files.table_file import TableFile
+from lustrum.model import InputError
+
+__all__ = [
+    "add_up",
+    "along",
+    "check_same_cover",
+    "check_sums",
+    "is_largest",
+    "may_be_negative",
+    "room_of",
+    "worst_difference",
+]
+
+_UNLISTED = "\0"  # stands for codes that no file lists
+
+
+def may_be_negative(file: TableFile, values: Ints) -> bool:
+    return file.signed or bool((values < 0).any())
+
+
+def add_up(
+    name: str,
+    files: Sequence[TableFile],
+    code: str,
+    parts: Sequence[str],
+    slack: int,
+    stated: SaidTotals,
+) -> str:
+    """Whether a code is the sum of others in the files: 'agrees', 'more' or 'less' parts, or 'open'."""
+    verdict = "open"
+    for file in files:
+        own = file.codes[file.dimensions.index(name)]
+        at = [own.index(part) for part in parts if part in own]
+        if code not in own or not at:
+            continue
+        values, known = along(file, name)
+        row = own.index(code)
+        sums = np.where(known[at], values[at], 0).sum(axis=0)
+        every = known[at].all(axis=0) & known[row] & (len(at) == len(parts))
+        room = room_of(file, len(at), slack, stated)
+        if not may_be_negative(file, values) and bool(
+            (known[row] & (sums > values[row] + room)).any()
+        ):
+            return "more"
+        if bool((every & (np.abs(sums - values[row]) > room)).any()):
+            return "less"
+        if bool((every & (values[row] != 0)).any()):
+            verdict = "agrees"
+    return verdict
+
+
+def room_of(file: TableFile, parts: int, slack: int, stated: SaidTotals) -> int:
+    """By how much a sum may be off: every number by the rounding base, or by half a unit of its last digit."""
+    if slack:
+        return int(slack * 10**file.decimals * (parts + 1))
+    return (parts + 1) // 2 if stated.rounded or parts < 3 else max(1, (parts + 1) // 2)
+
+
+def worst_difference(file: TableFile, made: Dimension, code: str) -> tuple[int, str]:
+    """By how much a group differs from the sum of its parts, at most, and in which column.
+
+    The parts are the finest codes, or the largest subtotals where a finest code is hidden.
+    """
+    codes = file.codes[file.dimensions.index(made.name)]
+    row = {c: i for i, c in enumerate(codes)}
+    if code not in row:
+        return 0, ""
+    values, known = along(file, made.name)
+    less = np.zeros(values.shape[1], dtype=np.int64)
+    for cover in _covers(made, code):
+        inside = [row[c] for c in cover if c in row]
+        sums = np.where(known[inside], values[inside], 0).sum(axis=0)
+        whole = len(inside) == len(cover)
+        every = known[inside].all(axis=0) & known[row[code]] & whole
+        own = np.where(every, sums - values[row[code]], 0)
+        if not may_be_negative(file, values):
+            over = np.where(known[row[code]], np.maximum(sums - values[row[code]], 0), 0)
+            own = np.where(every, own, over)
+        less = np.where(np.abs(own) > np.abs(less), own, less)
+    if not less.size:
+        return 0, ""
+    at = int(np.argmax(np.abs(less)))
+    others = [d for d in file.dimensions if d != made.name]
+    shape = [len(file.codes[file.dimensions.index(d)]) for d in others]
+    size = int(np.prod(shape, dtype=np.int64))
+    response = file.responses[at // size]
+    spots = np.unravel_index(at % size, shape) if shape else ()
+    words = [
+        f"{d}={file.codes[file.dimensions.index(d)][int(i)]}"
+        for d, i in zip(others, spots, strict=True)
+    ]
+    return int(less[at]), ", ".join([response, *words])
+
+
+def _covers(made: Dimension, code: str) -> list[list[str]]:
+    """The finest codes of a group, and its largest disjoint subtotals with what they leave."""
+    names = (*made.finest, _UNLISTED)
+    parts = made.groups[code]
+    finest = [names[p] for p in sorted(parts)]
+    inner = sorted(
+        (c for c, own in made.groups.items() if own < parts),
+        key=lambda c: (-len(made.groups[c]), c),
+    )
+    left, chosen = set(parts), list[str]()
+    for other in inner:
+        if made.groups[other] <= left:
+            chosen.append(other)
+            left -= made.groups[other]
+    if not chosen:
+        return [finest]
+    chosen += [names[p] for p in sorted(left)]
+    return [finest, chosen]
+
+
+def is_largest(file: TableFile, name: str, code: str) -> bool:
+    """Whether no value of another code is larger, in any column."""
+    codes = file.codes[file.dimensions.index(name)]
+    if code not in codes:
+        return True
+    values, known = along(file, name)
+    row = codes.index(code)
+    return len(codes) > 2 and not bool(((values > values[row]) & known & known[row]).any())
+
+
+def along(file: TableFile, name: str) -> tuple[Ints, Mask]:
+    """All values of a file with a row for each code of one dimension, and where they are known."""
+    axis = file.dimensions.index(name)
+    rows = []
+    for pair in file.known_values:
+        rows.append([np.moveaxis(a, axis, 0).reshape(a.shape[axis], -1) for a in pair])
+    return np.hstack([r[0] for r in rows]), np.hstack([r[1] for r in rows])
+
+
+def check_sums(file: TableFile, made: Dimension, slack: int) -> None:
+    """Every group of a file must be the sum of its parts where all of them are known."""
+    codes = file.codes[file.dimensions.index(made.name)]
+    row = {code: i for i, code in enumerate(codes)}
+    values, known = along(file, made.name)
+    unit = slack * 10**file.decimals
+    for code, parts in made.groups.items():
+        if code not in row:
+            continue
+        inside = [
+            row[made.finest[p]] for p in parts if p < len(made.finest) and made.finest[p] in row
+        ]
+        whole = len(inside) == len(parts)
+        sums = np.where(known[inside], values[inside], 0).sum(axis=0)
+        every = known[inside].all(axis=0) & known[row[code]]
+        room = unit * (len(inside) + 1)
+        wrong = every & (np.abs(sums - values[row[code]]) > room) if whole else np.zeros(0, bool)
+        if not bool((values < 0).any()):
+            over = known[row[code]] & (sums > values[row[code]] + room)
+            wrong = over | wrong if whole else over
+        if bool(wrong.any()):
+            kind = "total" if parts == made.everything else "subtotal"
+            raise InputError(
+                f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum of its "
+                f"parts; name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
+                f"missing from the file, or --no-totals {made.name} if {code!r} is not a {kind}."
+            )
+
+
+def check_same_cover(files: Sequence[TableFile], made: Dimension) -> None:
+    """Files with different finest codes must not each add up to the total on their own."""
+    total = next(iter(made.totals), None)
+    if total is None or made.hidden_rest or len(files) == 1:
+        return
+    for file in files:
+        codes = file.codes[file.dimensions.index(made.name)]
+        inside = [i for i, code in enumerate(codes) if code in made.finest]
+        if total not in codes or len(inside) == len(made.finest) or len(inside) < 2:
+            continue
+        values, known = along(file, made.name)
+        row = codes.index(total)
+        every = known[inside].all(axis=0) & known[row]
+        sums = values[inside].sum(axis=0)
+        filled = every & (values[row] != 0)
+        if bool(filled.any()) and bool((sums[filled] == values[row][filled]).all()):
+            raise InputError(
+                f"{file.source}: the codes of {made.name!r} add up to {total!r} without those of the other "
+                f"files; say how the codes relate with --hierarchy {made.name}=FILE."
+            )

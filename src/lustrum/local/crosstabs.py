@@ -1,0 +1,455 @@
+"""Cross tabulations as pandas spells them, protected before anybody sees a number."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.answer.pipeline import answer
+from lustrum.local.protected_table import ProtectedTable
+from lustrum.model import (
+    Axis,
+    CellStatus,
+    Dataset,
+    Decision,
+    InputError,
+    Release,
+    Table,
+    TableQuery,
+)
+from lustrum.model.errors import choices, kind_of
+from lustrum.model.spelling import known_words
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.policy import Policy, check_names, read_policy
+from lustrum.policy.presets import PRESETS, preset
+from lustrum.policy.read import parse_policy
+from lustrum.protect.abilities import KeysEmptyCells, abilities_of
+from lustrum.protect.suppression import Suppression
+from lustrum.protect.unchanged import Unchanged
+from lustrum.publish.frames import judges_contributions, ranks_of
+from lustrum.publish.records.protected_input import ProtectedInput
+from lustrum.publish.records.views import EngineNumbers
+from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
+from lustrum.tabulate.keys import Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SECRET_VARIABLE = "LUSTRUM_SECRET"
+"""The environment variable that names the file of the secret, where a call names none."""
+
+_RECORD = "lustrum record"
+_COUNTS = ("count", "size", "len")
+
+
+@known_words
+def crosstab(
+    index: object,
+    columns: object = None,
+    values: object = None,
+    *,
+    aggfunc: object = None,
+    rownames: Sequence[str] | None = None,
+    colnames: Sequence[str] | None = None,
+    margins: bool = False,
+    margins_name: str = "All",
+    policy: object = None,
+    secret: Secret | Path | str | None = None,
+    holding: object = None,
+) -> ProtectedTable:
+    """A protected cross tabulation of columns, as ``pandas.crosstab`` spells it.
+
+    ``index`` and ``columns`` are columns or lists of them. Records are counted, or ``values`` are added up with
+    ``aggfunc="sum"``. ``policy`` says how the table is protected: a method such as ``Suppression()``, the name
+    of a preset, or the path of a policy file, whose rules then decide whether there is a table at all.
+    Random methods need the agency's ``secret``, or the path of its file, by which the same table gets the same
+    noise each time; without one they refuse. Records are known by their pandas index, so that a selection of
+    records keeps their keys.
+
+    >>> from lustrum.protect import Suppression
+    >>> made = crosstab(list("nnnnnnss") * 4, list("aaabbbab") * 4, policy=Suppression())
+    >>> made.frame.to_numpy().tolist()
+    [[12, 12], [4, 4]]
+    """
+    down, across = _listed(index), _listed(columns)
+    named = [
+        *_named(down, rownames, "row", "rownames"),
+        *_named(across, colnames, "col", "colnames"),
+    ]
+    given: dict[str, object] = {}
+    for name, column in zip(named, [*down, *across], strict=True):
+        if name in given:
+            raise InputError(
+                f"Two of the columns are called {name!r}; give them 'rownames' and 'colnames'."
+            )
+        given[name] = column
+    value_name = _extra(given, values, "values")
+    holding_name = _extra(given, holding, "holding")
+    return _protected(
+        _frame_of(given),
+        named,
+        len(down),
+        value_name,
+        _checked_aggfunc(aggfunc, value_name),
+        margins=margins,
+        margins_name=margins_name,
+        policy=policy,
+        secret=_secret(secret),
+        holding=holding_name,
+        record_id=_RECORD,
+    )
+
+
+@known_words
+def pivot_table(
+    data: object,
+    values: str | None = None,
+    index: str | Sequence[str] = (),
+    columns: str | Sequence[str] = (),
+    aggfunc: object = None,
+    *,
+    margins: bool = False,
+    margins_name: str = "All",
+    policy: object = None,
+    secret: Secret | Path | str | None = None,
+    holding: str | None = None,
+    record_id: str | None = None,
+) -> ProtectedTable:
+    """A protected pivot table of a frame, as ``pandas.pivot_table`` spells it; see :func:`crosstab`.
+
+    ``index`` and ``columns`` name columns of the frame. Records are counted, or ``values`` are added up, which
+    is the default where a column of values is named. Records are known by the column ``record_id``, by the
+    index of a pandas frame, or by their place.
+    """
+    down = [index] if isinstance(index, str) else list(index)
+    across = [columns] if isinstance(columns, str) else list(columns)
+    for name in (*down, *across):
+        if not isinstance(name, str):
+            raise InputError("'index' and 'columns' name columns of the frame, such as ['area'].")
+    used = [*down, *across, *(n for n in (values, holding, record_id) if n is not None)]
+    table = as_arrow(data, list(dict.fromkeys(used)))
+    if record_id is None:
+        table = _with_records(table, data)
+    return _protected(
+        table,
+        [*down, *across],
+        len(down),
+        values,
+        _checked_aggfunc(aggfunc, values),
+        margins=margins,
+        margins_name=margins_name,
+        policy=policy,
+        secret=_secret(secret),
+        holding=holding,
+        record_id=record_id or _RECORD,
+    )
+
+
+def _protected(
+    table: pa.Table,
+    by: Sequence[str],
+    rows: int,
+    measure: str | None,
+    aggfunc: Literal["count", "sum"],
+    *,
+    margins: bool,
+    margins_name: str,
+    policy: object,
+    secret: Secret | None,
+    holding: str | None,
+    record_id: str,
+) -> ProtectedTable:
+    if type(margins) is not bool:
+        raise InputError(f"'margins' is True or False, not {margins!r}.")
+    if not by:
+        raise InputError("Name at least one column for the rows ('index').")
+    measure = measure if aggfunc == "sum" else None
+    described = describe_frame(table, by, measure=measure, holding=holding, record_id=record_id)
+    described = replace(
+        described, measures=tuple(replace(m, unit=m.unit or m.name) for m in described.measures)
+    )
+    decided = _decided(policy, described)
+    if isinstance(decided, Policy):
+        if decided.dataset != "*":
+            described = replace(described, name=decided.dataset)
+        check_names(decided, described, "The policy")
+        decision = _answered(table, described, by, measure, margins, decided, secret)
+        release = decision.release
+        if release is None:
+            return ProtectedTable(None, rows, None, decision)
+        named = _called(release, margins_name)
+        why = _plain_reasons(named)
+        return ProtectedTable(named, rows, why, replace(decision, release=named))
+    query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
+    ranks = 0 if measure is None else 3
+    if isinstance(decided, Suppression):
+        if measure is None and judges_contributions(decided.rule):
+            raise InputError(
+                "The rule judges contributions, which counts have none of; give 'values' with aggfunc='sum', "
+                "or use Threshold(3) for counts."
+            )
+        ranks = 0 if measure is None else ranks_of(decided.rule)
+    counted = FrameEngine(table, described, secret).tabulate(query, ranks=ranks)
+    made = _called(_applied(decided, counted, described, secret), margins_name)
+    if isinstance(decided, Suppression):
+        return ProtectedTable(made, rows, _reasons_of(decided, counted, made))
+    return ProtectedTable(made, rows, _plain_reasons(made))
+
+
+def _answered(
+    table: pa.Table,
+    described: Dataset,
+    by: Sequence[str],
+    measure: str | None,
+    margins: bool,
+    policy: Policy,
+    secret: Secret | None,
+) -> Decision:
+    """The answer under a policy, with all its rules, from records in memory."""
+    if policy.before:
+        raise InputError(
+            "The policy protects the input once for all tables, which one cross tabulation cannot; ingest the "
+            "records and ask lustrum.local.local_service, or choose a policy for single tables, such as "
+            "'keyed-rounding' or 'cell-key'."
+        )
+    if secret is None:
+        raise InputError(_needs_secret("The policy"))
+    engine = FrameEngine(table, described, secret)
+    numbers = EngineNumbers(engine, policy, ProtectedInput(engine, secret=secret))
+    query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
+    return answer(query, numbers, policy)
+
+
+def _applied(method: Any, table: Table, described: Dataset, secret: Secret | None) -> Release:
+    """The table protected by a method whose chance, if any, follows from the secret and the table."""
+    if isinstance(method, Unchanged):
+        raise InputError("The method 'none' shows true numbers; name one that protects.")
+    if "table" not in method.stages:
+        raise InputError(f"The method {method.name!r} does not work on tables; name one that does.")
+    if not abilities_of(method).repeatable:
+        raise InputError(
+            f"The method {method.name!r} does not promise the same numbers each time, and asking often would "
+            "undo fresh draws; apply it once to a Table yourself, and keep the release."
+        )
+    if secret is None:
+        try:
+            found: Release = method.apply(table)
+        except InputError:
+            if _works(method, table, np.random.default_rng(0)):
+                raise InputError(_needs_secret(f"The method {method.name!r}")) from None
+            raise
+        return found
+    if isinstance(method, KeysEmptyCells):
+        method = method.with_zeros(secret.derive("lustrum empty cells"), described)
+    try:
+        keyed: Release = method.apply(table)
+    except InputError:
+        rng = _chance(method, table, secret)
+        if not _works(method, table, rng):
+            raise
+        drawn: Release = method.apply(table, rng=_chance(method, table, secret))
+        return drawn
+    return keyed
+
+
+def _works(method: Any, table: Table, rng: np.random.Generator) -> bool:
+    try:
+        method.apply(table, rng=rng)
+    except InputError:
+        return False
+    return True
+
+
+def _chance(method: Any, table: Table, secret: Secret) -> np.random.Generator:
+    """Chance that the secret, the method, the table and its records fix."""
+    digest = hashlib.sha256(table.values.tobytes())
+    digest.update(b"" if table.keys is None else table.keys.tobytes())
+    words = json.dumps(
+        [method.to_mapping(), [[axis.name, *axis.codes] for axis in table.axes]], sort_keys=True
+    )
+    purpose = f"lustrum crosstab {words} {digest.hexdigest()}"
+    key = int.from_bytes(secret.derive(purpose), "big")
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def _needs_secret(what: str) -> str:
+    return (
+        f"{what} changes numbers at random and needs the agency's secret, so that the same table always shows "
+        f"the same numbers; give the path of its file as 'secret', or name it in {SECRET_VARIABLE}. "
+        "Secret.random().write(path) makes one."
+    )
+
+
+def _secret(given: object) -> Secret | None:
+    if given is None:
+        given = os.environ.get(SECRET_VARIABLE) or None
+    if given is None or isinstance(given, Secret):
+        return given
+    if isinstance(given, (str, Path)):
+        return Secret.load(Path(given))
+    raise InputError(f"'secret' is a Secret or the path of its file, not {kind_of(given)}.")
+
+
+def _decided(policy: object, described: Dataset) -> Any:
+    """The method or the policy that was named in one of several ways."""
+    if policy is None:
+        raise InputError(
+            "Say how the table is protected with 'policy': a method such as lustrum.protect.Suppression(), a "
+            f"policy file, or a preset ({', '.join(PRESETS)})."
+        )
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str) and policy in PRESETS:
+        text = preset(policy, described)
+        return parse_policy(text.encode(), f"The preset {policy!r}")
+    if isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".toml")):
+        return read_policy(Path(policy))
+    if isinstance(policy, str):
+        raise InputError(
+            f"There is no preset {policy!r}; {choices(policy, PRESETS)}. The name of a policy file ends with "
+            "'.toml'."
+        )
+    if isinstance(policy, type) or not hasattr(policy, "stages"):
+        raise InputError(
+            f"'policy' is a method such as Suppression(), a policy file or a preset, not {kind_of(policy)}."
+        )
+    return policy
+
+
+def _checked_aggfunc(aggfunc: object, values: str | None) -> Literal["count", "sum"]:
+    name = getattr(aggfunc, "__name__", aggfunc)
+    if name is None:
+        return "count" if values is None else "sum"
+    if name in _COUNTS:
+        return "count"
+    if name == "sum":
+        if values is None:
+            raise InputError("aggfunc='sum' adds values up; name them with 'values'.")
+        return "sum"
+    raise InputError(
+        f"'aggfunc' is 'count' or 'sum', not {name!r}: work other figures out from protected counts "
+        "and sums."
+    )
+
+
+def _listed(columns: object) -> list[Any]:
+    """One column, or several in a list."""
+    if columns is None:
+        return []
+    if isinstance(columns, str) or not hasattr(columns, "__len__"):
+        raise InputError(
+            "'index' and 'columns' are columns, such as frame['area'], or lists of them."
+        )
+    if isinstance(columns, (list, tuple)):
+        inner = [not isinstance(c, (str, bytes)) and hasattr(c, "__len__") for c in columns]
+        if columns and all(inner):
+            return list(columns)
+    return [columns]
+
+
+def _named(columns: Sequence[Any], names: Sequence[str] | None, usual: str, word: str) -> list[str]:
+    if names is not None:
+        if isinstance(names, str) or len(names) != len(columns):
+            raise InputError(f"{word!r} must be a list with a name for each of the columns.")
+        return [str(name) for name in names]
+    own = [getattr(column, "name", None) for column in columns]
+    return [f"{usual}_{at}" if name is None else str(name) for at, name in enumerate(own)]
+
+
+def _extra(given: dict[str, object], column: object, usual: str) -> str | None:
+    """Add a further column under a name of its own."""
+    if column is None:
+        return None
+    own = getattr(column, "name", None)
+    name = usual if own is None else str(own)
+    while name in given:
+        name += "_"
+    given[name] = column
+    return name
+
+
+def _frame_of(columns: Mapping[str, Any]) -> pa.Table:
+    """The columns side by side, with the records' identities."""
+    if len({len(column) for column in columns.values()}) != 1:
+        raise InputError("The columns of a cross tabulation must be equally long.")
+    indexed = [c for c in columns.values() if _has_index(c)]
+    if any(not one.index.equals(indexed[0].index) for one in indexed[1:]):
+        raise InputError(
+            "The columns have different indices; take them from one frame, or align them first."
+        )
+    if not indexed:
+        return _with_records(as_arrow({n: _plain(c) for n, c in columns.items()}), None)
+    import pandas as pd
+
+    plain = {n: c if _has_index(c) else np.asarray(c) for n, c in columns.items()}
+    frame = pd.DataFrame(plain, index=indexed[0].index)
+    return _with_records(as_arrow(frame, list(columns)), frame)
+
+
+def _has_index(column: object) -> bool:
+    return type(column).__module__.partition(".")[0] == "pandas" and hasattr(column, "index")
+
+
+def _plain(column: Any) -> Any:
+    """A column that Arrow takes: polars gives its own, all others are sequences."""
+    return column.to_arrow() if hasattr(column, "to_arrow") else column
+
+
+def _with_records(table: pa.Table, frame: object) -> pa.Table:
+    """The table with a column of identities: the index of a pandas frame, otherwise places from 0 on."""
+    import pyarrow as pa
+
+    own: Any = frame.index if _has_index(frame) else None  # type: ignore[attr-defined]
+    if own is not None and not own.is_unique:
+        own = None
+    usual = own is None or (own.dtype.kind in "iu" and bool((own >= 0).all()))
+    if own is None:
+        identity = pa.array(np.arange(table.num_rows, dtype=np.int64))
+    elif usual:
+        identity = pa.array(np.asarray(own, dtype=np.int64))
+    else:
+        identity = pa.array([str(label) for label in own], pa.string())
+    return table.append_column(_RECORD, identity)
+
+
+def _called(release: Release, margins_name: str) -> Release:
+    """The release with the totals under the name that was asked for."""
+    axes = tuple(
+        replace(
+            axis,
+            categories=tuple(
+                replace(c, label=margins_name) if c.code == TOTAL_CODE else c
+                for c in axis.categories
+            ),
+        )
+        for axis in release.axes
+    )
+    return replace(release, axes=axes)
+
+
+def _plain_reasons(release: Release) -> npt.NDArray[Any]:
+    """Of each cell what its status says, or by what its number is protected."""
+    method = str(release.method.get("method", ""))
+    shown = f"protected by {method}"
+    meanings = {status.value: str(status.meaning) for status in CellStatus}
+    letters = release.status.ravel().tolist()
+    texts = [shown if letter == "F" else meanings[letter] for letter in letters]
+    return np.array(texts, dtype=object).reshape(release.shape)
+
+
+def _reasons_of(spec: Suppression, table: Table, release: Release) -> npt.NDArray[Any]:
+    """Of each suppressed cell whether it is sensitive, and by which rule, or protects another."""
+    found = spec.judge(table)
+    meanings = {status.value: str(status.meaning) for status in CellStatus}
+    letters = np.where(found.mask, found.status, CellStatus.SECONDARY.value)
+    letters = np.where(release.shown, CellStatus.FREE.value, letters)
+    texts = [meanings[letter] for letter in letters.ravel().tolist()]
+    return np.array(texts, dtype=object).reshape(release.shape)
