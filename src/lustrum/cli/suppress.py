@@ -125,7 +125,7 @@ def suppress_files(
             return False
         made = together.protected(paths, patterns)
 
-        def say(words: str) -> None:
+        def line(words: str) -> None:
             console.print(Text(words))
 
         def judge(drafts: Sequence[Path]) -> bool:
@@ -133,17 +133,17 @@ def suppress_files(
             attacked = together.attacked()
             audit = audit_of_files(drafts, made, attacked)
             for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
-                say(
+                line(
                     f"What would be written leaves {attacked.name(cell)} without enough protection."
                 )
             return audit is None or audit.safe
 
-        if not write_tables(made, files, judge, say):
-            say("Nothing was written: the files would not protect every cell.")
+        if not write_tables(made, files, judge, line):
+            line("Nothing was written: the files would not protect every cell.")
             return False
         if files.out is not None:
-            say("The files were read back: they show what was audited, and nothing else.")
-        write_files(made, files, changes, say, lambda words: bar.update(task, description=words))
+            line("The files were read back: they show what was audited, and nothing else.")
+        write_files(made, files, changes, line, lambda words: bar.update(task, description=words))
     return True
 
 

@@ -16,8 +16,8 @@ class StoppableSearch:
     Without Ctrl-C nothing here changes what a search finds: the clock only decides when a sentence is printed.
     """
 
-    def __init__(self, show: Callable[[str], None], say: Callable[[str], None]) -> None:
-        self.show, self.say = show, say
+    def __init__(self, show: Callable[[str], None], line: Callable[[str], None]) -> None:
+        self.show, self.line = show, line
         self.stopped = self._told = False
         self._begin = time.process_time()
 
@@ -26,7 +26,7 @@ class StoppableSearch:
         self.show(f"{what}: cost {cost:,.0f}, at least {bound:,.0f}")
         if not self._told and time.process_time() - self._begin > _SOON:
             self._told = True
-            self.say(
+            self.line(
                 f"A safe pattern costs {cost:,.0f}. The search goes on to find a cheaper one or to prove that "
                 "there is none; Ctrl-C takes the best so far."
             )
