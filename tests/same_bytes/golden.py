@@ -307,11 +307,12 @@ def populations() -> Results:
     from lustrum.publish.bundles.write import pack_bundle
     from lustrum.testing import example_populations
 
+    policy = POLICY.format(name="example", sums="").encode()
     for number, cells in enumerate(example_populations(3, 1)):
         for words in ({"sweeps": 2}, {"base": 5, "sweeps": 1, "empty_share": 0.2}):
             result = ProtectedPopulation(**words).protect(cells, KEY)
             yield f"population {number} {words}", protected(result)
-            packed = pack_bundle(result.cells, b'dataset = "example"\nend = true\n', result.public)
+            packed = pack_bundle(result.cells, policy, result.public)
             yield f"bundle {number} {words}", (packed.digest, packed.files)
             later = ProtectedPopulation(**words).protect(cells, KEY, previous=result.memory)
             yield f"second population {number} {words}", protected(later)

@@ -115,10 +115,17 @@ def test_loops_for_any_processor_give_the_same_bytes(tmp_path: Path) -> None:
     agree(child([], NUMBA_CPU_NAME="generic", NUMBA_CACHE_DIR=str(tmp_path)), [])
 
 
-@pytest.mark.deep
+UNCOMPILED = ["sums", "surveys", "populations", "rounding"]
+
+
+@pytest.mark.slow
 def test_loops_that_are_not_compiled_give_the_same_bytes() -> None:
-    groups = ["sums", "surveys"]
-    agree(child(groups, NUMBA_DISABLE_JIT="1"), groups)
+    agree(child(UNCOMPILED, NUMBA_DISABLE_JIT="1"), UNCOMPILED)
+
+
+@pytest.mark.deep
+def test_slow_loops_that_are_not_compiled_give_the_same_bytes() -> None:
+    agree(child(["measures", "audit"], NUMBA_DISABLE_JIT="1"), ["measures", "audit"])
 
 
 # --- the shim itself ------------------------------------------------------------------------------
