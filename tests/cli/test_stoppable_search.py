@@ -14,15 +14,24 @@ from lustrum.protect.suppression import SuppressionProblem, suppress
 from protect.suppression.test_suppress import three_way
 
 
-def test_the_first_interrupt_stops_the_search_and_the_second_one_everything() -> None:
+def test_an_interrupt_stops_the_search_once_that_was_offered_and_otherwise_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = iter([0.0, 1.0, 25.0])
+    monkeypatch.setattr(module.time, "process_time", lambda: next(now))
     search = StoppableSearch(lambda words: None, lambda words: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with search.listening():
+        assert not search.tell("cut", 10, 5)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
         assert not search.tell("cut", 10, 5)
         os.kill(os.getpid(), signal.SIGINT)
         assert search.tell("cut", 10, 5)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_long_search_says_once_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

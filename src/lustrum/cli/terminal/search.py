@@ -11,8 +11,9 @@ _SOON = 20.0  # processor seconds after which a search says that it goes on
 
 
 class StoppableSearch:
-    """Shows the progress of a search; the first Ctrl-C ends it with its best pattern, the second one ends all.
+    """Shows the progress of a search, and says after a while that Ctrl-C ends it with its best pattern.
 
+    Before that, and the second time, Ctrl-C ends everything, as it does elsewhere.
     Without Ctrl-C nothing here changes what a search finds: the clock only decides when a sentence is printed.
     """
 
@@ -34,10 +35,10 @@ class StoppableSearch:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Take the first Ctrl-C for the wish to stop."""
+        """Take Ctrl-C for the wish to stop, once that was offered."""
 
         def stop(number: int, frame: object) -> None:
-            if self.stopped:
+            if self.stopped or not self._told:
                 raise KeyboardInterrupt
             self.stopped = True
             self.show("stopping with the best pattern so far")
