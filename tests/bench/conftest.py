@@ -1,10 +1,22 @@
-"""Benches import each other by their folder, as they do when they are run."""
+"""The attack suites of the benches, by the name under which the benches import them.
+
+The folder of the benches itself is not put on the path: its files have the names of folders of tests.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
-BENCH = str(Path(__file__).parents[2] / "bench")
-if BENCH not in sys.path:
-    sys.path.insert(0, BENCH)
+ATTACKS = Path(__file__).parents[2] / "bench" / "attacks"
+
+if "attacks" not in sys.modules:
+    spec = importlib.util.spec_from_file_location(
+        "attacks", ATTACKS / "__init__.py", submodule_search_locations=[str(ATTACKS)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["attacks"] = package
+    spec.loader.exec_module(package)

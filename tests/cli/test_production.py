@@ -14,12 +14,12 @@ from faults.world import ASKED, build
 from lustrum.answer import TableService
 from lustrum.cli import app
 from lustrum.cli.work import run_server
-from lustrum.local import LocalRecordsService
 from lustrum.model import PolicyError
 from lustrum.policy.presets import PRESETS
 from lustrum.policy.read import is_sealed, parse_policy, read_policy, sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.publish.bundles.make import make_bundle
+from lustrum.publish.records.local import LocalRecordsService
 from lustrum.tabulate import Store
 
 

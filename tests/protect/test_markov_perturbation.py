@@ -83,7 +83,7 @@ def test_kept_margins_stay_and_nothing_becomes_negative(
 @settings(max_examples=examples(30, 240))
 @given(
     counts=st.lists(st.integers(0, 9), min_size=12, max_size=12),
-    theta=st.floats(0, 0.5),
+    theta=st.floats(0.001, 0.5),
     order=st.sampled_from(ORDERS),
     rule=st.sampled_from(RULES),
     seed=st.integers(0, 2**32),
@@ -260,10 +260,10 @@ def test_a_simulated_channel_comes_close_to_the_exact_one() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"theta": 1.2}, "theta from 0 to 1"),
-        ({"theta": 0.6, "rule": "unit"}, "theta from 0 to 0.5"),
-        ({"theta": -0.1}, "theta from 0 to 1"),
-        ({"theta": True}, "theta from 0 to 1"),
+        ({"theta": 1.2}, "theta above 0 and up to 1"),
+        ({"theta": 0.6, "rule": "unit"}, "theta above 0 and up to 0.5"),
+        ({"theta": -0.1}, "theta above 0 and up to 1"),
+        ({"theta": True}, "theta above 0 and up to 1"),
         ({"sweeps": 0}, "one sweep or more"),
         ({"rule": "units"}, "no rule 'units'"),
         ({"order": "sorted"}, "no order 'sorted'"),

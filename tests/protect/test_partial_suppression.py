@@ -81,7 +81,7 @@ def test_a_pattern_that_is_not_safe_makes_no_release() -> None:
 def test_cells_that_are_never_published_have_a_letter_of_their_own() -> None:
     never = np.zeros(TABLE.shape, dtype=np.bool_)
     never[2, 2] = True
-    method = Suppression(rule=Threshold(3))
+    method = Suppression(rule=Threshold(3), reasons=True)
     release = method.release(TABLE, method.pattern(TABLE, never=never))
     assert release.status[2, 2] == "N"
     assert release.status[0, 0] == "A"

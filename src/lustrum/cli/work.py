@@ -160,14 +160,6 @@ def run_server(
         )
 
     unavailable = service.unavailable()
-    for path in () if production else service.unsealed():
-        console.print(
-            f"Note well: {path} is not sealed, so that a line lost from it goes unnoticed; seal it with "
-            f"'lustrum policy seal {path}'.",
-            highlight=False,
-        )
-    for name, reason in unavailable.items():
-        console.print(f"Note well: {name!r} is not available. {reason}", highlight=False)
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
@@ -175,6 +167,15 @@ def run_server(
         served = all_of_them - len(unavailable)
         how_many = f"{served} of {all_of_them}" if unavailable else f"{served}"
         console.print(f"Lustrum serves {how_many} datasets{beside} at {url}", highlight=False)
+        # After the address, which is what programs that start a server read first.
+        for path in () if production else service.unsealed():
+            console.print(
+                f"Note well: {path} is not sealed, so that a line lost from it goes unnoticed; seal it with "
+                f"'lustrum policy seal {path}'.",
+                highlight=False,
+            )
+        for name, reason in unavailable.items():
+            console.print(f"Note well: {name!r} is not available. {reason}", highlight=False)
 
     serve(
         service,

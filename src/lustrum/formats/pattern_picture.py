@@ -66,7 +66,8 @@ def pattern_svg(releases: Release | Sequence[Release], titles: str | Sequence[st
 
     >>> from lustrum.model import Table
     >>> from lustrum.protect.suppression import Suppression
-    >>> picture = pattern_svg(Suppression().apply(Table.from_counts([[1, 8], [9, 7]])))
+    >>> told = Suppression(reasons=True).apply(Table.from_counts([[1, 8], [9, 7]]))
+    >>> picture = pattern_svg(told)
     >>> picture.startswith("<svg"), picture.count('class="cell primary"')  # the cell and the legend
     (True, 2)
     """
