@@ -194,6 +194,17 @@ def _named(path: Path, names: tuple[str, str], codes: tuple[list[str], list[str]
         rows = list(csv.reader(file))
     if rows[0][:2] == list(names):
         return
+    labels = [f"{name}_label" for name in names]
+    if set(labels) <= set(rows[0]):
+        # The crosstab's own words stand beside the codes.
+        head = rows[0]
+        kept = [*(head.index(label) for label in labels)]
+        kept += [i for i, name in enumerate(head) if name not in (*names, *labels)]
+        rows = [[row[i] for i in kept] for row in rows]
+        rows[0][:2] = names
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        return
     rows[0][:2] = names
     for row in rows[1:]:
         row[:2] = [
