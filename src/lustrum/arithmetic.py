@@ -21,24 +21,6 @@ from numpy.typing import ArrayLike
 
 from lustrum.arrays import Floats
 
-__all__ = [
-    "circle",
-    "digamma",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log_gamma",
-    "normal_cdf",
-    "normal_draws",
-    "normal_quantile",
-    "power",
-    "power_of_ten",
-    "student_quantile",
-]
-
 # ln 2 in two parts: products of the first with whole numbers below 2**20 are exact.
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")

@@ -303,6 +303,7 @@ def summed(made: Any) -> tuple[Any, ...]:
 
 @group
 def populations() -> Results:
+    from lustrum.model.finest import FinestCells
     from lustrum.protect import ProtectedPopulation
     from lustrum.publish.bundles.write import pack_bundle
     from lustrum.testing import example_populations
@@ -316,6 +317,12 @@ def populations() -> Results:
             yield f"bundle {number} {words}", (packed.digest, packed.files)
             later = ProtectedPopulation(**words).protect(cells, KEY, previous=result.memory)
             yield f"second population {number} {words}", protected(later)
+            more = (np.arange(len(cells)) % 5 == 0).astype(np.int64)
+            grown = FinestCells(
+                cells.dataset, cells.codes, cells.counts + more, cells.keys + more.astype(np.uint64)
+            )
+            later = ProtectedPopulation(**words).protect(grown, KEY, previous=result.memory)
+            yield f"changed population {number} {words}", protected(later)
 
 
 @group
@@ -555,7 +562,7 @@ def audit() -> Results:
     )
     from lustrum.audit.certificate import certify
     from lustrum.audit.fibre import (
-        Margins,
+        FibreMargins,
         count_tables,
         distribution,
         enumerate_fibre,
@@ -596,8 +603,8 @@ def audit() -> Results:
     yield "belief of a release", belief
     published = PublishedTable.exact(table.axes, table.values, ~hidden.shown)
     yield "report", audit_tables([published])
-    square = Margins.two_way([5, 4, 3], [6, 2, 4])
-    whole = Margins.of(inner, [(0, 1), (0, 2), (1, 2)])
+    square = FibreMargins.two_way([5, 4, 3], [6, 2, 4])
+    whole = FibreMargins.of(inner, [(0, 1), (0, 2), (1, 2)])
     for target in ("uniform", "hypergeometric"):
         yield f"two-way fibre {target}", distribution(square, target)
         yield (
@@ -643,9 +650,9 @@ def measures() -> Results:
         RandomRounding(base=3), CellKey(), Suppression(rule={"rule": "threshold", "minimum": 3}),
     ]  # fmt: skip
     pairs = [(t, method.apply(t)) for t in (table, cube) for method in releases]
+    words = {"sample-r2": {"fraction": 0.1, "draws": 20}, "attribute-inference": {"fewest": 1}}
     for name in names("lustrum.risks"):
-        kind = load("lustrum.risks", name)
-        spec = kind(fraction=0.1, draws=20) if name == "sample-r2" else kind()
+        spec = load("lustrum.risks", name)(**words.get(name, {}))
         yield (
             f"risk {name} before",
             [outcome(lambda s=spec, t=t: s.before(t)) for t in (table, cube)],
@@ -680,7 +687,7 @@ def maps() -> Results:
     from lustrum.rumap import find_frontier, grid, series_map, space
     from lustrum.rumap.charts import distribution_chart, risk_table_chart, series_chart, svg_of
     from lustrum.rumap.choose import best_of
-    from lustrum.rumap.report import Report, report_html
+    from lustrum.rumap.report import MapReport, report_html
     from lustrum.rumap.search import Span
 
     table = Table.from_counts(skewed(7, (5, 4, 3), 40), names=["area", "age", "faith"])
@@ -697,7 +704,7 @@ def maps() -> Results:
     yield "picture", svg_of(found.chart(limit=0.2))
     choice = best_of(found, 0.4)
     yield "choice", choice.reason
-    yield "report", timeless(report_html(Report(found, choice, 0.4)).encode())
+    yield "report", timeless(report_html(MapReport(found, choice, 0.4)).encode())
     release = found.release("random-rounding base 3")
     yield "risk chart", json.dumps(risk_table_chart(table, release).to_dict())
     yield "distribution chart", json.dumps(distribution_chart(table, release).to_dict())

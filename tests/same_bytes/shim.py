@@ -10,7 +10,9 @@ it stands, and its result is changed to another one that is just as right:
   in the last place, as they do when terms are added in another order or with fused operations;
 - ``draws``: normal, exponential and gamma draws move by one unit in the last place, because they end in a
   logarithm;
-- ``solver``: fractional parts of solutions of linear programs move by about 1e-13.
+- ``solver``: fractional parts of solutions of linear programs move by about 1e-13;
+- ``vertices``: programs are handed to HiGHS with rows and columns in another order and with another seed, so
+  that it takes another way and ends in another of several optima (``vertices.py``).
 
 What is exact everywhere stays: whole results, and sums of products of short numbers. A change depends on the
 seed, the function and the result alone, so that asking again gives the same, as it does on a real processor.
@@ -41,7 +43,9 @@ from typing import Any
 
 import numpy as np
 
-KINDS = ("ties", "bits", "sums", "draws", "solver")
+from same_bytes.vertices import Shuffled
+
+KINDS = ("ties", "bits", "sums", "draws", "solver", "vertices")
 """What is changed unless something else is asked for."""
 
 SORTS = {"argsort", "argpartition", "partition"}
@@ -70,7 +74,8 @@ DRAWS = {
     "logistic", "standard_t", "standard_cauchy", "multivariate_normal",
 }  # fmt: skip
 SOLVER = {"getSolution", "linprog", "milp", "minimize", "brentq", "nnls"}
-WATCHED = SORTS | BITS | SUMS | DRAWS | SOLVER
+VERTICES = {"Highs"}
+WATCHED = SORTS | BITS | SUMS | DRAWS | SOLVER | VERTICES
 LIBRARIES = ("numpy", "scipy", "math", "highspy")
 
 
@@ -146,6 +151,9 @@ class Shim:
         if kind == "ties":
             return self.sort(place, function, *args, **named)
         before = function(*args, **named)
+        if kind == "vertices":
+            self.changed[place] += 1
+            return Shuffled(before, self.seed)
         if kind == "solver":
             return self.solution(place, before)
         if kind == "sums" and all(short(a) for a in args if not isinstance(a, str | tuple)):
@@ -234,9 +242,13 @@ def kind_of(function: Any) -> str | None:
     module = module if module not in ("", "builtins") else getattr(function, "__module__", "") or ""
     if isinstance(function, np.ufunc) or type(own).__name__ == "SuperLU":
         module = "scipy"
+    if isinstance(own, Shuffled):
+        module = "highspy"
     if module.split(".")[0].strip("_") not in LIBRARIES or sparse(own):
         return None
-    for kind, names in (("ties", SORTS), ("bits", BITS), ("sums", SUMS), ("solver", SOLVER)):
+    for kind, names in (
+        ("ties", SORTS), ("bits", BITS), ("sums", SUMS), ("solver", SOLVER), ("vertices", VERTICES),
+    ):  # fmt: skip
         if name in names:
             return kind
     return None
@@ -357,7 +369,6 @@ class Finder(MetaPathFinder):
 
 def without_keeping(compiled: Any) -> Any:
     """Loops in which bits move are compiled anew each time: nothing of the kind may be kept on disk."""
-    import numba
 
     def changed(loop: Any, seen: set[Any]) -> bool:
         function = loop.py_func
@@ -371,8 +382,7 @@ def without_keeping(compiled: Any) -> Any:
 
     def made(function: Any, **options: Any) -> Any:
         loop = compiled(function, **options)
-        if hasattr(loop, "py_func") and changed(loop, set()):
-            return numba.njit(nogil=True, **options)(function)
+        loop.keep = not changed(loop, set())
         return loop
 
     return made

@@ -162,6 +162,38 @@ def test_a_large_sparse_program_is_solved_to_the_end() -> None:
     assert found.residual < 1e-7
 
 
+def test_where_nothing_pushes_the_optimum_is_known_as_one() -> None:
+    none = np.zeros(2)
+    still = minimise_quadratic(one_row(target=[0.0], low=[-3.0, -1e6], high=[np.inf] * 2))
+    assert still.outcome is Outcome.OPTIMAL
+    assert still.point == pytest.approx(none, abs=1e-6)
+    # The slope is 0 though its parts are not.
+    free = QuadraticProblem(
+        [2.0, 1.0], [-6.0, 10.0], sparse.csr_array((0, 2)), [], [0, -1e9], [np.inf] * 2
+    )
+    found = minimise_quadratic(free)
+    assert found.outcome is Outcome.OPTIMAL
+    assert found.point == pytest.approx([3.0, -10.0], rel=1e-5)
+
+
+@pytest.mark.parametrize("needed", [1.0, 1e3, 1e11])
+@pytest.mark.parametrize("room", [2.0, 1e3, 1e12])
+@pytest.mark.parametrize("price", [1.0, 1e-7])
+def test_neither_long_ways_nor_far_bounds_nor_low_costs_hide_the_optimum(
+    needed: float, room: float, price: float
+) -> None:
+    row = sparse.csr_array([[1.0, 1.0, -1.0]])
+    far = needed * room
+    found = minimise_quadratic(
+        QuadraticProblem(
+            price * np.array([1.0, 2, 2]), np.zeros(3), row, [0.0], [needed, -far, -far], [far] * 3
+        )
+    )
+    assert found.outcome is Outcome.OPTIMAL
+    assert found.point is not None
+    assert found.point / needed == pytest.approx([1.0, -0.5, 0.5], abs=1e-6)
+
+
 def one_row(**changes: Any) -> QuadraticProblem:
     parts: dict[str, Any] = {
         "curvature": np.ones(2),

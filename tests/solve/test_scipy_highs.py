@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from examples import examples
-from lustrum.solve import LinearProblem, Outcome, ScipyHighs, lower_bound
+from lustrum.solve import LinearProblem, Outcome, lower_bound
+from solve.scipy_highs import ScipyHighs
 
 
 def problem(rows, row_low, row_high, low, high) -> LinearProblem:

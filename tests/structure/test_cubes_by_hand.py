@@ -343,7 +343,7 @@ def test_outer_products_add_items_and_multiply_weights(monkeypatch, chunk):
 def test_atoms_are_what_no_set_tells_apart():
     atoms = Atoms.of_sets(6, [(1, 2), (2, 3), (5,), (1,), ()])
     assert atoms.of_code.tolist() == [-1, 0, 1, 2, -1, 3]
-    assert atoms.membership.astype(int).tolist() == [
+    assert [atoms.mask(c).astype(int).tolist() for c in range(5)] == [
         [1, 1, 0, 0],
         [0, 1, 1, 0],
         [0, 0, 0, 1],
@@ -367,7 +367,7 @@ def test_atoms_are_what_no_set_tells_apart():
 def test_atoms_of_categories_and_of_nothing():
     found = Atoms.of(3, [Category("a", "", (0, 1)), Category("all", "", (0, 1, 2))])
     assert found.of_code.tolist() == [0, 0, 1]
-    assert found.membership.tolist() == [[True, False], [True, True]]
+    assert [found.mask(c).tolist() for c in range(2)] == [[True, False], [True, True]]
     assert Atoms.of_sets(0, [()]).count == 0
 
 

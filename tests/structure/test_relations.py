@@ -243,7 +243,7 @@ def test_additive_form_says_the_same_as_the_matrix() -> None:
             cells[total] = cells[additive.parts[begin:end]].sum()
         assert cells[total] == cells[additive.parts[begin:end]].sum()
     assert additive.totals.size == relations.count + np.count_nonzero(relations.totals < 0)
-    assert repr(additive).startswith("Additive(")
+    assert repr(additive).startswith("AdditiveRelations(")
 
 
 def test_totals_stand_first_with_minus_one() -> None:

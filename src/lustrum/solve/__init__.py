@@ -5,7 +5,6 @@
 :class:`Solver`                loads a problem and minimises over it, again and again
 :class:`Highs`                 HiGHS kept warm from one question to the next
 :class:`Substituted`           a solver that is asked about the core that equations leave
-:class:`ScipyHighs`            HiGHS as scipy ships it, from scratch each time
 :func:`cheapest_flow`          the cheapest flow through a network, in whole numbers
 :func:`minimise_quadratic`     the least of a separable convex quadratic under equations and bounds
 :func:`lower_bound`            what multipliers prove about a minimum, however they were found
@@ -13,13 +12,17 @@
 =============================  ====================================================================
 """
 
+from typing import TYPE_CHECKING
+
+from lustrum.lazy import offer
 from lustrum.solve.duality import Prover, lower_bound
 from lustrum.solve.highs import Highs
-from lustrum.solve.network import Network, NetworkFlow, cheapest_flow
 from lustrum.solve.problem import LinearProblem, Loaded, Optimum, Outcome, Solver
-from lustrum.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
-from lustrum.solve.scipy_highs import ScipyHighs
 from lustrum.solve.substitution import Core, Substituted, core_of
+
+if TYPE_CHECKING:
+    from lustrum.solve.network import Network, NetworkFlow, cheapest_flow
+    from lustrum.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
 
 __all__ = [
     "Core",
@@ -33,7 +36,6 @@ __all__ = [
     "Prover",
     "QuadraticOptimum",
     "QuadraticProblem",
-    "ScipyHighs",
     "Solver",
     "Substituted",
     "cheapest_flow",
@@ -41,3 +43,10 @@ __all__ = [
     "lower_bound",
     "minimise_quadratic",
 ]
+
+_LATER = {
+    "network": "Network NetworkFlow cheapest_flow",
+    "quadratic": "QuadraticOptimum QuadraticProblem minimise_quadratic",
+}
+
+__getattr__, __dir__ = offer(__name__, _LATER, __all__)

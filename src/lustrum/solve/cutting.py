@@ -1,9 +1,13 @@
 """Covering programs that grow: least cost over 0 and 1 subject to inequalities that are found one by one.
 
 Minimise ``cost @ x`` over ``0 <= x <= 1`` with ``row @ x >= side`` for every row so far. The linear program
-goes on from its last basis when rows are added; the integer program searches a stated number of nodes, so that
+goes on from its last basis when rows are added; the search among whole x sees a stated number of nodes, so that
 the same rows always give the same answer. Lower bounds are computed again from the multipliers alone. What the
 solver says is rounded far above its noise before anything depends on it.
+
+A solver that meets several optima takes the first on its way, and the way differs between processors. So x
+comes from a program with small irregular costs added, which has one optimum, and the multipliers come from
+one with sides that are a little lower, which has one optimum too.
 """
 
 from __future__ import annotations
@@ -18,25 +22,19 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Floats, Indices, Mask
-from lustrum.solve.highs_model import highs_model
+from lustrum.solve.branching import finished_search, search_whole
+from lustrum.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
 from lustrum.solve.products import cleared, dot, floored, sparse_product
 
-__all__ = ["Cut", "CuttingProgram", "Relaxed", "Searched", "stacked"]
-
-
-# The caller has patterns of its own; searches within searches take most of the time otherwise.
-_NO_HEURISTICS: dict[str, object] = {
-    "mip_heuristic_effort": 0.0,
-    "mip_heuristic_run_root_reduced_cost": False,
-    "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_rins": False,
-    "mip_heuristic_run_feasibility_jump": False,
-    # Few of the cuts that HiGHS finds itself are worth their place among ours.
-    "mip_pool_soft_limit": 200,
-}
+_SIZE = 20  # rows and columns of a search that ends by itself and takes as long as one question
+_NODE = 3  # questions that a node of a search in vain takes as long as
+_AGAIN = 4  # nodes of a search in vain for one of a search that can be cut short
+_ROWS = 10  # that are new to a program and take as long as one question
 _OLD = 12  # rounds that a row may be slack before it is set aside
-_PIVOTS = 10  # of a light program that take as long as one question
-_HEAVY = 50_000  # weights with which a pivot takes twice as long
+_HEAVY = 50_000  # weights with which a program takes twice as long
+_LOWER = (
+    2.0**-14
+)  # by which sides are lower, and columns can go beyond 0 and 1, in the program of multipliers
 _AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
 _BITS = 26  # of a column between 0 and 1
 _DUAL_BITS = 40  # of a multiplier, in units of the largest
@@ -64,7 +62,10 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """The optimum of the linear program: no x in 0 to 1 that satisfies the rows costs less than ``bound``."""
+    """The optimum of the linear program: no x in 0 to 1 that satisfies the rows costs less than ``bound``.
+
+    ``steps`` says how many questions took as long, by the rows that were new.
+    """
 
     x: Floats
     bound: float
@@ -95,16 +96,17 @@ class CuttingProgram:
         self._ends = self.low, self.high
         self._stack: tuple[Any, Floats] | None = None
         self._age = np.zeros(0, dtype=np.int64)
-        none = np.zeros(0)
-        self._model = highs_model(
-            sparse.csr_array((0, self.cost.size)),
-            (none, none),
-            (self.low, self.high),
-            self.cost,
-            presolve="off",
-            solver="simplex",
-            simplex_strategy=1,
-        )
+        self._luck = np.random.default_rng(0)
+        self._wider = _LOWER * (1.0 + self._luck.random(self.cost.size))
+        self._points = self._program(single_optimum(self.cost), dual_feasibility_tolerance=FINE)
+        self._prices = self._program(self.cost, primal_feasibility_tolerance=FINE)
+        self._set_ends(np.arange(self.cost.size), self.low, self.high)
+        self._fresh = 0
+
+    def _program(self, cost: Floats, **options: object) -> Any:
+        none, empty = np.zeros(0), sparse.csr_array((0, self.cost.size))
+        ends = self.low, self.high
+        return highs_model(empty, (none, none), ends, cost, None, **(SIMPLEX | options))
 
     def __len__(self) -> int:
         return len(self.cuts)
@@ -115,10 +117,10 @@ class CuttingProgram:
         open_columns = self.low < self.high
         return sum(int(open_columns[cut.columns].sum()) for cut in (*self.cuts, *self._idle))
 
-    def work(self, pivots: int) -> int:
-        """How many questions of a usual size take as long as a number of pivots."""
+    def work(self, programs: int) -> int:
+        """How many questions of a usual size take as long as a number of programs."""
         weights = sum(cut.columns.size for cut in self.cuts)
-        return 1 + pivots * (1 + weights // _HEAVY) // _PIVOTS
+        return 1 + programs * (1 + weights // _HEAVY)
 
     def add(self, cuts: Sequence[Cut]) -> int:
         """Add rows that are new; gives how many were."""
@@ -151,31 +153,27 @@ class CuttingProgram:
         self._recall()
         ends = self.low if low is None else low, self.high if high is None else high
         changed = np.flatnonzero((ends[0] != self._ends[0]) | (ends[1] != self._ends[1]))
-        if changed.size:
-            self._model.changeColsBounds(
-                changed.size, changed.astype(np.int32), ends[0][changed], ends[1][changed]
-            )
+        self._set_ends(changed, *ends)
         self._ends = ends
         while True:
-            self._model.run()
-            if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                self._model.clearSolver()
-                self._model.run()
-                if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                    return None
-            solution = self._model.getSolution()
+            if not _optimal(self._points):
+                return None
+            solution = self._points.getSolution()
             x = cleared(np.clip(np.array(solution.col_value), 0.0, 1.0), _BITS)
-            y = np.maximum(np.array(solution.row_dual), 0.0)
-            y = cleared(y, _DUAL_BITS, float(y.max(initial=1.0)))
-            reduced, bound = self._proven(y)
-            again = [c for c in self._idle if c.lacks(x) > 1e-6]
-            self._idle = [c for c in self._idle if c.lacks(x) <= 1e-6]
+            late = lacking(self._idle, x) > 1e-6
+            again = [c for c, violated in zip(self._idle, late, strict=True) if violated]
+            self._idle = [c for c, violated in zip(self._idle, late, strict=True) if not violated]
             again += self._violated(x)
             if not again:
                 break
             self._append(again)
+        y = np.zeros(len(self.cuts))
+        if _optimal(self._prices):
+            y = np.maximum(np.array(self._prices.getSolution().row_dual), 0.0)
+            y = cleared(y, _DUAL_BITS, float(y.max(initial=1.0)))
+        reduced, bound = self._proven(y)
         self._grow_old(y)
-        steps = max(int(self._model.getInfo().simplex_iteration_count), 0)
+        steps, self._fresh = 1 + self._fresh // _ROWS, 0
         return Relaxed(x, bound, reduced, steps)
 
     def search(
@@ -203,60 +201,58 @@ class CuttingProgram:
         least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
         needed = np.flatnonzero(side > least + 1e-9)
         part, side = part[needed], side[needed]
-        model = highs_model(
-            part,
-            (side, np.full(side.size, highspy.kHighsInf)),
-            (np.zeros(free.size), np.ones(free.size)),
-            self.cost[free],
-            np.arange(free.size),
-            mip_rel_gap=0.0,
-            mip_abs_gap=1e-6,
-            mip_max_nodes=nodes,
-            **_NO_HEURISTICS,
-        )
-        if below is not None:
-            model.setOptionValue("objective_bound", below - base + 1e-6)
-        if start is not None:
-            known = highspy.HighsSolution()
-            known.col_value = list(np.asarray(start, dtype=np.float64)[free])
-            model.setSolution(known)
-        model.run()
-        status, info = model.getModelStatus(), model.getInfo()
-        steps = max(int(info.simplex_iteration_count), 0)
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return Searched(None, np.inf, steps, True)
-        solution = model.getSolution()
+        first = None if start is None else np.asarray(start, dtype=np.float64)[free]
+        limit = np.inf if below is None else below - base
+        program = part, side, self.cost[free]
+        found = finished_search(*program, nodes, first, limit)
+        steps = (part.shape[0] + free.size) // _SIZE
+        if found is None:
+            found = search_whole(*program, max(nodes // _AGAIN, 1), first, limit)
+            steps += nodes * _NODE + found.programs
         x = None
-        if solution.value_valid:
+        if found.x is not None:
             x = low.copy()
-            x[free] = np.round(np.array(solution.col_value))
+            x[free] = found.x
             # Without the kept rows the bound is lower, and the next search knows those that x violates.
             self._append(self._violated(x))
-        bound = float(info.mip_dual_bound)
-        finished = status == highspy.HighsModelStatus.kOptimal
-        bound = base + bound - 1e-7 * (1 + abs(bound)) if np.isfinite(bound) else -np.inf
-        return Searched(x, floored(bound), steps, finished)
+        bound = base + found.bound - 1e-7 * (1 + abs(found.bound))
+        if x is None and found.finished:
+            bound = np.inf
+        return Searched(x, floored(bound), steps, found.finished)
+
+    def _set_ends(self, columns: Indices, low: Floats, high: Floats) -> None:
+        if not columns.size:
+            return
+        places, least, most = columns.astype(np.int32), low[columns], high[columns]
+        self._points.changeColsBounds(columns.size, places, least, most)
+        wider = np.where(least < most, self._wider[columns], 0.0)
+        self._prices.changeColsBounds(columns.size, places, least - wider, most + wider)
 
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
             return
         matrix, side = stacked(cuts, self.cost.size)
-        self._model.addRows(
-            len(cuts),
-            side,
-            np.full(side.size, highspy.kHighsInf),
-            matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-        )
+        lower = side - _LOWER * (1.0 + self._luck.random(side.size))
+        for model, least in ((self._points, side), (self._prices, lower)):
+            model.addRows(
+                len(cuts),
+                least,
+                np.full(side.size, highspy.kHighsInf),
+                matrix.nnz,
+                matrix.indptr[:-1].astype(np.int32),
+                matrix.indices.astype(np.int32),
+                matrix.data,
+            )
+        self._fresh += len(cuts)
         self.cuts.extend(cuts)
         self._stack = None
         self._age = np.append(self._age, np.zeros(len(cuts), dtype=np.int64))
 
     def _violated(self, x: Floats) -> list[Cut]:
         """Take those of the kept rows out that a point violates most, for how long they are."""
-        lack = np.array([cut.lacks(x) for cut in self._kept])
+        lack = lacking(self._kept, x)
+        if not bool((lack > 1e-6).any()):
+            return []
         size = np.array(
             [float(np.sqrt(dot(cut.weights, cut.weights))) or 1.0 for cut in self._kept]
         )
@@ -273,7 +269,8 @@ class CuttingProgram:
             return
         mask = np.zeros(len(self.cuts), dtype=np.bool_)
         mask[old] = True
-        self._model.deleteRows(old.size, old.astype(np.int32))
+        for model in (self._points, self._prices):
+            model.deleteRows(old.size, old.astype(np.int32))
         self._idle.extend(c for c, gone in zip(self.cuts, mask, strict=True) if gone)
         self.cuts = [c for c, gone in zip(self.cuts, mask, strict=True) if not gone]
         self._age = self._age[~mask]
@@ -294,6 +291,21 @@ class CuttingProgram:
         bound = dot(y, side) + float(by_column.sum())
         scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
         return reduced, floored(bound - 1e-12 * (1.0 + scale))
+
+
+def _optimal(model: Any) -> bool:
+    """Run a model, from scratch where going on leads nowhere; gives whether it has an optimum."""
+    model.run()
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        model.clearSolver()
+        model.run()
+    return bool(model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+
+def lacking(cuts: Sequence[Cut], x: Floats) -> Floats:
+    """By how much a point violates each of many inequalities."""
+    matrix, side = stacked(cuts, x.size)
+    return np.asarray(side - sparse_product(matrix, x))
 
 
 def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:

@@ -13,8 +13,6 @@ import numpy as np
 from lustrum.arrays import Floats
 from lustrum.compiled import compiled
 
-__all__ = ["Cholesky", "cholesky", "inner_product"]
-
 _TOGETHER = 64  # columns of a right side that stay near the processor while all rows pass over them
 
 

@@ -1,8 +1,13 @@
 """Deviations from a solution of linear equations: how far one column can move, and which others must go along.
 
 All d with ``A d = 0`` and ``low <= d <= high``, where the ends change from question to question and the
-equations do not. Each question goes on from the basis of the last one. Ends that are fractions with a power of
-two below the line give corners of that kind, nearly always, which a solver finds without rounding.
+equations do not. Ends that are fractions with a power of two below the line give corners of that kind, nearly
+always, which a solver finds without rounding.
+
+Most questions have many answers, and which of them a solver meets depends on its way, which differs between
+processors. So each question is made one with a single answer: of all furthest deviations the one that moves
+least, counted with irregular weights, and of all reasons the one that is best when every end is a little
+wider.
 """
 
 from __future__ import annotations
@@ -15,10 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Floats
-from lustrum.solve.highs_model import highs_model
-from lustrum.solve.products import cleared, snapped, sparse_product
-
-__all__ = ["DeviationProgram", "Furthest"]
+from lustrum.solve.highs_model import FINE, highs_model
+from lustrum.solve.products import cleared, power_of_two, snapped, sparse_product
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -32,6 +35,14 @@ _LEAST_PIVOTS, _PIVOTS_EACH = (
 # Multipliers of sums of cells are nearly always multiples of one of these.
 _DIVISORS = (1, 2, 6, 12, 60, 840)
 _BITS = 36  # of a move; what is left of a solver's noise is below
+# Moves have small irregular costs, so that one deviation is the best. They are far above what a solver
+# tells apart, and so far below the weights of a question that thousands of moves do not outweigh one.
+_UNIT = 2.0**6  # the least weight of a question
+_LARGEST = 2.0**18  # the largest, where they differ much
+_MOVE = 2.0**-8
+# In questions for reasons ends are wider by this share of how far the cell in question may move.
+_WIDER = 2.0**-12
+_FAR = 2.0**10  # times as far, which is as good as any distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +51,6 @@ class Furthest:
 
     reach: float
     deviation: Floats
-    steps: int
 
 
 class DeviationProgram:
@@ -51,12 +61,17 @@ class DeviationProgram:
         self._far: Any = None
         self._light: Any = None
         width = self.matrix.shape[1]
-        self._ends = np.zeros(width), np.zeros(width)
+        self._why: Any = None
+        self._columns: Sparse = None
+        self._far_ends, self._far_cost = np.zeros(2 * width), np.zeros(2 * width)
+        self._why_ends = np.zeros(width), np.zeros(width)
+        self._asked = -1
+        # Between 1 and 2, the same for the same number of columns.
+        self._chance = 1.0 + np.random.default_rng(width).random(2 * width)
         self._light_ends = np.zeros(2 * width)
         self._light_cost = np.zeros(2 * width)
-        self._weight = np.zeros(width)
         self._held = np.zeros(0, dtype=np.int64)
-        self.steps = self.restarts = 0
+        self.restarts = 0
 
     def furthest(
         self,
@@ -71,41 +86,78 @@ class DeviationProgram:
         low[column], high[column] = -limit, limit
         weight = np.zeros(low.size)
         weight[column] = float(sign)
-        before = self.steps
         point = self.most(weight, low, high)
-        return Furthest(sign * float(point[column]), point, self.steps - before)
+        return Furthest(sign * float(point[column]), point)
 
     def most(self, weight: Floats, low: Floats, high: Floats) -> Floats:
-        """The deviation with the most ``weight @ d``."""
+        """The deviation with the most ``weight @ d``, and of these one that moves little."""
+        width = self.matrix.shape[1]
         if self._far is None:
-            self._far = _model(self.matrix, *self._ends)
+            both = sparse.hstack([self.matrix, -self.matrix], format="csr")
+            self._far = _model(both, np.zeros(2 * width), np.zeros(2 * width))
+            self._far.setOptionValue("dual_feasibility_tolerance", FINE)
         model = self._far
-        self._move(model, low, high)
-        changed = np.flatnonzero(weight != self._weight).astype(np.int32)
+        ends = np.concatenate([high, -low])
+        changed = np.flatnonzero(ends != self._far_ends).astype(np.int32)
         if changed.size:
-            model.changeColsCost(changed.size, changed, -weight[changed])
-        self._weight = weight.copy()
-        self._run(model)
-        self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
-        return cleared(np.array(model.getSolution().col_value), _BITS)
+            model.changeColsBounds(changed.size, changed, np.zeros(changed.size), ends[changed])
+        self._far_ends = ends
+        scaled = weight * _factor(weight)
+        cost = np.concatenate([-scaled, scaled]) + self._chance * _MOVE
+        moved = np.flatnonzero(cost != self._far_cost).astype(np.int32)
+        if moved.size:
+            model.changeColsCost(moved.size, moved, cost[moved])
+        self._far_cost = cost
+        # No deviation at all, with what is asked about at its end, is dual feasible and near to the answer; to
+        # go on from the last basis takes three times as long.
+        model.clearSolver()
+        model.setOptionValue("simplex_strategy", _DUAL)
+        model.run()
+        both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
+        return np.asarray(both_ways[:width] - both_ways[width:])
 
-    def reasons(self, columns: Sparse, column: int, sign: int) -> Floats:
-        """Why the last question got no better answer: weights of the moves of other columns.
+    def reasons(
+        self, columns: Sparse, place: int, question: tuple[int, int, Floats, Floats, float]
+    ) -> tuple[float, Floats]:
+        """No further than this, and why: weights of the moves of other columns.
 
-        ``columns`` is the transposed matrix with all columns there are, also those that cannot move and were
-        left out; ``column`` is the place there of the one that was asked about. For every d with ``A d = 0``
-        its move is the weighted sum of the others' moves. The weights are exact fractions unless the
-        multipliers are no multiples of small ones.
+        The question is that of :meth:`furthest`. ``columns`` is the transposed matrix with all columns there
+        are, also those that cannot move and were left out; ``place`` is where the one asked about stands there.
+        For every d with ``A d = 0`` its move is the weighted sum of the others' moves. The weights are exact
+        fractions unless the multipliers are no multiples of small ones.
         """
-        duals = np.array(self._far.getSolution().row_dual)
-        for divisor in _DIVISORS:
-            whole = np.rint(duals * divisor)
-            if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
-                mixed = (columns @ whole.astype(np.int64)).astype(np.float64)
-                return _alone(mixed, column, sign)
-        mixed = cleared(sparse_product(columns, snapped(duals, 1e-9)), _BITS)
-        mixed[np.abs(mixed) < 1e-9] = 0.0
-        return _alone(mixed, column, sign)
+        column, sign, low, high, limit = question
+        if self._why is None:
+            # Rows that the columns here cannot tell apart differ in other columns, so rows are wider too.
+            wider = _WIDER * (1.0 + np.random.default_rng(1).random(self.matrix.shape[0]))
+            self._why = _model(self.matrix, *self._why_ends, wider)
+            self._why.setOptionValue("primal_feasibility_tolerance", FINE)
+            self._columns = self.matrix.T.tocsr()
+        model = self._why
+        unit = power_of_two(limit)
+        wider = self._chance[: self.matrix.shape[1]] * _WIDER
+        least, most = np.maximum(low / unit, -_FAR) - wider, np.minimum(high / unit, _FAR) + wider
+        least[column], most[column] = -limit / unit, limit / unit
+        changed = np.flatnonzero((least != self._why_ends[0]) | (most != self._why_ends[1]))
+        if changed.size:
+            model.changeColsBounds(
+                changed.size, changed.astype(np.int32), least[changed], most[changed]
+            )
+        self._why_ends = least, most
+        if self._asked >= 0:
+            model.changeColCost(self._asked, 0.0)
+        model.changeColCost(column, -float(sign))
+        self._asked = column
+        self._run(model)
+        duals = np.array(model.getSolution().row_dual)
+        mixed, inside = _mixed(columns, duals), _mixed(self._columns, duals)
+        own = -sign * float(inside[column])
+        mixed[place] = inside[column] = 0.0
+        if own <= 1e-9:
+            return limit, np.zeros_like(mixed)
+        # The cell in question moves no further than the others carry it, and no further than its own end.
+        carried = np.where(inside > 0, inside * high, inside * low) / own
+        return min(float(carried.sum()), limit), mixed / own
 
     def lightest(
         self, column: int, amount: float, low: Floats, high: Floats, weight: Floats
@@ -115,10 +167,12 @@ class DeviationProgram:
         if self._light is None:
             both = sparse.hstack([self.matrix, -self.matrix], format="csr")
             self._light = _model(both, np.zeros(2 * width), self._light_ends)
+            self._light.setOptionValue("dual_feasibility_tolerance", FINE)
         model = self._light
         ends = np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)])
         ends[column], ends[width + column] = max(amount, 0.0), max(-amount, 0.0)
-        cost = np.concatenate([weight, weight])
+        # Small irregular costs decide between deviations that are equally light.
+        cost = np.concatenate([weight, weight]) * _factor(weight) + self._chance * _MOVE
         cost[column] = cost[width + column] = 0.0
         floor = np.zeros(2 * width)
         floor[column], floor[width + column] = ends[column], ends[width + column]
@@ -134,17 +188,10 @@ class DeviationProgram:
         model.clearSolver()
         model.setOptionValue("simplex_strategy", _DUAL)
         model.run()
-        self.steps += max(int(model.getInfo().simplex_iteration_count), 0)
         if model.getModelStatus() != _OPTIMAL:
             return None
         both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
-
-    def _move(self, model: Any, low: Floats, high: Floats) -> None:
-        changed = np.flatnonzero((low != self._ends[0]) | (high != self._ends[1])).astype(np.int32)
-        if changed.size:
-            model.changeColsBounds(changed.size, changed, low[changed], high[changed])
-        self._ends = low, high
 
     def _run(self, model: Any) -> None:
         # Where ends change much, the primal simplex method may go in circles from its last basis.
@@ -161,12 +208,26 @@ class DeviationProgram:
             model.run()
 
 
-def _alone(mixed: Floats, column: int, sign: int) -> Floats:
-    own = -sign * mixed[column]
-    mixed[column] = 0.0
-    return mixed / own if own > 1e-9 else np.zeros_like(mixed)
+def _factor(weight: Floats) -> float:
+    """A power of two that brings weights far above the small costs of moves."""
+    size = np.abs(weight[weight != 0.0])
+    if not size.size:
+        return 1.0
+    least = _UNIT / power_of_two(float(size.min()))
+    return min(least, _LARGEST / power_of_two(float(size.max())))
 
 
-def _model(matrix: Sparse, low: Floats, high: Floats) -> Any:
-    zero = np.zeros(matrix.shape[0])
-    return highs_model(matrix, (zero, zero), (low, high), presolve="off", solver="simplex")
+def _mixed(columns: Sparse, duals: Floats) -> Floats:
+    """What multipliers of rows give for each column, without a solver's noise."""
+    for divisor in _DIVISORS:
+        whole = np.rint(duals * divisor)
+        if np.abs(whole - duals * divisor).max(initial=0.0) < 1e-6 * divisor:
+            return np.asarray((columns @ whole.astype(np.int64)).astype(np.float64))
+    mixed = cleared(sparse_product(columns, snapped(duals, 1e-9)), _BITS)
+    mixed[np.abs(mixed) < 1e-9] = 0.0
+    return mixed
+
+
+def _model(matrix: Sparse, low: Floats, high: Floats, wider: Floats | None = None) -> Any:
+    rows = np.zeros(matrix.shape[0]) if wider is None else wider
+    return highs_model(matrix, (-rows, rows), (low, high), presolve="off", solver="simplex")

@@ -16,9 +16,6 @@ from lustrum.arrays import Floats
 from lustrum.solve.problem import LinearProblem, Sparse
 from lustrum.solve.products import sparse_product
 
-__all__ = ["Prover", "drawn_back", "lower_bound"]
-
-
 _EPS = float(np.finfo(np.float64).eps)
 _GRID = 64.0  # multiples of 1/64 add up without rounding error
 _NOISE = 1e-7  # as far as a solver's multipliers may be off what it meant

@@ -18,11 +18,8 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats
 from lustrum.compiled import compiled
-from lustrum.solve.cutting import Cut
+from lustrum.solve.cutting import Cut, lacking
 from lustrum.solve.products import cleared, uniform
-
-__all__ = ["zero_half_cuts"]
-
 
 _ROWS = 1500
 _MOST = 150
@@ -36,8 +33,7 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
     A column near 1 is looked at as 1 less a column near 0.
     """
     slack, rows = [], []
-    for cut in cuts:
-        rest = -cut.lacks(x)
+    for cut, rest in zip(cuts, (-lacking(cuts, x)).tolist(), strict=True):
         if rest < 1.0 - 2 * violation and _whole(cut):
             slack.append(max(rest, 0.0))
             rows.append(cut)
@@ -60,16 +56,20 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
     loose = even[order]
     made: dict[bytes, Cut] = {}
     luck = np.random.default_rng(0)
+    own = np.arange(len(rows))
     for turn in range(_PASSES):
         # Large values first: what they hide is worth most.
         value = near[columns] * (1.0 if turn == 0 else uniform(luck, 0.5, 1.5, columns.size))
         by = np.argsort(-value, kind="stable")
         mixed = np.concatenate([odd[:, :-1][:, by], odd[:, -1:]], axis=1)
-        used = np.eye(len(rows), dtype=np.bool_)
+        # Which rows make up each sum, 64 to a word.
+        used = np.zeros((len(rows), len(rows) // 64 + 1), dtype=np.uint64)
+        used[own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
         left = loose + (0.0 if turn == 0 else uniform(luck, 0.0, 1e-3, loose.size))
         found = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
         for number in found[:_MOST].tolist():
-            cut = _halved([rows[k] for k in np.flatnonzero(used[number])], turned)
+            bits = np.unpackbits(used[number].astype("<u8").view(np.uint8), bitorder="little")
+            cut = _halved([rows[k] for k in np.flatnonzero(bits)], turned)
             if cut.lacks(x) > violation:
                 made.setdefault(cut.key(), cut)
     found_cuts = list(made.values())
@@ -85,7 +85,7 @@ def _whole(cut: Cut) -> bool:
 def _halved(rows: Sequence[Cut], turned: npt.NDArray[np.bool_]) -> Cut:
     total = np.zeros(turned.size)
     for row in rows:
-        np.add.at(total, row.columns, row.weights)
+        total[row.columns] += row.weights
     # Sides and weights are whole numbers.
     side = math.fsum(row.side for row in rows) - total[turned].sum()
     weights = np.where(turned, np.floor(total / 2 + 1e-9), np.ceil(total / 2 - 1e-9))
@@ -127,8 +127,9 @@ def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  #
                     free[row] = False
                     continue
                 slack[row] += slack[pivot]
-                for k in range(width + 1):
+                # No free row is odd in a column that had its turn.
+                for k in range(column, width + 1):
                     odd[row, k] ^= odd[pivot, k]
-                for k in range(height):
+                for k in range(used.shape[1]):
                     used[row, k] ^= used[pivot, k]
     return np.flatnonzero(found)

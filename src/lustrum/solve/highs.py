@@ -18,12 +18,9 @@ import numpy as np
 
 from lustrum.arrays import Floats
 from lustrum.solve.duality import Prover, drawn_back
-from lustrum.solve.highs_model import highs_model, set_options
+from lustrum.solve.highs_model import FINE, highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 from lustrum.solve.products import cleared, dot, power_of_two
-
-__all__ = ["Highs", "Limits"]
-
 
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
 _BITS = (
@@ -62,14 +59,18 @@ class Highs:
     [1.0, -2.0]
     """
 
+    fine: bool = False
+    """Whether costs that differ hardly are told apart."""
+
     def load(self, problem: LinearProblem) -> _Loaded:
         """Hand over the problem once, with numbers scaled to what the solver can tell apart."""
-        return _Loaded(problem)
+        return _Loaded(problem, fine=self.fine)
 
 
 class _Loaded:
-    def __init__(self, problem: LinearProblem) -> None:
+    def __init__(self, problem: LinearProblem, *, fine: bool = False) -> None:
         self.problem = problem
+        self._fine = {"dual_feasibility_tolerance": FINE} if fine else {}
         self._crossed = _crossed(problem)
         self._scale = _scale(problem)
         self._prove = Prover(problem)
@@ -97,7 +98,7 @@ class _Loaded:
 
     def again(self) -> _Loaded:
         """The same problem at the same vertex."""
-        twin = _Loaded(self.problem)
+        twin = _Loaded(self.problem, fine=bool(self._fine))
         if self._linear is not None:
             twin._open()
             twin._linear.setBasis(self._linear.getBasis())
@@ -105,7 +106,7 @@ class _Loaded:
 
     def _open(self) -> None:
         self._linear = _model(self.problem, self._scale)
-        set_options(self._linear, presolve="off", solver="simplex")
+        set_options(self._linear, presolve="off", solver="simplex", **self._fine)
 
     def _slide(self, cost: Floats, limits: Limits) -> Optimum:
         """From the last vertex to the best one; from scratch where that leads nowhere."""

@@ -15,9 +15,6 @@ from lustrum.arrays import Ints
 from lustrum.solve.network_kernels import network_simplex
 from lustrum.solve.problem import Outcome
 
-__all__ = ["Network", "NetworkFlow", "cheapest_flow"]
-
-
 # The largest number that may turn up on the way: prices and flows are sums of a few such.
 _LARGEST = 2**60
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from lustrum.compiled import compiled
 
-__all__ = ["LOWER", "TREE", "UPPER", "network_simplex"]
-
 LOWER, TREE, UPPER = 1, 0, -1
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from lustrum.arrays import Floats
 
-__all__ = ["LinearProblem", "Loaded", "Optimum", "Outcome", "Solver"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats
-from lustrum.compiled import compiled
-
-__all__ = ["cleared", "dot", "floored", "power_of_two", "snapped", "sparse_product", "uniform"]
+from lustrum.compiled import compiled_if_large
 
 # scipy ships no types; this stands for scipy.sparse.csr_array and csc_array.
 Sparse: TypeAlias = Any
@@ -97,7 +95,7 @@ def uniform(luck: np.random.Generator, low: float, high: float, count: int) -> F
     return np.asarray(low + (high - low) * luck.random(count))
 
 
-@compiled
+@compiled_if_large
 def _by_rows(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  # pragma: no cover
     for row in range(out.size):
         total = 0.0
@@ -106,7 +104,7 @@ def _by_rows(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  #
         out[row] = total
 
 
-@compiled
+@compiled_if_large
 def _by_columns(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:  # pragma: no cover
     for column in range(x.size):
         for k in range(indptr[column], indptr[column + 1]):

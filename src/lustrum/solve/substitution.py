@@ -22,8 +22,6 @@ from lustrum.solve.highs import Highs
 from lustrum.solve.problem import LinearProblem, Loaded, Optimum, Solver
 from lustrum.solve.products import sparse_product
 
-__all__ = ["Core", "Substituted", "core_of"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

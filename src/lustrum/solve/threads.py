@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["one_thread"]
-
 
 @contextmanager
 def one_thread() -> Iterator[None]:

@@ -6,37 +6,35 @@ records by atoms once; totals, subtotals, overlapping groups and filters are sum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Ints, Mask
 from lustrum.model import Category
-
-__all__ = ["Atoms", "atom_of_codes"]
+from lustrum.structure.ragged import Lists, pointers
 
 
 @dataclass(frozen=True)
 class Atoms:
     """The atoms of one variable under a list of categories.
 
-    ``of_code[i]`` is the atom of the finest code at position ``i``, or -1 if no category holds it.
-    ``membership[c, a]`` says whether category ``c`` holds atom ``a``.
+    ``of_code[i]`` is the atom of the finest code at position ``i``, or -1 if no category holds it. List ``c``
+    of ``held`` has the atoms of category ``c`` in ascending order; ``count`` is how many atoms there are.
 
     >>> atoms = Atoms.of(4, [Category("a", "", (0, 1)), Category("all", "", (0, 1, 2))])
-    >>> atoms.of_code.tolist(), atoms.membership.astype(int).tolist()
-    ([0, 0, 1, -1], [[1, 0], [1, 1]])
+    >>> atoms.of_code.tolist(), [atoms.held.row(c).tolist() for c in range(2)]
+    ([0, 0, 1, -1], [[0], [0, 1]])
     """
 
-    of_code: npt.NDArray[np.int64]
-    membership: npt.NDArray[np.bool_]
-
-    @property
-    def count(self) -> int:
-        """How many atoms there are."""
-        return int(self.membership.shape[1])
+    of_code: Ints
+    count: int
+    held: Lists
 
     @classmethod
     def of(cls, codes: int, categories: Sequence[Category]) -> Atoms:
@@ -44,49 +42,89 @@ class Atoms:
         return cls.of_sets(codes, [c.members for c in categories])
 
     @classmethod
-    def of_sets(cls, codes: int, sets: Sequence[Iterable[int]]) -> Atoms:
+    def of_sets(cls, codes: int, sets: Sequence[Collection[int]]) -> Atoms:
         """The atoms under sets of positions."""
-        listed = [np.fromiter(members, dtype=np.int64) for members in sets]
-        of_code = atom_of_codes(codes, listed)
-        membership = np.zeros((len(listed), int(of_code.max(initial=-1)) + 1), dtype=np.bool_)
-        for row, members in zip(membership, listed, strict=True):
-            row[of_code[members]] = True
-        return cls(of_code, membership)
+        members = listed(sets)
+        of_code = atom_of_codes(codes, members)
+        count = int(of_code.max(initial=-1)) + 1
+        return cls(of_code, count, _atoms_in(of_code, count, members))
+
+    def regrouped(self, categories: Sequence[Category]) -> Atoms:
+        """How other categories are made of these atoms; each must be a union of some."""
+        members = listed([category.members for category in categories])
+        return replace(self, held=_atoms_in(self.of_code, self.count, members))
+
+    def part(self, categories: slice) -> Atoms:
+        """The same atoms under some of the categories, one after the other."""
+        chosen = np.arange(self.held.count, dtype=np.int64)[categories]
+        return replace(self, held=self.held.take(chosen))
+
+    def mask(self, category: int) -> Mask:
+        """For each atom, whether the category holds it."""
+        flags = np.zeros(self.count, dtype=np.bool_)
+        flags[self.held.row(category)] = True
+        return flags
 
     def roll_up(self, array: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
         """Sum an array over atoms into one over categories, along an axis; exact for integers."""
-        moved = np.moveaxis(array, axis, 0)
-        sizes = np.count_nonzero(self.membership, axis=1)
-        first = (
-            self.membership.argmax(axis=1) if self.count else np.zeros(sizes.size, dtype=np.intp)
-        )
+        if self._is_every_atom:
+            return array
+        moved = array.swapaxes(0, axis)
+        sizes = self.held.lengths
         # Most categories are a single atom: those are copied, and only the others summed.
         out = np.zeros((sizes.size, *moved.shape[1:]), dtype=array.dtype)
         single = sizes == 1
-        out[single] = moved[first[single]]
-        for category in np.flatnonzero(sizes > 1):
-            out[category] = moved[self.membership[category]].sum(axis=0, dtype=array.dtype)
-        return np.moveaxis(out, 0, axis)
+        out[single] = moved[self.held.items[self.held.indptr[:-1][single]]]
+        for category in np.flatnonzero(sizes > 1).tolist():
+            out[category] = moved[self.held.row(category)].sum(axis=0, dtype=array.dtype)
+        return out.swapaxes(0, axis)
+
+    @cached_property
+    def _is_every_atom(self) -> bool:
+        """Whether the categories are the atoms themselves, in order."""
+        items = self.held.items
+        return (
+            bool((self.held.lengths == 1).all())
+            and items.size == self.count
+            and bool((items == np.arange(items.size)).all())
+        )
 
 
-def atom_of_codes(codes: int, sets: Iterable[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def listed(sets: Sequence[Collection[int]]) -> Lists:
+    """Sets of positions, one after the other."""
+    sizes = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
+    items = np.fromiter(chain.from_iterable(sets), dtype=np.int64, count=int(sizes.sum()))
+    return Lists(pointers(sizes), items)
+
+
+def _atoms_in(of_code: Ints, count: int, sets: Lists) -> Lists:
+    """The atoms of each set, in ascending order."""
+    pairs = np.unique(sets.rows * max(count, 1) + of_code[sets.items])
+    rows, items = np.divmod(pairs, max(count, 1))
+    return Lists(pointers(np.bincount(rows, minlength=sets.count)), items)
+
+
+def atom_of_codes(codes: int, sets: Lists) -> Ints:
     """The atom of every finest code under sets of positions, or -1 for a code in none of them.
 
-    Each set splits the pieces found so far into what lies inside it and what does not; so the work
-    grows with the sizes of the sets, not with their number times that of the codes.
+    Codes lie in the same atom when the same sets hold them. They are told apart by the number of their sets,
+    then by the first one, the second one and so on: the work grows with the sizes of the sets, not with their
+    number times that of the codes.
     """
-    piece = np.zeros(codes, dtype=np.int64)
-    pieces = 1
-    for members in sets:
-        if members.size == 1:  # the usual case: a piece of its own
-            piece[members] = pieces
-            pieces += 1
-            continue
-        inside, renamed = np.unique(piece[members], return_inverse=True)
-        piece[members] = pieces + renamed
-        pieces += inside.size
+    pairs = np.unique(sets.items * max(sets.count, 1) + sets.rows)
+    items, rows = np.divmod(pairs, max(sets.count, 1))
+    holding = np.bincount(items, minlength=codes).astype(np.int64)
+    starts = pointers(holding)
+    piece = holding.copy()
+    pieces = int(piece.max(initial=0)) + 1
+    for place in range(pieces - 1):
+        several = np.flatnonzero(holding > place)
+        told = piece[several] * sets.count + rows[starts[several] + place]
+        found, renamed = np.unique(told, return_inverse=True)
+        piece[several] = pieces + renamed
+        pieces += found.size
     of_code = np.full(codes, -1, dtype=np.int64)
-    held = np.flatnonzero(piece)
+    held = np.flatnonzero(holding)
     _, first, inverse = np.unique(piece[held], return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # number atoms by where they are first met
     rank = np.empty_like(order)

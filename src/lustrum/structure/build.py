@@ -17,8 +17,6 @@ from lustrum.model import InputError
 from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer, pointers
 
-__all__ = ["entries", "full_matrix", "incidence_matrix", "kept_matrix", "published_values"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

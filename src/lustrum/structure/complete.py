@@ -23,8 +23,6 @@ from lustrum.structure.ragged import Lists, pointers
 from lustrum.structure.rank import chain_rank, check_size, distinct_rows, reduced
 from lustrum.structure.relations import Relations, across_table, stacked, sums_along
 
-__all__ = ["complete_relations"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from lustrum.arrays import Ints
 from lustrum.model import InputError, TableAxis, Variable
-from lustrum.structure.atoms import atom_of_codes
+from lustrum.structure.atoms import atom_of_codes, listed
 from lustrum.structure.layout import TableLayout
 from lustrum.structure.ragged import Lists, pointers
-
-__all__ = ["CutVariable", "cut"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ def _cut_one(
         _check_same_codes(name, axes)
     if any(name not in {axis.name for axis in layout.parts} for layout in layouts):
         sets[tuple(range(codes))] = None
-    atom_of = atom_of_codes(codes, (np.array(s, dtype=np.int64) for s in sets))
+    atom_of = atom_of_codes(codes, listed(list(sets)))
     return CutVariable(name, axes[0].label, atom_of, int(atom_of.max()) + 1)
 
 

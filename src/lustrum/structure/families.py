@@ -17,9 +17,6 @@ from scipy import sparse
 from lustrum.arrays import Ints, Mask
 from lustrum.structure.ragged import Lists
 
-__all__ = ["Family", "Forest"]
-
-
 # Odd families of many crossing groups would need as many forests as there are groups.
 _MOST_FORESTS = 64
 

@@ -18,8 +18,6 @@ from lustrum.structure.families import Family
 from lustrum.structure.layout import TableLayout
 from lustrum.structure.ragged import Lists, pointers
 
-__all__ = ["StructureFields"]
-
 
 @dataclass(frozen=True, eq=False)
 class StructureFields:

@@ -35,8 +35,6 @@ from lustrum.structure.layout import TableLayout
 from lustrum.structure.rank import rank_of
 from lustrum.structure.relations import Relations, relations_of
 
-__all__ = ["Structure"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -19,9 +19,6 @@ from lustrum.model import InputError
 from lustrum.structure.ragged import Lists
 from lustrum.structure.relations import Relations
 
-__all__ = ["UNBOUNDED", "Intervals", "propagate"]
-
-
 UNBOUNDED = 2**62
 """No upper bound; its negative is no lower bound. Any bound beyond 2**61 counts as none."""
 

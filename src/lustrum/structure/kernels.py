@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
-
-__all__ = ["reduce_modulo", "tighten"]
-
+from lustrum.compiled import compiled, compiled_if_large
 
 _NONE = 2**62  # no bound
 _FAR = 2**61  # beyond this a sum counts as unbounded, so that nothing overflows
 
 
-@compiled
+@compiled_if_large
 def _times(coefficient: int, bound: int) -> int:  # pragma: no cover
     """A coefficient times a bound, or no bound where that would be too far."""
     if bound >= _FAR or bound <= -_FAR or abs(bound) > _FAR // abs(coefficient):
@@ -23,7 +20,7 @@ def _times(coefficient: int, bound: int) -> int:  # pragma: no cover
     return coefficient * bound
 
 
-@compiled
+@compiled_if_large
 def _sum_ends(
     begin: int, end: int, cells: Any, coefficients: Any, low: Any, high: Any
 ) -> Any:  # pragma: no cover
@@ -46,7 +43,7 @@ def _sum_ends(
     return least, most, below, above
 
 
-@compiled
+@compiled_if_large
 def tighten(  # pragma: no cover
     indptr: Any,
     cells: Any,
@@ -129,7 +126,7 @@ def tighten(  # pragma: no cover
     return -1, False
 
 
-@compiled
+@compiled_if_large
 def _update(  # pragma: no cover
     least: int,
     most: int,

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from lustrum.model import Category, Dataset, InputError, Table, TableAxis, TableQuery
 
-__all__ = ["TableLayout"]
-
 
 @dataclass(frozen=True)
 class TableLayout:

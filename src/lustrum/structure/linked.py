@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Ints, Mask
+from lustrum.structure.connected import connected_parts
 from lustrum.structure.families import Family, Forest
 from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, outer
-
-__all__ = ["linked_relations"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +97,7 @@ def _join(one: Forest, other: Forest) -> list[Mask]:
     left, right = one.owner, other.owner
     width = one.parent.size
     held = (left >= 0) & (right >= 0)
-    nodes = width + other.parent.size
-    links = sparse.coo_array(
-        (np.ones(int(held.sum()), dtype=np.int8), (left[held], width + right[held])),
-        shape=(nodes, nodes),
-    )
-    _, label = connected_components(links.tocsr(), directed=False)
+    label = connected_parts(width + other.parent.size, left[held], width + right[held])
     group = np.full(left.size, -1, dtype=np.int64)
     group[left >= 0] = label[left[left >= 0]]
     group[(left < 0) & (right >= 0)] = label[width + right[(left < 0) & (right >= 0)]]

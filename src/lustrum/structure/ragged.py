@@ -15,9 +15,6 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 
-__all__ = ["Lists", "outer", "pointers"]
-
-
 # Entries handled at once: few enough for the processor's cache to hold the positions.
 _CHUNK = 1 << 18
 

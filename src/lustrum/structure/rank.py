@@ -20,8 +20,6 @@ from lustrum.structure.families import Family
 from lustrum.structure.fields import StructureFields
 from lustrum.structure.ragged import Lists, pointers
 
-__all__ = ["chain_rank", "elimination_rank", "family_rank", "matrix_rank", "rank_of"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

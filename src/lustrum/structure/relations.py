@@ -24,14 +24,12 @@ from lustrum.structure.fields import StructureFields
 from lustrum.structure.linked import linked_relations
 from lustrum.structure.ragged import Lists, pointers
 
-__all__ = ["Additive", "Relations", "relations_of"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Additive:
+class AdditiveRelations:
     """Relations as suppression software reads them: every total is the sum of its parts.
 
     Relation ``i`` says that cell ``totals[i]`` is the sum of ``parts[indptr[i]:indptr[i + 1]]``.
@@ -46,7 +44,7 @@ class Additive:
     cells: int
 
     def __repr__(self) -> str:
-        return f"Additive({self.totals.size} relations, {self.cells} cells)"
+        return f"AdditiveRelations({self.totals.size} relations, {self.cells} cells)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,7 @@ class Relations:
         return made
 
     @cached_property
-    def additive(self) -> Additive:
+    def additive(self) -> AdditiveRelations:
         """The same relations as totals and parts, with unseen cells where there is no total."""
         if np.any(np.abs(self.coefficients) != 1):
             raise InputError(
@@ -104,7 +102,7 @@ class Relations:
         left = np.bincount(rows[positive], minlength=self.count)
         other = ~positive & (self.totals[rows] < 0)
         right = np.bincount(rows[other], minlength=self.count)[open_rows]
-        return Additive(
+        return AdditiveRelations(
             totals=np.concatenate(
                 [np.where(self.totals < 0, unseen, self.totals), unseen[open_rows]]
             ),

@@ -15,9 +15,6 @@ from lustrum.arrays import Floats
 from lustrum.solve.duality import drawn_back, lower_bound
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 
-__all__ = ["ScipyHighs"]
-
-
 # What scipy's status numbers mean; 4 is a numerical difficulty, which proves nothing.
 _OUTCOMES = {
     0: Outcome.OPTIMAL,

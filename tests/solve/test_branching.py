@@ -1,0 +1,116 @@
+"""The search among whole x against enumeration, and against a solver that takes another way."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import highspy
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from lustrum.solve import highs_model
+from lustrum.solve.branching import WholeSearch, search_whole
+from lustrum.solve.cutting import Cut, CuttingProgram
+from lustrum.solve.deviations import DeviationProgram
+from same_bytes.vertices import Shuffled
+
+COLUMNS = 6
+WEIGHTS = st.lists(
+    st.lists(st.integers(-1, 3), min_size=COLUMNS, max_size=COLUMNS), min_size=1, max_size=8
+)
+COST = st.lists(st.integers(0, 9), min_size=COLUMNS, max_size=COLUMNS)
+
+
+@given(
+    WEIGHTS,
+    COST,
+    st.integers(1, 40),
+    st.sampled_from([1.0, 0.1]),
+    st.one_of(st.none(), st.integers(0, 30)),
+)
+def test_the_best_is_found_and_no_bound_is_above_it(
+    weights: list[list[int]], prices: list[int], nodes: int, unit: float, below: int | None
+) -> None:
+    matrix, side = np.array(weights, dtype=float), np.ones(len(weights))
+    cost, most = np.array(prices) * unit, np.inf if below is None else below * unit
+    allowed = [np.array(x) for x in product((0.0, 1.0), repeat=COLUMNS)]
+    allowed = [x for x in allowed if (matrix @ x >= side).all()]
+    least = min((float(cost @ x) for x in allowed), default=np.inf)
+    found = search_whole(sparse.csr_array(matrix), side, cost, nodes, None, most)
+    assert found.x is None or (matrix @ found.x >= side - 1e-6).all()
+    if found.x is not None:
+        assert least - 1e-9 <= cost @ found.x <= most + 1e-5
+        assert found.bound <= least + 1e-6
+    if found.finished and least <= most and allowed:
+        assert found.x is not None
+        assert cost @ found.x == pytest.approx(least)
+        assert found.bound == pytest.approx(least)
+    if found.finished and found.x is None:
+        assert least > most or not allowed
+    # A first x is only given up for a cheaper one.
+    for start in allowed[-1:]:
+        again = search_whole(sparse.csr_array(matrix), side, cost, nodes, start)
+        assert again.x is not None
+        assert cost @ again.x <= cost @ start
+        assert again.bound <= least + 1e-6
+
+
+def in_other_orders(monkeypatch: pytest.MonkeyPatch, seed: int | None) -> None:
+    real = highspy.Highs
+    made = real if seed is None else lambda: Shuffled(real(), seed)
+    monkeypatch.setattr(highs_model.highspy, "Highs", made)
+
+
+def one_after_the_other(luck: np.random.Generator) -> list[object]:
+    """What is asked of a solver in the search for patterns, with many equal costs and ends."""
+    out: list[object] = []
+    matrix = luck.choice([-1, 0, 0, 0, 1], (7, 24))
+    program = DeviationProgram(sparse.csr_array(matrix))
+    every = sparse.csr_array(matrix).T.tocsr()
+    for column in range(8):
+        low, high = -luck.integers(1, 3, 24).astype(float), luck.integers(1, 3, 24).astype(float)
+        low[luck.random(24) < 0.3] = 0.0
+        question = column, 1, low, high, 2.0
+        out.append(program.furthest(*question).deviation)
+        out.extend(program.reasons(every, column, question))
+        light = program.lightest(column, 0.5, low, high, luck.integers(0, 2, 24).astype(float))
+        out.append(None if light is None else light)
+    cover = CuttingProgram(luck.integers(1, 4, 24).astype(float))
+    for _ in range(6):
+        rows = [np.sort(luck.choice(24, 5, replace=False)) for _ in range(6)]
+        cover.add([Cut(row.astype(np.intp), np.ones(5), 1.0) for row in rows])
+        relaxed = cover.relax()
+        assert relaxed is not None
+        found = cover.search(3)
+        out.extend([relaxed.x, relaxed.reduced, relaxed.bound, relaxed.steps])
+        out.extend([found.x, found.bound, found.steps, found.finished])
+    return out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_way_of_the_solver_leads_to_the_same_answers(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = one_after_the_other(np.random.default_rng(seed))
+    for other in (1, 2):
+        in_other_orders(monkeypatch, other)
+        found = one_after_the_other(np.random.default_rng(seed))
+        in_other_orders(monkeypatch, None)
+        for one, two in zip(plain, found, strict=True):
+            assert one is two is None or np.allclose(one, two, rtol=1e-9, atol=1e-9)  # type: ignore[arg-type]
+
+
+def test_a_search_that_is_cut_short_says_so() -> None:
+    luck = np.random.default_rng(1)
+    matrix = sparse.csr_array((luck.random((60, 40)) < 0.1).astype(float))
+    side = np.asarray(matrix.sum(axis=1)).ravel().clip(0, 1)
+    cost = luck.integers(1, 20, 40).astype(float)
+    full = search_whole(matrix, side, cost, 10**4)
+    short: WholeSearch = search_whole(matrix, side, cost, 1)
+    assert full.finished
+    assert not short.finished
+    assert short.bound <= full.bound
+    assert short.programs < full.programs
