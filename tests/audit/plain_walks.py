@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.audit.fibre.kernels import FEW, LARGE, SHORT
 from lustrum.audit.fibre.moves import Lines, Squares
-from lustrum.audit.fibre.system import Block
+from lustrum.audit.fibre.system import FibreBlock
 
 __all__ = ["Stream", "plain_lines", "plain_squares", "plain_tables"]
 
@@ -169,7 +169,7 @@ def _line_step(log: Weigh, low: int, high: int, stream: Stream) -> int:
     return min(inside) + int(stream.unit() * (max(inside) - min(inside) + 1))
 
 
-def plain_tables(block: Block) -> Iterator[tuple[int, ...]]:
+def plain_tables(block: FibreBlock) -> Iterator[tuple[int, ...]]:
     """Every point of a block, column after column, without any foresight but the equations'."""
     matrix, n = block.matrix.toarray(), len(block)
     ends = np.stack([matrix * block.low, matrix * block.high])

@@ -70,7 +70,7 @@ def test_a_release_is_attacked_cell_by_cell_without_the_cells_behind_it():
 def test_an_attack_is_bounded_as_the_caller_asks(monkeypatch):
     import importlib
 
-    module = importlib.import_module("lustrum.audit.attack")
+    module = importlib.import_module("lustrum.audit.attacking")
     plain, asked = module.bounds, []
 
     def noted(known, cells, **rest):

@@ -192,7 +192,7 @@ def test_only_the_pieces_asked_about_are_solved():
         loaded = 0
 
         def load(self, problem):
-            from lustrum.solve import ScipyHighs
+            from solve.scipy_highs import ScipyHighs
 
             Counting.loaded += 1
             assert problem.low.size == 2

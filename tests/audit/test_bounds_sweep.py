@@ -22,7 +22,8 @@ from lustrum.audit import (
     from_margins,
     from_tables,
 )
-from lustrum.solve import Highs, ScipyHighs
+from lustrum.solve import Highs
+from solve.scipy_highs import ScipyHighs
 
 
 def suppressed(shape, share, seed) -> Knowledge:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lustrum.audit.certificate.verify import Proven, verify, verify_file
+from lustrum.audit.certificate.verify import ProvenCell, verify, verify_file
 
 checker = importlib.import_module("lustrum.audit.certificate.verify")
 
@@ -99,10 +99,10 @@ def test_a_certificate_written_by_hand_holds_and_says_what_it_proves() -> None:
     assert (report.cells, report.facts, report.tables, report.decimals) == (5, 2, 2, 1)
     assert report.digest == digest(made["knowledge"])
     assert report.proven == (
-        Proven("x", Fraction(1), Fraction(4), True, True),
-        Proven("y", Fraction(1), Fraction(4), True, True),
-        Proven("w", Fraction(-2), None, True, True),
-        Proven("v", None, None, True, True),
+        ProvenCell("x", Fraction(1), Fraction(4), True, True),
+        ProvenCell("y", Fraction(1), Fraction(4), True, True),
+        ProvenCell("w", Fraction(-2), None, True, True),
+        ProvenCell("v", None, None, True, True),
     )
     assert str(report).startswith(
         "The certificate holds: 8 bounds of 4 cells are proven, 8 of them"
@@ -123,8 +123,8 @@ def test_what_is_not_claimed_to_be_reached_is_not_sharp() -> None:
     made["knowledge"]["decimals"] = 0
     report = verify(sealed(made))
     assert report.proven == (
-        Proven("x", Fraction(0), None, False, False),
-        Proven("v", None, None, False, False),
+        ProvenCell("x", Fraction(0), None, False, False),
+        ProvenCell("v", None, None, False, False),
     )
     assert "4 bounds of 2 cells are proven, 0 of them sharp" in str(report)
     assert "No table shows that all facts can be true together." in str(report)
@@ -251,7 +251,7 @@ def test_a_tree_covers_every_whole_number_and_each_leaf_counts() -> None:
     # Where x is 0, y is 5 and 2 x - y at least -3: 2 x - y + (x + y) = 3 x >= 2 cannot be.
     empty = leaf([0, 1], [1, 1], shows="empty")
     made["claims"][0]["high"] = claim(4, split(0, 0), empty, leaf([0, -1]), table=1)
-    assert verify(sealed(made)).proven == (Proven("y", None, Fraction(4), False, True),)
+    assert verify(sealed(made)).proven == (ProvenCell("y", None, Fraction(4), False, True),)
     for at in (-1, 1):
         made["claims"][0]["high"]["proof"][0] = split(0, at)
         assert not verify(sealed(made)).holds

@@ -15,10 +15,10 @@ from audit.test_bounds_hold import systems
 from lustrum.audit import ContradictionError, Knowledge
 from lustrum.audit.certificate import Certificate, certify, knowledge_digest, verify
 from lustrum.audit.certificate.basis import basic_multipliers, basic_point, solve
-from lustrum.audit.certificate.branch import Budget
+from lustrum.audit.certificate.branch import BranchBudget
 from lustrum.audit.certificate.document import End
-from lustrum.audit.certificate.exact import Leaf, Split, System, Table, as_leaf, table_of
-from lustrum.audit.certificate.linear import Found, Linear, elastic, whole_table
+from lustrum.audit.certificate.exact import FactSystem, Leaf, Split, WitnessTable, as_leaf, table_of
+from lustrum.audit.certificate.linear import Linear, LinearOptimum, elastic, whole_table
 from lustrum.audit.certificate.make import _Maker, _near_zero
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
 from lustrum.structure import UNBOUNDED
@@ -124,11 +124,11 @@ def test_some_cells_are_certified_in_the_order_asked_for_once_each() -> None:
     assert replace(made.claims[0], low=replace(end, sharp=False), high=end).sharp is False
 
 
-def example() -> System:
+def example() -> FactSystem:
     """``2x + g - y`` from 3 to 9 with g given as 2, ``x + z`` at least 1; z has no upper end."""
     known = Knowledge.of("xgyz", low=-1).within([0, 2, -1, 0], [5, 2, 4, UNBOUNDED])
     known = known.fact({"x": 2, "g": 1, "y": -1}, 3, 9).fact({"x": 1, "z": 1}, 1)
-    return System.of(known)
+    return FactSystem.of(known)
 
 
 def test_a_system_is_the_knowledge_in_plain_numbers() -> None:
@@ -160,18 +160,18 @@ def test_a_table_fits_if_every_bound_and_fact_says_so() -> None:
         ((2, 2, 0, -1), False), ((2, 2, 0, 10**9), True), ((0, 2, -1, 0), False),
         ((0, 2, -1, 1), True),
     ):  # fmt: skip
-        assert system.fits(Table(1, values)) == fits
-        real = System(system.names, system.boxes, system.facts, system.ends, whole=False)
-        assert real.fits(Table(2, tuple(2 * v for v in values))) == fits
-        assert not system.fits(Table(2, tuple(2 * v for v in values)))
-    assert Table(2, (3, 4)).value(0) == Fraction(3, 2)
-    assert Table(1, (3, 4)).value(1) == 4
+        assert system.fits(WitnessTable(1, values)) == fits
+        real = FactSystem(system.names, system.boxes, system.facts, system.ends, whole=False)
+        assert real.fits(WitnessTable(2, tuple(2 * v for v in values))) == fits
+        assert not system.fits(WitnessTable(2, tuple(2 * v for v in values)))
+    assert WitnessTable(2, (3, 4)).value(0) == Fraction(3, 2)
+    assert WitnessTable(1, (3, 4)).value(1) == 4
 
 
 def test_weak_duality_shows_what_it_adds_up_to() -> None:
     """``2x = (2x - y) + y >= 1 - 1`` and ``<= 7 + 4``; ``y = 2x - (2x - y) <= 10 - 1``."""
     system = example()
-    real = System(system.names, system.boxes, system.facts, system.ends, whole=False)
+    real = FactSystem(system.names, system.boxes, system.facts, system.ends, whole=False)
     assert real.shown(Leaf(2, ((0, 1),)), 0, 1, {}) == 0
     assert real.shown(Leaf(2, ((0, -1),)), 0, -1, {}) == Fraction(-11, 2)
     assert system.shown(Leaf(2, ((0, -1),)), 0, -1, {}) == -5
@@ -192,7 +192,7 @@ def test_weak_duality_shows_what_it_adds_up_to() -> None:
 def test_a_system_keeps_ends_that_are_missing_below() -> None:
     known = Knowledge.of("xg", low=-UNBOUNDED).bound("g", 0, 0)
     known = known.fact({"x": 1, "g": 1}, high=4).fact({"x": -1}, low=-UNBOUNDED, high=7)
-    system = System.of(replace(known, decimals=2))
+    system = FactSystem.of(replace(known, decimals=2))
     assert system.boxes == ((None, None), (0, 0))
     assert system.ends == ((None, 4), (None, 7))
     assert system.open == (0,)
@@ -201,7 +201,7 @@ def test_a_system_keeps_ends_that_are_missing_below() -> None:
     assert system.expanded([5.0]).tolist() == [5, 0]
     assert system.cone.boxes == ((-1, 1), (0, 0))
     assert system.cone.ends == ((None, 0), (None, 0))
-    assert System.of(known.relaxed()).reduced.whole is False
+    assert FactSystem.of(known.relaxed()).reduced.whole is False
 
 
 def test_where_every_cell_is_given_there_is_one_table_or_none() -> None:
@@ -209,7 +209,7 @@ def test_where_every_cell_is_given_there_is_one_table_or_none() -> None:
                             (None, 3, True), (4, None, False), (None, 2, False)):  # fmt: skip
         known = Knowledge.of("ab").within([1, 2], [1, 2])
         ends = -UNBOUNDED if low is None else low, UNBOUNDED if high is None else high
-        linear = Linear(System.of(known.fact({"a": 1, "b": 1}, *ends)))
+        linear = Linear(FactSystem.of(known.fact({"a": 1, "b": 1}, *ends)))
         for sign in (1, -1):
             found = linear.minimise(1, sign, {})
             assert found.ended == ("optimal" if fits else "infeasible")
@@ -220,7 +220,7 @@ def test_where_every_cell_is_given_there_is_one_table_or_none() -> None:
 
 
 def test_fractions_share_a_denominator() -> None:
-    assert table_of([HALF, Fraction(1, 3), 2]) == Table(6, (3, 2, 12))
+    assert table_of([HALF, Fraction(1, 3), 2]) == WitnessTable(6, (3, 2, 12))
     assert as_leaf({4: Fraction(3, 2), 1: Fraction(-1, 3), 2: Fraction(0)}) == Leaf(
         6, ((1, -2), (4, 9))
     )
@@ -251,7 +251,7 @@ def test_elimination_in_fractions_solves_what_has_one_solution() -> None:
 def test_a_model_is_asked_again_with_other_cells_and_boxes() -> None:
     known = Knowledge.of("abcg").within([0, 0, 0, 3], [4, 4, 4, 3])
     known = known.fact({"a": 1, "b": 2, "c": 1, "g": 1}, 9, 9).fact({"a": 1, "c": -2}, -3, 2)
-    system = System.of(known)
+    system = FactSystem.of(known)
     linear = Linear(system)
     rows = known.matrix.toarray()
     facts = np.vstack((rows, -rows)), np.concatenate((known.fact_high, -known.fact_low))
@@ -283,23 +283,23 @@ def test_a_model_is_asked_again_with_other_cells_and_boxes() -> None:
         assert [float(p) for p in point] == pytest.approx(found.point.tolist())  # type: ignore[union-attr]
         prices = basic_multipliers(system, found, cell, sign)
         assert prices is not None
-        real = System(system.names, system.boxes, system.facts, system.ends, whole=False)
+        real = FactSystem(system.names, system.boxes, system.facts, system.ends, whole=False)
         assert real.shown(as_leaf(prices), cell, sign, boxes) == sign * point[cell]
 
 
 def test_a_search_for_a_whole_table_finds_the_best_one() -> None:
     known = Knowledge.of("abcg").within([0, 0, 0, 2], [7, 7, 7, 2])
     known = known.fact({"a": 4, "b": 7, "c": 9, "g": 1}, 47, 47)
-    tables, system = fitting(known), System.of(known)
+    tables, system = fitting(known), FactSystem.of(known)
     for cell in range(4):
         for sign in (1, -1):
             found = whole_table(system, cell, sign, 1000)
             assert found is not None
             assert list(found) in tables.tolist()
             assert sign * found[cell] == (sign * tables[:, cell]).min()
-    assert whole_table(System.of(known.bound("a", 0, 0).bound("c", 0, 0)), 1, 1, 1000) is None
+    assert whole_table(FactSystem.of(known.bound("a", 0, 0).bound("c", 0, 0)), 1, 1, 1000) is None
     given = Knowledge.of("ab").within([1, 2], [1, 2]).fact({"a": 1, "b": 1}, 3, 3)
-    assert whole_table(System.of(given), 0, 1, 9) is None  # nothing is open
+    assert whole_table(FactSystem.of(given), 0, 1, 9) is None  # nothing is open
 
 
 def test_a_document_says_what_was_claimed_in_numbers_that_every_reader_keeps() -> None:
@@ -321,29 +321,29 @@ def test_a_document_says_what_was_claimed_in_numbers_that_every_reader_keeps() -
 
 
 def test_a_budget_of_time_is_over_when_it_is() -> None:
-    assert Budget.of(5, None).left is None
-    assert not Budget.of(5, None).over
-    assert Budget.of(5, 0.0).over
-    assert not Budget.of(5, 1000.0).over
-    left = Budget.of(5, 1000.0).left
+    assert BranchBudget.of(5, None).left is None
+    assert not BranchBudget.of(5, None).over
+    assert BranchBudget.of(5, 0.0).over
+    assert not BranchBudget.of(5, 1000.0).over
+    left = BranchBudget.of(5, 1000.0).left
     assert left is not None
     assert 0 < left <= 1000
 
 
-def maker(system: System, *cells: int) -> _Maker:
-    return _Maker(system, list(cells), Budget.of(50, None))
+def maker(system: FactSystem, *cells: int) -> _Maker:
+    return _Maker(system, list(cells), BranchBudget.of(50, None))
 
 
 def test_only_tables_that_fit_are_kept_and_the_best_of_them_known() -> None:
     made = maker(example(), 0, 2)
-    assert not made._add(Table(1, (1, 2, 2, 0)))  # 2x + g - y is 2
+    assert not made._add(WitnessTable(1, (1, 2, 2, 0)))  # 2x + g - y is 2
     assert not made._add(
-        Table(2, (2, 4, 0, 0))
+        WitnessTable(2, (2, 4, 0, 0))
     )  # whole numbers over 2 are not the form of whole cells
     assert not made.tables
-    assert made._add(Table(1, (3, 2, 0, 0)))
-    assert made._add(Table(1, (1, 2, 0, 5)))
-    assert made._add(Table(1, (2, 2, 0, 5)))
+    assert made._add(WitnessTable(1, (3, 2, 0, 0)))
+    assert made._add(WitnessTable(1, (1, 2, 0, 5)))
+    assert made._add(WitnessTable(1, (2, 2, 0, 5)))
     assert made._best == {(0, 1): 1, (0, -1): -3, (2, 1): 0, (2, -1): 0}
     assert [made._reached(0, 1, Fraction(v)) for v in (1, 2, 3, 4)] == [1, 2, 0, None]
     assert made._reached(0, -1, Fraction(-3)) == 0
@@ -354,13 +354,13 @@ def test_only_tables_that_fit_are_kept_and_the_best_of_them_known() -> None:
         (0.5, True),
         (-0.5, False),
     ):
-        assert made._settled(0, 1, Found("optimal", value)) == settled
-    assert made._settled(0, -1, Found("optimal", -3.0))
-    assert not made._settled(0, -1, Found("optimal", -4.0))
-    assert not made._settled(3, 1, Found("optimal", 0.0))
+        assert made._settled(0, 1, LinearOptimum("optimal", value)) == settled
+    assert made._settled(0, -1, LinearOptimum("optimal", -3.0))
+    assert not made._settled(0, -1, LinearOptimum("optimal", -4.0))
+    assert not made._settled(3, 1, LinearOptimum("optimal", 0.0))
     real = maker(replace(example(), whole=False), 0)
-    assert real._add(Table(2, (2, 4, 0, 0)))
-    assert not real._settled(0, 1, Found("optimal", 1.0))
+    assert real._add(WitnessTable(2, (2, 4, 0, 0)))
+    assert not real._settled(0, 1, LinearOptimum("optimal", 1.0))
     claim = made._made(0, 1, Fraction(1), ())
     assert (claim.value, claim.sharp, claim.table) == (1, True, 1)
     claim = made._made(0, -1, Fraction(-4), ())
@@ -370,7 +370,7 @@ def test_only_tables_that_fit_are_kept_and_the_best_of_them_known() -> None:
 
 def test_boxes_near_zero_keep_bounds_that_are_there() -> None:
     boxes = ((0, 5), (None, 3), (2, None), (None, None), (2 * 10**6, None))
-    system = System(tuple("abcde"), boxes, (), ())
+    system = FactSystem(tuple("abcde"), boxes, (), ())
     million = 10**6
     assert _near_zero(system) == (
         (0, 5), (-million, 3), (2, million), (-million, million), (2 * million, 2 * million),
@@ -382,8 +382,8 @@ def test_an_end_without_a_ray_is_not_called_endless() -> None:
     known = Knowledge.of("xy").fact({"x": 1, "y": -1}, 2, 2)
     for direction, table in (([1.0, 1.0], True), ([0.0, 0.0], False), ([1.0, 0.0], False),
                              ([-1.0, -1.0], False)):  # fmt: skip
-        made = maker(System.of(known), 0, 1)
-        made.cone = _Says(Found("optimal", -1.0, np.array(direction)))  # type: ignore[assignment]
+        made = maker(FactSystem.of(known), 0, 1)
+        made.cone = _Says(LinearOptimum("optimal", -1.0, np.array(direction)))  # type: ignore[assignment]
         end = made._endless(0, -1)
         assert (end.value, end.sharp) == (None, table)
         assert made.rays == ([(1, 1)] if table else [])
@@ -392,9 +392,9 @@ def test_an_end_without_a_ray_is_not_called_endless() -> None:
             assert made._endless(1, -1) == End(None, True, 0, 0)
             assert len(made.rays) == 1
     # No table is known and none is found: then nothing is claimed.
-    lost = maker(System.of(known), 0)
-    lost.cone = _Says(Found("optimal", -1.0, np.array([1.0, 1.0])))  # type: ignore[assignment]
-    lost.linear = _Says(Found("unknown"))  # type: ignore[assignment]
+    lost = maker(FactSystem.of(known), 0)
+    lost.cone = _Says(LinearOptimum("optimal", -1.0, np.array([1.0, 1.0])))  # type: ignore[assignment]
+    lost.linear = _Says(LinearOptimum("unknown"))  # type: ignore[assignment]
     lost._tried = True
     assert lost._endless(0, -1) == End(None, False)
     lost._tried = False
@@ -405,10 +405,10 @@ def test_an_end_without_a_ray_is_not_called_endless() -> None:
 class _Says:
     """A solver that always says the same."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: LinearOptimum) -> None:
         self.found = found
 
-    def minimise(self, *_: object) -> Found:
+    def minimise(self, *_: object) -> LinearOptimum:
         return self.found
 
 
@@ -417,32 +417,32 @@ def test_the_multipliers_that_show_most_are_kept() -> None:
     real = replace(example(), whole=False)
     y_high = {2: (3, 4)}
     given = Leaf(1, ())
-    good = Found("optimal", 2.0, None, np.array([0.5, 0.0]))
+    good = LinearOptimum("optimal", 2.0, None, np.array([0.5, 0.0]))
     leaf, shown = bound_leaf(real, good, 0, 1, y_high, None, given)
     assert (leaf, shown) == (Leaf(2, ((0, 1),)), 2)
-    bad = Found("optimal", 2.0, None, np.array([-3.0, 0.0]))
+    bad = LinearOptimum("optimal", 2.0, None, np.array([-3.0, 0.0]))
     assert bound_leaf(real, bad, 0, 1, y_high, None, given) == (given, 0)
-    assert bound_leaf(real, Found("unknown"), 0, 1, y_high, None, given) == (given, 0)
+    assert bound_leaf(real, LinearOptimum("unknown"), 0, 1, y_high, None, given) == (given, 0)
     # z has no upper end, so nothing is given; its fact has no upper end either.
-    none = Found("optimal", 0.0, None, np.array([0.0, -1.0]))
+    none = LinearOptimum("optimal", 0.0, None, np.array([0.0, -1.0]))
     assert bound_leaf(real, none, 3, -1, {}, None, given) == (given, None)
     # The target is reached by what is given: nothing else is looked at.
     assert bound_leaf(real, good, 0, 1, y_high, 0, given) == (given, 0)
     assert bound_leaf(real, good, 0, 1, y_high, 1, given)[1] == 2
     whole = example()
     assert bound_leaf(whole, good, 0, 1, y_high, None, given)[1] == 2
-    third = Found("optimal", 2.0, None, np.array([0.49999999, 0.0]))
+    third = LinearOptimum("optimal", 2.0, None, np.array([0.49999999, 0.0]))
     assert bound_leaf(real, third, 0, 1, y_high, None, given)[1] == 2
 
 
 def test_tables_near_a_point_are_proposed_whole_first() -> None:
     whole, real = example(), replace(example(), whole=False)
-    near = Found("optimal", 0.0, np.array([1.0000005, 2.0, 0.0, -0.0000005]))
-    assert list(tables_near(whole, near, {})) == [Table(1, (1, 2, 0, 0))]
+    near = LinearOptimum("optimal", 0.0, np.array([1.0000005, 2.0, 0.0, -0.0000005]))
+    assert list(tables_near(whole, near, {})) == [WitnessTable(1, (1, 2, 0, 0))]
     for far in ([1.00001, 2.0, 0.0, 0.0], [2.0**53, 2.0, 0.0, 0.0], [-0.5, 2.0, 0.0, 0.0]):
-        assert not list(tables_near(whole, Found("optimal", 0.0, np.array(far)), {}))
-    edge = Found("optimal", 0.0, np.array([2.0**53 - 1, 2.0, 0.0, 0.0]))
+        assert not list(tables_near(whole, LinearOptimum("optimal", 0.0, np.array(far)), {}))
+    edge = LinearOptimum("optimal", 0.0, np.array([2.0**53 - 1, 2.0, 0.0, 0.0]))
     assert next(tables_near(whole, edge, {})).values[0] == 2**53 - 1
-    half = Found("optimal", 0.0, np.array([1.5, 2.0, 0.0, 1 / 3]))
-    assert Table(6, (9, 12, 0, 2)) in list(tables_near(real, half, {}))
-    assert not list(tables_near(real, Found("unknown"), {}))
+    half = LinearOptimum("optimal", 0.0, np.array([1.5, 2.0, 0.0, 1 / 3]))
+    assert WitnessTable(6, (9, 12, 0, 2)) in list(tables_near(real, half, {}))
+    assert not list(tables_near(real, LinearOptimum("unknown"), {}))

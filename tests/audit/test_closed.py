@@ -20,7 +20,7 @@ from lustrum.audit import (
     from_tables,
 )
 from lustrum.audit.closed import (
-    Form,
+    ClosedForm,
     Margins,
     applicable,
     bonferroni,
@@ -102,7 +102,7 @@ def test_every_closed_form_holds_and_is_reached_where_it_says_so(case):
             assert equals(found, least, most)
     assert closed_bounds(margins).sharp.all() == applicable(margins).sharp
     assert is_decomposable(margins) == (
-        applicable(margins).form in (Form.FRECHET, Form.DECOMPOSABLE)
+        applicable(margins).form in (ClosedForm.FRECHET, ClosedForm.DECOMPOSABLE)
     )
     if is_decomposable(margins):
         assert equals(decomposable(margins), least, most)
@@ -201,7 +201,7 @@ def test_the_matrix_operator_gives_the_published_bounds_of_the_hidden_margin():
 
 def test_knowledge_of_margins_is_bounded_as_programs_bound_it():
     known = from_margins({"I": 4, "J": 4, "K": 3}, {"IJ": IJ, "JK": JK}, hidden=["KI"])
-    assert applicable(known).form is Form.DECOMPOSABLE
+    assert applicable(known).form is ClosedForm.DECOMPOSABLE
     found, slow = knowledge_bounds(known), bounds(known, integer=True)
     assert found.sharp.all()
     assert found.low.tolist() == slow.low.tolist()

@@ -9,7 +9,7 @@ from math import ceil, log2
 import numpy as np
 import pytest
 
-from lustrum.audit import Protection, Verdict
+from lustrum.audit import Protection, ProtectionVerdict
 from lustrum.audit.contribution import (
     ContributionBelief,
     candidates,
@@ -171,11 +171,11 @@ def test_protection_asks_for_its_own_level_on_each_side_of_each_cell():
     verdicts = {(8, 15): "enough", (9, 15): "too narrow", (8, 14): "too narrow"}
     for (low, high), said in verdicts.items():
         assert wanted.verdict((0,), low, high, sharp=True) == said
-        assert wanted.verdict((1,), low, high, sharp=True) is Verdict.NOT_ASKED
-    assert Protection.of([1], [0], [0]).verdict((0,), 1, 1, sharp=True) is Verdict.ENOUGH
+        assert wanted.verdict((1,), low, high, sharp=True) is ProtectionVerdict.NOT_ASKED
+    assert Protection.of([1], [0], [0]).verdict((0,), 1, 1, sharp=True) is ProtectionVerdict.ENOUGH
     some = Protection.within([10, 20], 10, needed=[False, True])
-    assert some.verdict((0,), 10, 10, sharp=True) is Verdict.NOT_ASKED
-    assert some.verdict((1,), 18, 22, sharp=True) is Verdict.ENOUGH
+    assert some.verdict((0,), 10, 10, sharp=True) is ProtectionVerdict.NOT_ASKED
+    assert some.verdict((1,), 18, 22, sharp=True) is ProtectionVerdict.ENOUGH
     for level in ([-1, 0], [0, -1]):
         with pytest.raises(InputError, match="negative"):
             Protection.of([5, 5], level, [0, 0])

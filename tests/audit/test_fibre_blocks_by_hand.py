@@ -13,12 +13,12 @@ from scipy import sparse
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, from_margins
 from lustrum.audit.fibre import (
-    Margins,
+    FibreMargins,
     count_tables,
     distribution,
     enumerate_fibre,
 )
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay, _sides
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
@@ -48,7 +48,7 @@ def systems():
         yield known
 
 
-def points(block: Block) -> np.ndarray:
+def points(block: FibreBlock) -> np.ndarray:
     """Every point of a block, by its definition."""
     ranges = [range(a, b + 1) for a, b in zip(block.low, block.high, strict=True)]
     every = np.array(list(itertools.product(*ranges)), dtype=np.int64)
@@ -60,7 +60,7 @@ def test_blocks_together_hold_what_fits_and_nothing_else():
     for known in systems():
         tables = fitting(known)
         try:
-            system = System.of(known)
+            system = FibreSystem.of(known)
         except ContradictionError:
             assert len(tables) == 0
             continue
@@ -103,10 +103,10 @@ def test_a_system_by_hand():
     known = known.fact({"a": 1, "b": 1}, 4, 6).fact({"a": -1, "b": -1}, -6, -5)
     known = known.fact({"a": 1, "b": 1}, -3, 30).fact({"c": 1}, 7, 7)
     known = known.fact({"a": 1, "b": 1}, 0, 10)
-    system = System.of(known)
-    assert repr(system) == "System(4 cells, 2 blocks)"
+    system = FibreSystem.of(known)
+    assert repr(system) == "FibreSystem(4 cells, 2 blocks)"
     pair, alone = system.blocks
-    assert repr(pair) == "Block(2 cells, 2 equations, 4 columns)"
+    assert repr(pair) == "FibreBlock(2 cells, 2 equations, 4 columns)"
     # The sum of both, once from 4 to 6 and once from 5 to 6; 3 or less and 10 or more cannot be.
     assert pair.matrix.toarray().tolist() == [[1, 1, -1, 0], [1, 1, 0, 1]]
     assert (pair.low.tolist()[2:], pair.high.tolist()[2:]) == ([4, -6], [6, -5])
@@ -114,47 +114,55 @@ def test_a_system_by_hand():
     assert (alone.cells.tolist(), alone.low.tolist(), alone.high.tolist()) == ([3], [0], [4])
     assert (alone.matrix.shape, alone.totals.size) == ((0, 1), 0)
     # All sums hold, but two cells are below 0.
-    (square,) = System.of(Margins.two_way([3, 3, 3], [3, 3, 3])).blocks
+    (square,) = FibreSystem.of(FibreMargins.two_way([3, 3, 3], [3, 3, 3])).blocks
     assert square.holds(np.array([2, 0, 1, 0, 2, 1, 1, 1, 1]))
     assert not square.holds(np.array([3, -1, 1, -1, 3, 1, 1, 1, 1]))
     assert (system.settled.tolist()[2], len(alone), alone.holds(np.array([5]))) == (7, 1, False)
-    assert repr(System.of(Margins.two_way([3, 2], [1, 4]))) == "System(4 cells, 1 block)"
-    assert System.of(known, [1, 0, 1, 0]).blocks[0].counted.tolist() == [True, False, False, False]
-    assert System.of(known, [1, 0, 1, 0]).blocks[1].counted.tolist() == [False]
+    assert (
+        repr(FibreSystem.of(FibreMargins.two_way([3, 2], [1, 4])))
+        == "FibreSystem(4 cells, 1 block)"
+    )
+    assert FibreSystem.of(known, [1, 0, 1, 0]).blocks[0].counted.tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert FibreSystem.of(known, [1, 0, 1, 0]).blocks[1].counted.tolist() == [False]
     with pytest.raises(InputError, match="'counted' marks 3"):
-        System.of(known, [1, 0, 1])
+        FibreSystem.of(known, [1, 0, 1])
     with pytest.raises(InputError, match="Nothing bounds d"):
-        System.of(Knowledge.of("cd").fact({"c": 1}, 0, 3))
+        FibreSystem.of(Knowledge.of("cd").fact({"c": 1}, 0, 3))
     # Linear programs bound what sums alone leave open.
     open_ends = Knowledge.of("xy", low=-UNBOUNDED)
     open_ends = open_ends.fact({"x": 1, "y": 1}, 2, 5).fact({"x": 1, "y": -1}, -1, 1)
-    found = System.of(open_ends)
+    found = FibreSystem.of(open_ends)
     assert (found.low.tolist(), found.high.tolist()) == ([1, 1], [3, 3])
     open_ends = Knowledge.of("zwvu", low=-UNBOUNDED).bound("v", 0, 4)
     open_ends = open_ends.fact({"z": 1, "w": 1}, 2, 5).fact({"z": 1, "w": -1}, -1, 1)
-    found = System.of(open_ends.bound("u", 5, 6))
+    found = FibreSystem.of(open_ends.bound("u", 5, 6))
     assert found.low.tolist() == [1, 1, 0, 5]
     assert found.high.tolist() == [3, 3, 4, 6]
     for half in (open_ends.bound("u", low=5), open_ends.bound("u", high=5), open_ends):
         with pytest.raises(InputError, match="Nothing bounds u"):
-            System.of(half)
+            FibreSystem.of(half)
     cells = from_margins({"A": 2, "B": 2}, {"A": [3, 4], "B": [2, 5]}, ["A"])
     # Each inner cell once: margins follow from them.
-    assert System.of(cells).blocks[0].counted.tolist() == [True] * 4
+    assert FibreSystem.of(cells).blocks[0].counted.tolist() == [True] * 4
     contradiction = Knowledge.of("xyz").within(0, 9)
     contradiction = contradiction.fact({"x": 2, "y": 3, "z": 2}, 9, 9)
     with pytest.raises(ContradictionError, match="two different values"):
-        System.of(contradiction.fact({"x": -2, "y": -3, "z": -2}, -10, -10))
+        FibreSystem.of(contradiction.fact({"x": -2, "y": -3, "z": -2}, -10, -10))
 
 
 # Two-way tables
 
 
-def block_of(margins: Margins, low=None, high=None) -> Block:
+def block_of(margins: FibreMargins, low=None, high=None) -> FibreBlock:
     known = margins.knowledge()
     if high is not None:
         known = known.within(0 if low is None else low, high)
-    (block,) = System.of(known).blocks
+    (block,) = FibreSystem.of(known).blocks
     return block
 
 
@@ -180,7 +188,7 @@ def test_two_way_tables_are_counted_one_by_one(case, hypergeometric):
     table, low, high = BOUNDED[case]
     if high is not None:
         table = np.clip(table, 0 if low is None else np.reshape(low, np.shape(table)), None)
-    block = block_of(Margins.of(table, [(0,), (1,)]), low, high)
+    block = block_of(FibreMargins.of(table, [(0,), (1,)]), low, high)
     every = points(block)
     two_way = TwoWay.of(block)
     assert (two_way.rows.size, two_way.columns.size) in (np.shape(table), np.shape(table)[::-1])
@@ -211,9 +219,9 @@ def test_two_way_tables_are_counted_one_by_one(case, hypergeometric):
 
 
 def test_two_way_tables_are_recognised():
-    full = block_of(Margins.two_way([3, 3], [3, 3]))
+    full = block_of(FibreMargins.two_way([3, 3], [3, 3]))
     assert repr(TwoWay.of(full)) == "TwoWay(2 x 2, 4 cells)"
-    ring = Margins.two_way([2, 2, 2], [2, 2, 2], possible=1 - np.eye(3))
+    ring = FibreMargins.two_way([2, 2, 2], [2, 2, 2], possible=1 - np.eye(3))
     holes = TwoWay.of(block_of(ring))
     assert repr(holes) == "TwoWay(3 x 3, 6 cells)"
     assert not holes.free
@@ -221,14 +229,14 @@ def test_two_way_tables_are_recognised():
     loose = Knowledge.of("abc").within(0, 3)
     for other in (
         loose.fact({"a": 1, "b": 1}, 3, 3).fact({"b": 1, "c": 1}, 3, 3),
-        Margins.of(np.ones((2, 2, 2), int), ALL_PAIRS).knowledge(),
+        FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS).knowledge(),
         loose.fact({"a": 1, "b": 1, "c": 1}, 4, 4).fact({"a": 2, "b": 1, "c": 1}, 6, 6),
         loose.fact({"a": 1, "b": 1, "c": 1}, 4, 5),
         Knowledge.of("abc").fact({"a": 1, "b": 1}, 4, 4).fact({"b": 1, "c": 1}, 4, 4)
         .fact({"a": 1, "c": 1}, 4, 4),
     ):  # fmt: skip
-        assert all(TwoWay.of(b) is None for b in System.of(other).blocks)
-    twice = Block(
+        assert all(TwoWay.of(b) is None for b in FibreSystem.of(other).blocks)
+    twice = FibreBlock(
         np.arange(2),
         sparse.csr_array(np.ones((2, 2), np.int64)),
         np.array([3, 3]),
@@ -256,7 +264,7 @@ def test_two_way_tables_are_recognised():
         [[1, 2, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]],
     ):
         size = len(wrong)
-        block = Block(
+        block = FibreBlock(
             np.arange(size),
             sparse.csr_array(np.array(wrong)),
             np.full(size, 3),
@@ -266,7 +274,7 @@ def test_two_way_tables_are_recognised():
         )
         assert TwoWay.of(block) is None
     # Equations in any order, so that a column may come before its row.
-    plain = block_of(Margins.two_way([3, 2], [1, 1, 3]))
+    plain = block_of(FibreMargins.two_way([3, 2], [1, 1, 3]))
     wanted = TwoWay.of(plain).exact()
     for order in itertools.permutations(range(5)):
         mixed = replace(plain, matrix=plain.matrix[list(order)], totals=plain.totals[list(order)])
@@ -279,7 +287,7 @@ def test_two_way_tables_are_recognised():
     for low, high, free in ((0, 3, True), (0, 2, False), (1, 3, False)):
         own = TwoWay(wide.rows, wide.columns, wide.place, np.full(4, low), np.full(4, high))
         assert own.free == free
-    forced = TwoWay.of(block_of(Margins.two_way([5, 2], [4, 3])))
+    forced = TwoWay.of(block_of(FibreMargins.two_way([5, 2], [4, 3])))
     assert (forced.free, forced.low.min()) == (True, 0)
     assert forced.low.max() == 2
 
@@ -290,7 +298,7 @@ def test_tables_are_counted_within_the_steps_allowed():
     assert count_tables([2, 0], [1, 1]) == 1
     assert count_tables([1, 1, 0, 2], [1, 1, 2, 0], np.kron(np.eye(2), np.ones((2, 2)))) == 2 * 1
     # A 2 x 2 table: 4 values of the first cell, and each leaves one for every other.
-    two_way = TwoWay.of(block_of(Margins.two_way([3, 3], [3, 3])))
+    two_way = TwoWay.of(block_of(FibreMargins.two_way([3, 3], [3, 3])))
     assert two_way.exact(steps=16).total == 4
     assert two_way.exact(steps=15) is None
     with pytest.raises(InputError, match="too many states"):

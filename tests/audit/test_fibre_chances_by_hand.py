@@ -12,7 +12,7 @@ from audit.fibres import fitting
 from audit.plain_walks import plain_tables
 from lustrum.audit import ContradictionError, Knowledge
 from lustrum.audit.fibre import (
-    Margins,
+    FibreMargins,
     distribution,
     effective_size,
     enumerate_fibre,
@@ -22,13 +22,13 @@ from lustrum.audit.fibre import (
 )
 from lustrum.audit.fibre import enumerate as enumerate_module
 from lustrum.audit.fibre.enumerate import _Ordered, _rests, log_factorials, tally
-from lustrum.audit.fibre.system import System
+from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
-CUBE = Margins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
+CUBE = FibreMargins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
 # Two blocks and a cell of its own: 5 tables of a and b, 4 of c and d, 3 values of e.
 APART = (
     Knowledge.of("abcdef")
@@ -63,7 +63,7 @@ def test_all_tables_are_listed_up_to_a_limit():
     for wrong in ({"most": 0}, {"nodes": 0}):
         with pytest.raises(InputError, match="at least one"):
             enumerate_fibre(APART, **wrong)
-    settled = enumerate_fibre(Margins.two_way([3, 0], [1, 2]), most=1, nodes=1)
+    settled = enumerate_fibre(FibreMargins.two_way([3, 0], [1, 2]), most=1, nodes=1)
     assert (settled.complete, settled.tables.tolist()) == (True, [[1, 2, 0, 0]])
 
 
@@ -73,7 +73,7 @@ def needed(run) -> int:
 
 
 def test_a_search_ends_after_so_many_values():
-    (block,) = System.of(CUBE).blocks
+    (block,) = FibreSystem.of(CUBE).blocks
     every = np.array(list(plain_tables(block)))
     nodes = needed(lambda n: tally(block, nodes=n))
     assert len(every) < nodes <= len(every) * len(block)
@@ -91,7 +91,7 @@ def test_a_search_ends_after_so_many_values():
         values = np.bincount(every[:, column] - block.low[column], weights, minlength=sums.size)
         assert sums == pytest.approx(values / weights.max())
     # Only columns that are counted weigh, and a fact with two ends adds one that is not.
-    (loose,) = System.of(
+    (loose,) = FibreSystem.of(
         Knowledge.of("abc").within(0, 4).fact({"a": 1, "b": 2, "c": 1}, 3, 5), [1, 0, 1]
     ).blocks
     every = np.array(list(plain_tables(loose)))
@@ -99,15 +99,15 @@ def test_a_search_ends_after_so_many_values():
     for column, sums in enumerate(tally(loose, hypergeometric=True).sums):
         values = np.bincount(every[:, column] - loose.low[column], own, minlength=sums.size)
         assert sums == pytest.approx(values / max(own))
-    (never,) = System.of(
+    (never,) = FibreSystem.of(
         Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
     ).blocks
     # Five values of one cell are five nodes.
-    (five,) = System.of(Knowledge.of("x").bound("x", 0, 4)).blocks
+    (five,) = FibreSystem.of(Knowledge.of("x").bound("x", 0, 4)).blocks
     assert [tally(five, nodes=n).complete for n in (4, 5, 6)] == [False, True, True]
     assert tally(five, nodes=3).count == 3
     # More values than there is room for are not even begun.
-    (endless,) = System.of(Knowledge.of("x").bound("x", 0, 2**27)).blocks
+    (endless,) = FibreSystem.of(Knowledge.of("x").bound("x", 0, 2**27)).blocks
     for hypergeometric in (False, True):
         begun = tally(endless, nodes=5, hypergeometric=hypergeometric)
         assert (begun.count, begun.sums, begun.complete) == (0, (), False)
@@ -122,8 +122,8 @@ def test_columns_are_tried_from_the_shortest_equation():
     uneven = uneven.fact({"c": 1, "d": 1}, 4, 5).fact({"a": 1, "b": 1, "d": 1, "e": 1}, 8, 8)
     tied = Knowledge.of("abcde").within(0, 4).fact({"a": 1, "b": 1}, 4, 4)
     tied = tied.fact({"a": 1, "c": 1, "d": 1, "e": 1}, 7, 7).fact({"c": 1, "d": 1}, 3, 3)
-    for given in (CUBE, APART, Margins.two_way([3, 2], [1, 1, 3]), uneven, tied):
-        for block in System.of(given).blocks:
+    for given in (CUBE, APART, FibreMargins.two_way([3, 2], [1, 1, 3]), uneven, tied):
+        for block in FibreSystem.of(given).blocks:
             matrix = block.matrix.toarray() != 0
             width = (block.high - block.low).tolist()
             left = list(range(len(block)))
@@ -135,7 +135,7 @@ def test_columns_are_tried_from_the_shortest_equation():
                 assert best == min(costs)[2]
                 left.remove(best)
             assert left == []
-    (block,) = System.of(
+    (block,) = FibreSystem.of(
         Knowledge.of("abc").within(-1, [2, 3, 4]).fact({"a": 1, "b": -2, "c": 3}, 5, 5)
     ).blocks
     least, most = _rests(block.matrix.tocsc(), block.low, block.high)
@@ -148,11 +148,11 @@ def test_columns_are_tried_from_the_shortest_equation():
 
 
 def test_factorials_are_listed_as_far_as_they_are_needed(monkeypatch):
-    (block,) = System.of(Knowledge.of("x").bound("x", 0, 6)).blocks
+    (block,) = FibreSystem.of(Knowledge.of("x").bound("x", 0, 6)).blocks
     logs = log_factorials(block)
     assert logs.size == 8
     assert np.exp(logs) == pytest.approx([math.factorial(n) for n in range(8)])
-    (tiny,) = System.of(Knowledge.of("x", low=-3).bound("x", -2, -1)).blocks
+    (tiny,) = FibreSystem.of(Knowledge.of("x", low=-3).bound("x", -2, -1)).blocks
     assert log_factorials(tiny).size == 3
     monkeypatch.setattr(enumerate_module, "_TABLE", 5)
     assert log_factorials(block).size == 5
@@ -210,7 +210,7 @@ def test_what_is_computed_is_exact_and_the_rest_is_sampled():
 
 
 def test_an_exact_answer_needs_enough_nodes(monkeypatch):
-    nodes = needed(lambda n: tally(System.of(CUBE).blocks[0], nodes=n))
+    nodes = needed(lambda n: tally(FibreSystem.of(CUBE).blocks[0], nodes=n))
     assert distribution(CUBE, nodes=nodes, method="exact").exact.all()
     with pytest.raises(InputError, match="too many tables"):
         distribution(CUBE, nodes=nodes - 1, method="exact")
@@ -219,7 +219,7 @@ def test_an_exact_answer_needs_enough_nodes(monkeypatch):
     assert (part.tables, part.draws, part.chains) == (None, 20, 2)
     assert distribution(CUBE, nodes=nodes).exact.all()
     # A two-way table takes steps, each as dear as ten values: 16 for two by two with four tables.
-    square = Margins.two_way([3, 3], [3, 3])
+    square = FibreMargins.two_way([3, 3], [3, 3])
     tried = []
     for allowed in (160, 159):
         found = distribution(square, nodes=allowed, method="exact")
@@ -237,7 +237,7 @@ def test_an_exact_answer_needs_enough_nodes(monkeypatch):
     assert own.of(0)[1] == pytest.approx(np.array([6, 6, 3, 1]) / 16)
     assert own.tables == 4
     # A bound of its own makes the formula wrong: tables of 0, 1 and 2 weigh 1, 12 and 18.
-    bounded = Margins.two_way([4, 3], [3, 4]).knowledge().bound(0, high=2)
+    bounded = FibreMargins.two_way([4, 3], [3, 4]).knowledge().bound(0, high=2)
     own = distribution(bounded, "hypergeometric")
     assert own.of(0)[1] == pytest.approx(np.array([1, 12, 18]) / 31)
     never = Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
@@ -256,7 +256,9 @@ def test_an_exact_answer_needs_enough_nodes(monkeypatch):
     assert allowed == [module._TRY, module.NODES, 7]
     assert module._TRY < module.NODES
     closed = (
-        Margins.two_way([1, 1, 1], [1, 1, 1]).knowledge().within(0, [1, 0, 0, 1, 0, 0, 0, 1, 1])
+        FibreMargins.two_way([1, 1, 1], [1, 1, 1])
+        .knowledge()
+        .within(0, [1, 0, 0, 1, 0, 0, 0, 1, 1])
     )
     with pytest.raises(ContradictionError):
         distribution(closed)

@@ -14,9 +14,9 @@ from scipy import stats
 from audit.fibres import QUICK, fitting
 from audit.plain_walks import plain_tables
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
-from lustrum.audit.fibre import Margins, count_tables, distribution, enumerate_fibre, unimodal
+from lustrum.audit.fibre import FibreMargins, count_tables, distribution, enumerate_fibre, unimodal
 from lustrum.audit.fibre.enumerate import tally
-from lustrum.audit.fibre.system import System
+from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import Category, InputError, TableAxis
@@ -84,7 +84,7 @@ def test_exact_distributions_weigh_every_table_that_fits(known, target):
 @given(small_systems())
 def test_the_compiled_walk_meets_what_the_plain_one_meets(known):
     try:
-        blocks = System.of(known).blocks
+        blocks = FibreSystem.of(known).blocks
     except ContradictionError:
         return
     for block in blocks:
@@ -106,11 +106,11 @@ def test_the_compiled_walk_meets_what_the_plain_one_meets(known):
 def test_counting_two_way_tables_equals_enumerating_them(values, zeros, hypergeometric):
     table = np.array(values).reshape(3, 3)
     possible = ~np.array(zeros).reshape(3, 3) | (table > 0)
-    margins = Margins.of(table, [(0,), (1,)], possible)
+    margins = FibreMargins.of(table, [(0,), (1,)], possible)
     fibre = enumerate_fibre(margins)
     assert fibre.complete
     assert count_tables(table.sum(axis=1), table.sum(axis=0), possible) == len(fibre)
-    for block in System.of(margins).blocks:
+    for block in FibreSystem.of(margins).blocks:
         two_way = TwoWay.of(block)
         if two_way is None:
             continue
@@ -137,18 +137,18 @@ def test_counts_of_two_way_tables_are_the_published_ones():
 
 def test_a_cell_of_any_two_way_table_is_hypergeometric():
     table = np.random.default_rng(7).poisson(9, (20, 20))
-    found = distribution(Margins.of(table, [(0,), (1,)]), "hypergeometric", "exact")
+    found = distribution(FibreMargins.of(table, [(0,), (1,)]), "hypergeometric", "exact")
     people, row, column = table.sum(), table[3].sum(), table[:, 5].sum()
     values, chances = found.of(3 * 20 + 5)
     assert chances == pytest.approx(stats.hypergeom(people, row, column).pmf(values), rel=1e-8)
 
 
 def test_weights_far_apart_do_not_overflow():
-    found = distribution(Margins.two_way([50_000, 50_000], [50_000, 50_000]), "hypergeometric")
+    found = distribution(FibreMargins.two_way([50_000, 50_000], [50_000, 50_000]), "hypergeometric")
     known = Knowledge.of(["a", "b", "c", "d"], low=0)
     for pair in (("a", "b"), ("c", "d"), ("a", "c")):
         known = known.fact(dict.fromkeys(pair, 1), 50_000, 50_000)
-    block = System.of(known).blocks[0]
+    block = FibreSystem.of(known).blocks[0]
     sums = tally(block, hypergeometric=True).sums[0]
     values, chances = found.of(0)
     assert sums[values] / sums.sum() == pytest.approx(chances, rel=1e-6, abs=1e-15)
@@ -189,26 +189,26 @@ def test_hidden_margins_have_distributions_too():
 
 def test_separators_split_a_table_into_two_way_ones():
     table = np.random.default_rng(3).poisson(6, (4, 5, 6))
-    system = System.of(Margins.of(table, [(0, 1), (1, 2)]))
+    system = FibreSystem.of(FibreMargins.of(table, [(0, 1), (1, 2)]))
     assert [repr(TwoWay.of(b)) for b in system.blocks] == ["TwoWay(4 x 6, 24 cells)"] * 5
 
 
 def test_a_small_budget_is_told_and_marked():
-    margins = Margins.of(np.full((4, 4, 4), 3), ALL_PAIRS)
+    margins = FibreMargins.of(np.full((4, 4, 4), 3), ALL_PAIRS)
     with pytest.raises(InputError, match="too many tables"):
         distribution(margins, method="exact", nodes=1000)
     part = enumerate_fibre(margins, most=50, nodes=100_000)
     assert not part.complete
     assert len(part) <= 50
     assert "there are more" in repr(part)
-    exactly = enumerate_fibre(Margins.two_way([2, 2], [2, 2]), most=3)
+    exactly = enumerate_fibre(FibreMargins.two_way([2, 2], [2, 2]), most=3)
     assert exactly.complete
     with pytest.raises(InputError, match="too many states"):
         count_tables([30] * 6, [30] * 6, steps=1000)
 
 
 def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
-    margins = Margins.two_way([6, 4], [5, 5])
+    margins = FibreMargins.two_way([6, 4], [5, 5])
     values, chances = unimodal(margins).distribution(0)
     assert values.tolist() == [1, 2, 3, 4, 5]
     assert chances == pytest.approx(np.array([1, 2, 3, 2, 1]) / 9)
@@ -223,25 +223,25 @@ def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Margins.two_way([1.5], [1.5]), "whole numbers of 0 or more"),
-        (lambda: Margins.two_way([-1, 2], [1]), "whole numbers of 0 or more"),
-        (lambda: Margins.two_way([1, 2], [1, 1]), "contradict each other"),
-        (lambda: Margins((2, 2), {}), "at least one margin"),
-        (lambda: Margins((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
-        (lambda: Margins((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
-        (lambda: Margins.two_way([1, 1], [1, 1], possible=[[True]]), "mask of possible"),
+        (lambda: FibreMargins.two_way([1.5], [1.5]), "whole numbers of 0 or more"),
+        (lambda: FibreMargins.two_way([-1, 2], [1]), "whole numbers of 0 or more"),
+        (lambda: FibreMargins.two_way([1, 2], [1, 1]), "contradict each other"),
+        (lambda: FibreMargins((2, 2), {}), "at least one margin"),
+        (lambda: FibreMargins((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
+        (lambda: FibreMargins((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
+        (lambda: FibreMargins.two_way([1, 1], [1, 1], possible=[[True]]), "mask of possible"),
         (lambda: distribution(Knowledge.of(["x"])), "Nothing bounds x"),
-        (lambda: distribution(Margins.two_way([1], [1]), "gamma"), "no target"),
-        (lambda: distribution(Margins.two_way([1], [1]), method="guess"), "no method"),
-        (lambda: distribution(Margins.two_way([1], [1]), draws=2), "'draws'"),
+        (lambda: distribution(FibreMargins.two_way([1], [1]), "gamma"), "no target"),
+        (lambda: distribution(FibreMargins.two_way([1], [1]), method="guess"), "no method"),
+        (lambda: distribution(FibreMargins.two_way([1], [1]), draws=2), "'draws'"),
         (lambda: distribution([[1, 2]]), "Knowledge or Margins"),
         (lambda: distribution(Knowledge.of("xy").bound(0, 0, 3).bound(1, 0, 3).relaxed()), "real"),
         (
             lambda: distribution(Knowledge.of(["x"], low=-3).bound("x", high=3), "hypergeometric"),
             "needs counts",
         ),
-        (lambda: distribution(Margins.two_way([1], [1]), counted=[True, False]), "'counted'"),
-        (lambda: enumerate_fibre(Margins.two_way([1], [1]), most=0), "one table"),
+        (lambda: distribution(FibreMargins.two_way([1], [1]), counted=[True, False]), "'counted'"),
+        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), most=0), "one table"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(make, says):

@@ -11,12 +11,12 @@ from scipy import sparse
 from audit.plain_walks import Stream, plain_lines, plain_squares
 from audit.plain_walks import _square_step as plain_step
 from lustrum.audit.fibre import (
-    Margins,
+    FibreMargins,
     kernels,
 )
 from lustrum.audit.fibre.enumerate import log_factorials, tally
 from lustrum.audit.fibre.moves import Lines, Squares
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 
@@ -31,7 +31,7 @@ TABLE = np.array([[[3, 1], [0, 2], [5, 1]], [[1, 4], [2, 0], [1, 1]]])
 )
 def test_squares_move_as_plain_python_moves_them(kept, scale, hypergeometric):
     x = (TABLE * scale).ravel().astype(np.int64)
-    margins = Margins.of(TABLE * scale, kept)
+    margins = FibreMargins.of(TABLE * scale, kept)
     squares = Squares.of(margins, [0, 5, 7])
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 300)))])
     start, stream = x.copy(), Stream(WORDS)
@@ -59,13 +59,13 @@ def test_squares_move_as_plain_python_moves_them(kept, scale, hypergeometric):
 )
 @pytest.mark.parametrize("mixed", [0.0, 0.5, 1.0])
 def test_lines_move_as_plain_python_moves_them(mixed, scale, room, hypergeometric):
-    margins = Margins.of(TABLE * scale, ALL_PAIRS)
+    margins = FibreMargins.of(TABLE * scale, ALL_PAIRS)
     loose = margins.knowledge().fact({"cell 0,0,0": 2, "cell 1,1,0": 1}, 2 * scale, 20 * scale)
     here = (TABLE * scale).ravel()
     # Upper ends are nearer than lower ones, so that both bind on some line.
     loose = loose.within(np.maximum(here - room, 0), here + -(-room // 4))
     counted = np.arange(12) != 4
-    (block,) = System.of(loose, counted).blocks
+    (block,) = FibreSystem.of(loose, counted).blocks
     x = block.extended((TABLE * scale).ravel()[block.cells])
     lines = Lines.of(block, mixed=mixed)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 100)))])
@@ -90,7 +90,7 @@ def test_a_line_ends_at_the_nearest_bound_of_any_cell(mixed, hypergeometric):
     # Three cells that weigh 1, 2 and 3 lie near their upper ends and far above the lower ones.
     equation = sparse.csr_array(np.array([[1, 2, 3]]))
     ends = np.array([74]), np.zeros(3, int), np.array([12, 15, 14])
-    block = Block(np.arange(3), equation, *ends, np.ones(3, bool))
+    block = FibreBlock(np.arange(3), equation, *ends, np.ones(3, bool))
     lines = Lines.of(block, mixed=mixed)
     assert np.abs(lines.vectors()).max() > 1
     x, stream = np.array([10, 14, 12]), Stream(WORDS)
@@ -178,7 +178,7 @@ def test_every_table_is_met_with_weights_of_all_kinds():
         high = low + rng.integers(1, 5, size)
         weights = rng.integers(-3, 4, (facts, size))
         sums = weights @ rng.integers(low, high + 1)
-        block = Block(
+        block = FibreBlock(
             np.arange(size),
             sparse.csr_array(weights),
             sums,
@@ -200,7 +200,7 @@ def test_every_table_is_met_with_weights_of_all_kinds():
 
 def test_very_large_counts_move_too():
     big = kernels.LARGE
-    margins = Margins.two_way([big, big], [big + 3, big - 3])
+    margins = FibreMargins.two_way([big, big], [big + 3, big - 3])
     squares = Squares.of(margins, np.arange(4))
     x = np.array([big, 0, 3, big - 3])
     logs = np.zeros(2)

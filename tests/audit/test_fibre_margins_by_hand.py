@@ -11,7 +11,7 @@ import pytest
 from audit.fibres import axis
 from lustrum.audit import ContradictionError, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import (
-    Margins,
+    FibreMargins,
     effective_size,
     enumerate_fibre,
     sample_fibre,
@@ -106,26 +106,26 @@ def test_diagnostics_of_chains_that_stand_still():
 
 def test_margins_are_kept_in_the_order_of_the_axes():
     table = np.arange(24).reshape(2, 3, 4)
-    margins = Margins.of(table, [(2, 0), (1,), (0, 0)])
+    margins = FibreMargins.of(table, [(2, 0), (1,), (0, 0)])
     assert list(margins.sums) == [(0, 2), (1,), (0,)]
     assert margins.sums[0, 2].tolist() == table.sum(axis=1).tolist()
     assert margins.sums[1,].tolist() == table.sum(axis=(0, 2)).tolist()
     assert margins.cliques == ((0, 2), (1,))
     assert (margins.size, margins.decomposable) == (24, True)
-    assert repr(margins) == "Margins(2 x 3 x 4, kept 0,2; 1; 0)"
-    turned = Margins((2, 3, 4), {(2, 0): table.sum(axis=1).T, (): 276})
+    assert repr(margins) == "FibreMargins(2 x 3 x 4, kept 0,2; 1; 0)"
+    turned = FibreMargins((2, 3, 4), {(2, 0): table.sum(axis=1).T, (): 276})
     assert turned.sums[0, 2].tolist() == table.sum(axis=1).tolist()
     assert turned.sums[()].tolist() == 276
     assert not turned.sums[0, 2].flags.writeable
     assert not turned.decomposable
-    whole = Margins.of(np.ones((2, 2)), [(0, 1), (0,)], [[True, False], [True, True]])
+    whole = FibreMargins.of(np.ones((2, 2)), [(0, 1), (0,)], [[True, False], [True, True]])
     assert whole.possible is not None
     assert whole.possible.tolist() == [[True, False], [True, True]]
     assert whole.cliques == ((0, 1),)
-    assert Margins.two_way([3], [3]).shape == (1, 1)
-    listed = Margins([np.int64(2), 2], {(0,): [1, 2]})  # type: ignore[arg-type]
+    assert FibreMargins.two_way([3], [3]).shape == (1, 1)
+    listed = FibreMargins([np.int64(2), 2], {(0,): [1, 2]})  # type: ignore[arg-type]
     assert (listed.shape, type(listed.shape[0])) == ((2, 2), int)
-    assert Margins.two_way([3, 0], [1, 2], [[1, 1], [0, 1]]).possible.tolist() == [
+    assert FibreMargins.two_way([3, 0], [1, 2], [[1, 1], [0, 1]]).possible.tolist() == [
         [True, True],
         [False, True],
     ]
@@ -134,43 +134,43 @@ def test_margins_are_kept_in_the_order_of_the_axes():
 def test_margins_that_cannot_be_are_refused():
     ones = np.ones((2, 2), int)
     for wrong in (
-        lambda: Margins((), {(): 1}),
-        lambda: Margins((0, 2), {(0,): np.zeros(0, int)}),
-        lambda: Margins((2, 2), {}),
-        lambda: Margins((2, 2), {(0, 0): ones}),
-        lambda: Margins((2, 2), {(-1,): [1, 1]}),
-        lambda: Margins((2, 2), {(2,): [1, 1]}),
-        lambda: Margins((2, 2), {(0,): [1, 1, 1]}),
-        lambda: Margins((2, 2), {(0,): [1, -1]}),
-        lambda: Margins((2, 2), {(0,): [1, 0.5]}),
-        lambda: Margins((2, 2), {(0,): [1, np.inf]}),
-        lambda: Margins((2, 2), {(0,): ["a", "b"]}),
-        lambda: Margins((2, 2), {(0,): [1, 1]}, np.ones((2, 3), bool)),
-        lambda: Margins.of(ones, [(2,)]),
-        lambda: Margins.of(ones, [(-1,)]),
+        lambda: FibreMargins((), {(): 1}),
+        lambda: FibreMargins((0, 2), {(0,): np.zeros(0, int)}),
+        lambda: FibreMargins((2, 2), {}),
+        lambda: FibreMargins((2, 2), {(0, 0): ones}),
+        lambda: FibreMargins((2, 2), {(-1,): [1, 1]}),
+        lambda: FibreMargins((2, 2), {(2,): [1, 1]}),
+        lambda: FibreMargins((2, 2), {(0,): [1, 1, 1]}),
+        lambda: FibreMargins((2, 2), {(0,): [1, -1]}),
+        lambda: FibreMargins((2, 2), {(0,): [1, 0.5]}),
+        lambda: FibreMargins((2, 2), {(0,): [1, np.inf]}),
+        lambda: FibreMargins((2, 2), {(0,): ["a", "b"]}),
+        lambda: FibreMargins((2, 2), {(0,): [1, 1]}, np.ones((2, 3), bool)),
+        lambda: FibreMargins.of(ones, [(2,)]),
+        lambda: FibreMargins.of(ones, [(-1,)]),
     ):
         with pytest.raises(InputError):
             wrong()
     for rows, columns in ((ones, [2, 2]), ([2, 2], ones)):
         with pytest.raises(InputError, match="two plain lists"):
-            Margins.two_way(rows, columns)
+            FibreMargins.two_way(rows, columns)
     table = np.array([[[1, 2], [3, 0]], [[2, 2], [0, 4]]])
-    good = Margins.of(table, ALL_PAIRS)
+    good = FibreMargins.of(table, ALL_PAIRS)
     for pair in ALL_PAIRS[1:]:
         other = good.sums[pair].copy()
         other[0, 0], other[1, 1] = other[0, 0] + 1, other[1, 1] - 1
         with pytest.raises(ContradictionError, match="where they meet"):
-            Margins((2, 2, 2), {**good.sums, pair: other})
+            FibreMargins((2, 2, 2), {**good.sums, pair: other})
     with pytest.raises(ContradictionError):
-        Margins((2, 2), {(0,): [1, 2], (): 4})
-    Margins((2, 2), {(0,): [1.0, 2.0], (): 3})
+        FibreMargins((2, 2), {(0,): [1, 2], (): 4})
+    FibreMargins((2, 2), {(0,): [1.0, 2.0], (): 3})
 
 
 def test_margins_as_facts_about_cells():
     table = np.array([[[1, 2, 0], [3, 0, 1]], [[2, 2, 5], [0, 4, 1]]])
     possible = np.ones((2, 2, 3), bool)
     possible[0, 0, 2] = False
-    margins = Margins.of(table, [(0, 2), (1,), ()], possible)
+    margins = FibreMargins.of(table, [(0, 2), (1,), ()], possible)
     known = margins.knowledge()
     wanted = []
     for axes, sums in margins.sums.items():
@@ -190,45 +190,45 @@ def test_margins_as_facts_about_cells():
 def test_knowledge_is_margins_only_where_nothing_else_is_known():
     shown = {("A",): [4, 4, 4], ("B",): [4, 4, 4]}
     known = from_margins({"A": 3, "B": 3}, shown)
-    found = Margins.known(known)
+    found = FibreMargins.known(known)
     assert found is not None
     assert {a: s.tolist() for a, s in found.sums.items()} == {(0,): [4] * 3, (1,): [4] * 3}
     assert found.shape == (3, 3)
     hidden = from_margins({"A": 3, "B": 3, "C": 2}, {("A", "B"): np.full((3, 3), 2)}, [("B", "C")])
-    assert list(Margins.known(hidden).sums) == [(0, 1)]
+    assert list(FibreMargins.known(hidden).sums) == [(0, 1)]
     names = list(known.names)
     for other in (
         known.bound(0, high=3),
         known.bound(0, low=1),
         from_margins({"A": 3, "B": 3}, {}, [("A",)]),
         from_margins({"A": 3, "B": 3}, {("B", "A"): np.full((3, 3), 2)}),
-        Margins.two_way([1], [1]).knowledge(),
+        FibreMargins.two_way([1], [1]).knowledge(),
         known.fact({names[0]: 1, names[4]: 1}, 5, 8),
         known.fact({names[0]: 1, names[1]: -1}),
         known.fact({names[9]: 1, names[0]: -1, names[1]: -1, names[2]: -1}, 1, 2),
         known.fact({names[9]: 1, names[0]: -1, names[1]: -1, names[2]: -1}, -2, -1),
     ):
-        assert Margins.known(other) is None
+        assert FibreMargins.known(other) is None
     # The cube comes later, is grouped, is filtered, or a sum is below 0.
     first, second = axis("A", [0], [1], [2]), axis("B", [0], [1])
     cube = PublishedTable.hidden([first, second])
     sums = PublishedTable.exact([first], [4, 4, 4])
-    assert Margins.known(from_tables([cube, sums])) is not None
-    assert Margins.known(from_tables([sums, cube])) is None
+    assert FibreMargins.known(from_tables([cube, sums])) is not None
+    assert FibreMargins.known(from_tables([sums, cube])) is None
     grouped = PublishedTable.exact([axis("A", [0, 1], [2])], [8, 4])
-    assert Margins.known(from_tables([cube, grouped])) is None
+    assert FibreMargins.known(from_tables([cube, grouped])) is None
     only = PublishedTable.exact([axis("A", [1]), second], [[1, 3]])
-    assert Margins.known(from_tables([cube, only])) is None
+    assert FibreMargins.known(from_tables([cube, only])) is None
     filtered = PublishedTable.exact(TableLayout((second,), (axis("A", [1]),)), [1, 3])
-    assert Margins.known(from_tables([cube, filtered])) is None
+    assert FibreMargins.known(from_tables([cube, filtered])) is None
     debts = PublishedTable.hidden([first, second], low=-UNBOUNDED)
     below = PublishedTable.exact([first], [-4, 4, 4])
-    assert Margins.known(from_tables([debts, below])) is None
+    assert FibreMargins.known(from_tables([debts, below])) is None
     counts = PublishedTable.hidden([first, second], low=0)
-    assert Margins.known(from_tables([counts, below])) is None
+    assert FibreMargins.known(from_tables([counts, below])) is None
     # A fact that the tables imply says nothing.
     implied = known.fact({names[9]: 1, names[0]: -1, names[1]: -1, names[2]: -1}, 0, 0)
-    assert Margins.known(implied) is not None
+    assert FibreMargins.known(implied) is not None
 
 
 def test_a_fact_beside_margins_counts_in_samples_too():

@@ -16,7 +16,7 @@ from audit.plain_walks import Stream, plain_lines, plain_squares
 from lustrum.audit import ContradictionError, Knowledge, from_margins
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre import (
-    Margins,
+    FibreMargins,
     distribution,
     effective_size,
     enumerate_fibre,
@@ -27,28 +27,28 @@ from lustrum.audit.fibre.enumerate import log_factorials
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.start import joined_table
-from lustrum.audit.fibre.system import System
+from lustrum.audit.fibre.system import FibreSystem
 from lustrum.model import InputError
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
-LATIN = Margins((3, 3, 3), {pair: np.ones((3, 3), dtype=int) for pair in ALL_PAIRS})
+LATIN = FibreMargins((3, 3, 3), {pair: np.ones((3, 3), dtype=int) for pair in ALL_PAIRS})
 
 # Each comparison below is a chi-square test that a right sampler fails once in ten thousand seeds;
 # the seeds are fixed, so it fails never or always.
 FALSE_ALARM = 1e-4
 
 
-def sparse_cube() -> Margins:
-    return Margins.of(np.random.default_rng(4).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
+def sparse_cube() -> FibreMargins:
+    return FibreMargins.of(np.random.default_rng(4).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
 
 
-SMALL_CUBE = Margins.of(np.random.default_rng(5).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
+SMALL_CUBE = FibreMargins.of(np.random.default_rng(5).poisson(1.0, (3, 3, 3)), ALL_PAIRS)
 
 
 def suppressed() -> Knowledge:
     """A 4 x 4 table with margins, of which ten cells are suppressed, two of them known roughly."""
     table = np.random.default_rng(2).poisson(2, (4, 4))
-    known = Margins.of(table, [(0,), (1,)]).knowledge()
+    known = FibreMargins.of(table, [(0,), (1,)]).knowledge()
     mask = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [0, 1, 1, 0], [1, 0, 0, 1]], dtype=bool).ravel()
     flat = table.ravel()
     low = np.where(mask, 0, flat)
@@ -58,14 +58,14 @@ def suppressed() -> Knowledge:
 
 
 CASES = {
-    "two-way 3 x 3": Margins.of([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)]),
-    "two-way with structural zeros": Margins.of(
+    "two-way 3 x 3": FibreMargins.of([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)]),
+    "two-way with structural zeros": FibreMargins.of(
         [[0, 2, 1], [1, 0, 2], [2, 1, 0]], [(0,), (1,)], possible=1 - np.eye(3)
     ),
-    "2 x 2 x 2, all pairs": Margins.of([[[3, 2], [4, 1]], [[2, 3], [1, 5]]], ALL_PAIRS),
+    "2 x 2 x 2, all pairs": FibreMargins.of([[[3, 2], [4, 1]], [[2, 3], [1, 5]]], ALL_PAIRS),
     "3 x 3 x 3, all pairs": sparse_cube(),
     "Latin squares of side 3": LATIN,
-    "decomposable, three cliques": Margins.of(
+    "decomposable, three cliques": FibreMargins.of(
         np.random.default_rng(8).poisson(0.6, (2, 2, 2, 2)), [(0, 1), (1, 2), (2, 3)]
     ),
     "suppressed cells": suppressed(),
@@ -120,7 +120,7 @@ def test_squares_connect_every_pair_of_tables(name):
 @given(st.lists(st.integers(0, 2), min_size=12, max_size=12), st.integers(0, 2))
 def test_squares_connect_the_tables_of_any_decomposable_margins(values, kind):
     kept = [[(0, 1), (1, 2)], [(0,), (1,), (2,)], [(0, 2), (1,)]][kind]
-    margins = Margins.of(np.array(values).reshape(2, 3, 2), kept)
+    margins = FibreMargins.of(np.array(values).reshape(2, 3, 2), kept)
     fibre = enumerate_fibre(margins, most=400)
     if fibre.complete:
         assert connected(fibre.tables, Squares.of(margins, np.arange(12)).vectors())
@@ -142,7 +142,7 @@ def connected(tables: np.ndarray, moves: np.ndarray) -> bool:
 
 def test_basic_moves_alone_do_not_leave_a_latin_square():
     # No square of side 3 holds a smaller one, so two up and two down in two layers never fit.
-    lines = Lines.of(System.of(LATIN).blocks[0])
+    lines = Lines.of(FibreSystem.of(LATIN).blocks[0])
     moves = lines.vectors()
     basic = moves[np.abs(moves).sum(axis=1) == 8]
     assert len(basic) == 27
@@ -155,7 +155,7 @@ def test_basic_moves_alone_do_not_leave_a_latin_square():
 def test_the_difference_of_any_two_tables_is_a_sum_of_moves_that_has_a_chance(name):
     # A sum of any number of moves of either sign is proposed with a probability above 0, so this
     # is all that one step from any table to any other needs.
-    for block in System.of(CASES[name]).blocks:
+    for block in FibreSystem.of(CASES[name]).blocks:
         lines = Lines.of(block)
         assert lines.mixed > 0
         listed = {tuple(v) for v in (*lines.vectors(), *-lines.vectors())}
@@ -205,8 +205,8 @@ def test_a_lattice_basis_spans_all_whole_solutions_and_not_a_part_of_them(matrix
 def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
     rng = np.random.default_rng(scale)
     table = rng.poisson(scale, (4, 3, 2, 2))
-    margins = Margins.of(table, [(0, 1), (1, 2), (2, 3)])
-    block = max(System.of(margins).blocks, key=len)
+    margins = FibreMargins.of(table, [(0, 1), (1, 2), (2, 3)])
+    block = max(FibreSystem.of(margins).blocks, key=len)
     squares = Squares.of(margins, np.arange(margins.size))
     moves = 400 if scale < 900 else 100  # plain Python goes through every value of a line
     x, words = table.ravel().astype(np.int64), np.array([5, 77], dtype=np.uint64)
@@ -215,8 +215,8 @@ def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
     how = {"hypergeometric": hypergeometric, "logs": log_factorials(block), "thin": moves}
     assert squares.run(x, words, out=out, **how) > 0
     assert out[0].tolist() == wanted.tolist()
-    cube = Margins.of(table[:, :, :, 0], ALL_PAIRS)
-    block = System.of(cube).blocks[0]
+    cube = FibreMargins.of(table[:, :, :, 0], ALL_PAIRS)
+    block = FibreSystem.of(cube).blocks[0]
     lines = Lines.of(block, mixed=0.5)
     x, words = block.extended(table[:, :, :, 0].ravel()[block.cells]), words.copy()
     wanted = plain_lines(lines, x, Stream(words), hypergeometric, moves)
@@ -229,7 +229,7 @@ def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
 def test_a_table_that_took_months_in_2001_takes_seconds():
     table = np.random.default_rng(2001).poisson(4, (5, 4, 3))
     for target in ("uniform", "hypergeometric"):
-        found = distribution(Margins.of(table, ALL_PAIRS), target, "sample", rng=5, thin=200)
+        found = distribution(FibreMargins.of(table, ALL_PAIRS), target, "sample", rng=5, thin=200)
         assert found.worst_rhat < 1.05
         assert found.agreed
         assert np.nanmin(found.effective) > 1000
@@ -237,7 +237,7 @@ def test_a_table_that_took_months_in_2001_takes_seconds():
 
 def test_a_sampled_large_two_way_table_has_the_exact_hypergeometric_cells():
     table = np.random.default_rng(20).poisson(6, (20, 20))
-    margins = Margins.of(table, [(0,), (1,)])
+    margins = FibreMargins.of(table, [(0,), (1,)])
     exact = distribution(margins, "hypergeometric", "exact")
     found = distribution(margins, "hypergeometric", "sample", rng=6, thin=3000)
     assert found.agreed
@@ -252,7 +252,7 @@ def test_a_sampled_large_two_way_table_has_the_exact_hypergeometric_cells():
 
 
 def test_small_blocks_are_exact_and_only_the_rest_is_sampled():
-    big = Margins.of(np.full((4, 4, 3), 5), ALL_PAIRS).knowledge()
+    big = FibreMargins.of(np.full((4, 4, 3), 5), ALL_PAIRS).knowledge()
     size = len(big)
     known = Knowledge(
         names=[*big.names, "extra"],
@@ -278,7 +278,7 @@ def test_margins_from_tables_go_by_squares_and_hidden_margins_follow():
         ("C", "D"): cube.sum((0, 1)),
     }
     known = from_margins({"A": 3, "B": 4, "C": 3, "D": 2}, margins, hidden=[("A", "D")])
-    system = System.of(known)
+    system = FibreSystem.of(known)
     assert system.margins is not None
     assert system.margins.decomposable
     drawn = sample_fibre(known, rng=3, draws=20).reshape(-1, len(known))
@@ -292,7 +292,7 @@ def test_joined_margins_are_kept_whatever_the_tree():
     rng = np.random.default_rng(1)
     table = rng.poisson(2, (2, 3, 2, 2, 3))
     for kept in ([(0, 1), (1, 2), (1, 3, 4)], [(0,), (1, 2), (3, 4)], [(0, 1, 2), (2, 3), (2, 4)]):
-        margins = Margins.of(table, kept)
+        margins = FibreMargins.of(table, kept)
         made = joined_table(margins, rng)
         for axes, sums in margins.sums.items():
             rest = tuple(a for a in range(5) if a not in axes)
@@ -380,8 +380,8 @@ def test_moves_known_by_heart_keep_every_sum_and_join_a_large_fibre():
     table = rng.poisson(1.5, (6, 6, 5))
     possible = (table > 0) | (rng.random(table.shape) < 0.9)
     for mask in (None, possible):
-        margins = Margins.of(table, ALL_PAIRS, mask)
-        block = max(System.of(margins).blocks, key=len)
+        margins = FibreMargins.of(table, ALL_PAIRS, mask)
+        block = max(FibreSystem.of(margins).blocks, key=len)
         lines = Lines.of(block, margins)
         assert len(lines.vectors()) > len(lines.basis) > 64
         assert not (block.matrix @ lines.vectors().T).any()
@@ -397,9 +397,9 @@ def test_suppressed_cells_of_a_larger_table_move_in_closed_walks():
     table = rng.poisson(8, (30, 30))
     mask = (rng.random(table.shape) < 0.2).ravel()
     flat = table.ravel()
-    known = Margins.of(table, [(0,), (1,)]).knowledge()
+    known = FibreMargins.of(table, [(0,), (1,)]).knowledge()
     known = known.within(np.where(mask, 0, flat), np.where(mask, table.sum(), flat))
-    block = max(System.of(known).blocks, key=len)
+    block = max(FibreSystem.of(known).blocks, key=len)
     moves = Lines.of(block).vectors()
     assert {4, 6} <= set(np.abs(moves).sum(axis=1).tolist())
     assert not (block.matrix @ moves.T).any()

@@ -12,16 +12,16 @@ from scipy import sparse
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, from_margins
 from lustrum.audit.bounding.lattice import short_moves
-from lustrum.audit.fibre import Margins, distribution, enumerate_fibre, sample_fibre
+from lustrum.audit.fibre import FibreMargins, distribution, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre import basic as basic_module
 from lustrum.audit.fibre import moves as moves_module
 from lustrum.audit.fibre import sampler as sampler_module
 from lustrum.audit.fibre import start as start_module
 from lustrum.audit.fibre.basic import cycle_moves, free_sets, tensor_moves
 from lustrum.audit.fibre.moves import MIXED, Lines, Squares, _known_moves
-from lustrum.audit.fibre.sampler import Plan, sample_blocks
+from lustrum.audit.fibre.sampler import ChainPlan, sample_blocks
 from lustrum.audit.fibre.start import _corner, any_table, joined_table
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.model import InputError, InternalError
 
@@ -55,7 +55,7 @@ KEPT = [
 @pytest.mark.parametrize("case", range(len(KEPT)))
 def test_boxes_over_free_axes_are_listed_once_each(case):
     shape, kept = KEPT[case]
-    margins = Margins.of(np.ones(shape, int), kept)
+    margins = FibreMargins.of(np.ones(shape, int), kept)
     axes = range(len(shape))
     sets = [s for n in range(1, len(shape) + 1) for s in itertools.combinations(axes, n)]
     free = [s for s in sets if not any(set(s) <= set(k) for k in kept)]
@@ -170,9 +170,9 @@ def test_the_search_for_hexagons_ends_with_the_last_one(
 
 def test_tables_of_one_row_have_no_square():
     for margins in (
-        Margins.two_way([5], [2, 3]),
-        Margins.two_way([2, 3], [5]),
-        Margins.of([[[1, 2]], [[3, 4]]], [(0, 1), (0, 2)]),
+        FibreMargins.two_way([5], [2, 3]),
+        FibreMargins.two_way([2, 3], [5]),
+        FibreMargins.of([[[1, 2]], [[3, 4]]], [(0, 1), (0, 2)]),
     ):
         squares = Squares.of(margins, [0])
         assert squares.empty
@@ -183,15 +183,15 @@ def test_tables_of_one_row_have_no_square():
         how = {"hypergeometric": False, "logs": np.zeros(1), "thin": 1}
         assert squares.run(x, state, out=out, **how) == 0
         assert out.tolist() == [[0], [0]]
-    one = Squares.of(Margins.of(np.ones((2, 1, 3), int), [(0, 1), (1, 2)]), np.arange(6))
+    one = Squares.of(FibreMargins.of(np.ones((2, 1, 3), int), [(0, 1), (1, 2)]), np.arange(6))
     assert (one.counts.tolist(), one.empty) == ([[1, 2, 3]], False)
     assert len(one.vectors()) == 3
     assert 0 < moves_module.MIXED < 1
 
 
 def test_lines_of_a_block_by_hand():
-    margins = Margins.of(np.ones((2, 2, 2), int), ALL_PAIRS)
-    (block,) = System.of(margins).blocks
+    margins = FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS)
+    (block,) = FibreSystem.of(margins).blocks
     lines = Lines.of(block, margins, mixed=0.5)
     assert lines.mixed == 0.5
     assert not lines.empty
@@ -200,7 +200,7 @@ def test_lines_of_a_block_by_hand():
     # Equations that leave one table.
     equations = sparse.csr_array(np.array([[1, 1], [1, -1]]))
     ends = np.array([5, 1]), np.zeros(2, int), np.full(2, 5)
-    single = Lines.of(Block(np.arange(2), equations, *ends, np.ones(2, bool)))
+    single = Lines.of(FibreBlock(np.arange(2), equations, *ends, np.ones(2, bool)))
     assert single.empty
     x, out = np.array([3, 2]), np.full((2, 2), -1)
     state = np.array([1, 1], dtype=np.uint64)
@@ -215,8 +215,8 @@ def test_known_moves_of_a_block_touch_its_own_cells_alone(monkeypatch):
     table = np.array([[[0, 1, 2], [1, 2, 1], [2, 1, 1]], [[1, 1, 1], [2, 1, 0], [1, 2, 2]]])
     possible = np.ones(table.shape, bool)
     possible[0, 0, 0] = possible[1, 1, 2] = False
-    margins = Margins.of(table, ALL_PAIRS, possible)
-    (block,) = System.of(margins).blocks
+    margins = FibreMargins.of(table, ALL_PAIRS, possible)
+    (block,) = FibreSystem.of(margins).blocks
     found = as_vectors(_known_moves(block, margins), len(block))
     all_moves = np.array(as_vectors(tensor_moves(margins), margins.size))
     outside = np.setdiff1d(np.arange(margins.size), block.cells)
@@ -227,25 +227,25 @@ def test_known_moves_of_a_block_touch_its_own_cells_alone(monkeypatch):
     assert _known_moves(block, None) == []
     # A fact with two ends adds a column that no margin knows.
     loose = margins.knowledge().fact({"cell 0,0,1": 1, "cell 1,2,2": 1}, 1, 3)
-    (slack,) = System.of(loose).blocks
+    (slack,) = FibreSystem.of(loose).blocks
     assert len(slack) > slack.cells.size
     assert _known_moves(slack, margins) == []
     # Cells beyond the cube, such as a hidden margin.
     equation = sparse.csr_array(np.ones((1, 4), np.int64))
     for last in (3, 4, 9):
         ends = np.array([5]), np.zeros(4, int), np.full(4, 5)
-        own = Block(np.array([0, 1, 2, last]), equation, *ends, np.ones(4, bool))
-        moves = _known_moves(own, Margins.two_way([3, 2], [1, 4]))
+        own = FibreBlock(np.array([0, 1, 2, last]), equation, *ends, np.ones(4, bool))
+        moves = _known_moves(own, FibreMargins.two_way([3, 2], [1, 4]))
         assert len(moves) == (last == 3)
-    (two,) = System.of(PLANE).blocks
+    (two,) = FibreSystem.of(PLANE).blocks
     monkeypatch.setattr(moves_module, "cycle_moves", lambda table: [repr(table)])
     assert _known_moves(two, margins) == ["TwoWay(3 x 3, 9 cells)"]
 
 
 def test_many_directions_take_known_moves_and_few_do_not(monkeypatch):
     table = np.array([[[1, 2, 0], [0, 1, 2], [1, 1, 1]], [[2, 0, 1], [1, 1, 1], [2, 2, 1]]])
-    margins = Margins.of(table, ALL_PAIRS)
-    (block,) = System.of(margins).blocks
+    margins = FibreMargins.of(table, ALL_PAIRS)
+    (block,) = FibreSystem.of(margins).blocks
     known = as_vectors(_known_moves(block, margins), len(block))
     for small, listed in ((3, True), (4, False)):
         monkeypatch.setattr(moves_module, "_SMALL", small)
@@ -276,44 +276,36 @@ def test_first_tables_are_corners_with_the_right_sums():
         assert (made > 0).sum() <= sum(table.shape) - 1
         assert made.min() >= 0
     with pytest.raises(InternalError, match="junction tree"):
-        joined_table(Margins.of(np.ones((2, 2, 2), int), ALL_PAIRS), rng)
+        joined_table(FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS), rng)
 
 
 def test_a_first_table_fits_or_is_refused(monkeypatch):
     rng = np.random.default_rng(3)
-    (block,) = System.of(Margins.of(np.ones((2, 2, 2), int), ALL_PAIRS)).blocks
+    (block,) = FibreSystem.of(FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS)).blocks
     made = {tuple(any_table(block, rng).tolist()) for _ in range(8)}
     assert len(made) == 2
     assert all(block.holds(np.array(t)) for t in made)
-    (alone,) = System.of(Knowledge.of("x").bound("x", 2, 4)).blocks
+    (alone,) = FibreSystem.of(Knowledge.of("x").bound("x", 2, 4)).blocks
     assert {int(any_table(alone, rng)[0]) for _ in range(9)} == {2, 4}
-    (never,) = System.of(
+    (never,) = FibreSystem.of(
         Knowledge.of("xyz").within(0, 5).fact({"x": 2, "y": 2, "z": -2}, 3, 3)
     ).blocks
     with pytest.raises(ContradictionError, match="no table"):
         any_table(never, rng)
-    for status, x in ((1, None), (1, np.ones(8)), (0, np.zeros(8)), (0, np.full(8, 9.0))):
-        monkeypatch.setattr(
-            start_module,
-            "milp",
-            lambda *a, status=status, x=x, **k: SimpleNamespace(status=status, x=x),
-        )
+    for point in (None, np.zeros(8), np.full(8, 9.0)):
+        monkeypatch.setattr(start_module, "solved", lambda model, point=point: point)
         with pytest.raises(InputError, match="No first table"):
             any_table(block, rng)
-    seen = {}
-    monkeypatch.setattr(
-        start_module,
-        "milp",
-        lambda *a, **k: seen.update(k) or SimpleNamespace(status=0, x=np.ones(8)),
-    )
+    seen = []
+    monkeypatch.setattr(start_module, "solved", lambda model: seen.append(model) or np.ones(8))
     assert any_table(block, rng, 7.0).tolist() == [1] * 8
-    assert seen["options"]["time_limit"] == 7.0
+    assert seen[0].getOptionValue("time_limit")[1] == 7.0
 
 
 # Chains
 
-CUBE = Margins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
-PLANE = Margins.of([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)])
+CUBE = FibreMargins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
+PLANE = FibreMargins.of([[2, 1, 0], [1, 1, 1], [0, 2, 1]], [(0,), (1,)])
 
 
 @pytest.mark.parametrize("given", [CUBE, PLANE])
@@ -328,7 +320,7 @@ def test_draws_are_places_on_one_walk(given, target):
     assert drawn(draws=25, burn=15, thin=1).tolist() == every[:, 15:].tolist()
     assert drawn(draws=20, burn=0, thin=2).tolist() == every[:, 1::2].tolist()
     assert drawn(draws=6, thin=1).tolist() == every[:, 3:9].tolist()
-    free = sum(b.cells.size for b in System.of(given).blocks)
+    free = sum(b.cells.size for b in FibreSystem.of(given).blocks)
     automatic = drawn(draws=4, burn=0)
     assert automatic.tolist() == drawn(draws=4, burn=0, thin=10 * free).tolist()
     assert len({c.tobytes() for c in every}) == 3
@@ -339,12 +331,12 @@ def test_draws_are_places_on_one_walk(given, target):
 
 
 def test_a_plan_counts_rounds_burnt_draws_and_moves():
-    system = System.of(PLANE)
+    system = FibreSystem.of(PLANE)
     told: list[tuple[int, int]] = []
 
     def run(stop_after=10**6, **how):
         told.clear()
-        plan = Plan(
+        plan = ChainPlan(
             progress=lambda *at: told.append(at),
             stop=lambda: len(told) >= stop_after,
             workers=1,
@@ -360,10 +352,10 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
     assert told == [(k, 15) for k in range(1, 16)]
     run(draws=21, burn=0)
     assert told == [*((k, 21) for k in range(2, 21, 2)), (21, 21)]
-    assert Plan().burn is None
+    assert ChainPlan().burn is None
     # The share of moves that changed a table, from every single move.
     start = np.array([2, 1, 0, 1, 1, 1, 0, 2, 1])
-    plan = Plan(draws=200, burn=0, thin=1, chains=2, workers=1)
+    plan = ChainPlan(draws=200, burn=0, thin=1, chains=2, workers=1)
     walk = sample_blocks(system, system.blocks, plan, np.random.default_rng(2), start)
     places = np.concatenate([np.broadcast_to(start, (2, 1, 9)), walk.tables], axis=1)
     changed = (np.diff(places, axis=1) != 0).any(axis=2).mean()
@@ -377,12 +369,12 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
     assert (early.tables.shape, early.stopped) == ((2, 0, 9), True)
     # Nothing to move.
     none = sample_blocks(
-        System.of(Margins.two_way([3, 0], [1, 2])), [], plan, np.random.default_rng(1)
+        FibreSystem.of(FibreMargins.two_way([3, 0], [1, 2])), [], plan, np.random.default_rng(1)
     )
     assert (none.tables.shape, none.moved, none.stopped) == ((2, 200, 4), 0.0, False)
     assert none.tables[1, 7].tolist() == [1, 2, 0, 0]
     # Blocks that are not drawn keep their lower bounds.
-    two = System.of(Knowledge.of("abc").within([0, 0, 2], 4).fact({"a": 1, "b": 1}, 4, 4))
+    two = FibreSystem.of(Knowledge.of("abc").within([0, 0, 2], 4).fact({"a": 1, "b": 1}, 4, 4))
     half = sample_blocks(two, two.blocks[:1], plan, np.random.default_rng(1))
     assert set(half.tables[:, :, 2].ravel().tolist()) == {2}
     assert set(half.tables[:, :, 0].ravel().tolist()) == set(range(5))
@@ -390,11 +382,11 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
 
 def test_plans_and_rooms_at_their_limits(monkeypatch):
     least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
-    Plan(**least)
+    ChainPlan(**least)
     for name, value in least.items():
         for wrong in (value - 1, float(value)):
             with pytest.raises(InputError, match=f"'{name}' must be a whole number of {value}"):
-                Plan(**{**least, name: wrong})
+                ChainPlan(**{**least, name: wrong})
     assert sample_fibre(PLANE, rng=1, draws=5, chains=2, stop=lambda: True).shape == (2, 0, 9)
     size = 2 * 5 * 9 * 8
     for room, fine in ((size, True), (size - 1, False)):
@@ -409,16 +401,16 @@ def test_plans_and_rooms_at_their_limits(monkeypatch):
 
 def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
     cube = np.array([[[1, 2], [0, 1]], [[2, 0], [1, 1]]])
-    parted = Margins.of(cube, [(0, 1), (1, 2)])
-    assert len(System.of(parted).blocks) == 2
+    parted = FibreMargins.of(cube, [(0, 1), (1, 2)])
+    assert len(FibreSystem.of(parted).blocks) == 2
     hidden = from_margins(
         {"A": 2, "B": 2, "C": 2},
         {("A", "B"): cube.sum(2), ("B", "C"): cube.sum(0)},
         hidden=[("A", "C")],
     )
-    plan, rng = Plan(chains=8), np.random.default_rng(1)
+    plan, rng = ChainPlan(chains=8), np.random.default_rng(1)
     for given, kind in ((PLANE, Squares), (parted, Squares), (hidden, Squares), (CUBE, Lines)):
-        system = System.of(given)
+        system = FibreSystem.of(given)
         jobs = sampler_module._jobs(system, system.blocks, plan, rng, None)
         (job,) = jobs
         assert isinstance(job.moves, kind)
@@ -428,7 +420,7 @@ def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
         # Every stream has an odd increment, so that it comes back only after all words.
         assert all(int(state[1]) % 2 == 1 for state in job.states)
         assert len({state.tobytes() for state in job.states}) == 8
-    lone, drawn = System.of(CUBE), []
+    lone, drawn = FibreSystem.of(CUBE), []
     monkeypatch.setattr(sampler_module, "any_table", lambda *a: drawn.append(a))
     first = np.array([1, 2, 0, 0, 1, 2, 2, 0, 1, 1, 1, 1])
     (job,) = sampler_module._jobs(lone, lone.blocks, plan, rng, first)
@@ -447,7 +439,7 @@ def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
 def test_counts_are_needed_where_factorials_are():
     debts = Knowledge.of("abcd", low=-2).within(-2, 3).fact({"a": 1, "b": 1}, 2, 2)
     debts = debts.bound("a", low=0).bound("b", low=0).bound("c", low=0)
-    assert len(System.of(debts).blocks) == 3
+    assert len(FibreSystem.of(debts).blocks) == 3
     for draw in (sample_fibre, distribution):
         with pytest.raises(InputError, match="below 0"):
             draw(debts, target="hypergeometric", rng=1)

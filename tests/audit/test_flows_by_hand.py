@@ -11,7 +11,7 @@ from scipy import sparse
 
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.network import Flows, Network, slots
+from lustrum.audit.bounding.network import BoundNetwork, Flows, slots
 from lustrum.audit.bounding.network_kernels import push
 from lustrum.audit.knowledge.reduce import Piece, pieces
 from lustrum.solve import Highs
@@ -36,14 +36,14 @@ SQUARE = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]
 
 def test_a_cell_in_three_ranges_is_no_network() -> None:
     rows = [[1, 1, 0], [1, 0, 1], [1, 1, 1]]
-    assert Network.of(piece(rows, [0] * 3, [9] * 3, [[2, 5], [3, 6], [1, 8]])) is None
+    assert BoundNetwork.of(piece(rows, [0] * 3, [9] * 3, [[2, 5], [3, 6], [1, 8]])) is None
 
 
 def test_a_range_is_never_left_out_of_a_network() -> None:
     """The first fact is the sum of two others; as a range it says more than they do."""
     rows = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
     ends = [[5, 6], [1, 4], [1, 4], [2, 3], [2, 5]]
-    assert Network.of(piece(rows, [0] * 4, [3] * 4, ends)) is None
+    assert BoundNetwork.of(piece(rows, [0] * 4, [3] * 4, ends)) is None
     facts = np.array(ends)
     known = Knowledge("abcd", [0] * 4, [3] * 4, sparse.csr_array(rows), facts[:, 0], facts[:, 1])
     tables = fitting(known)
@@ -54,15 +54,15 @@ def test_a_range_is_never_left_out_of_a_network() -> None:
 
 def test_sums_of_ends_stay_far_from_the_largest_whole_number() -> None:
     small = piece(SQUARE, [0] * 4, [0] * 4, [[0, 0]] * 3)
-    assert Network.of(small) is not None
+    assert BoundNetwork.of(small) is not None
     for name in ("low", "high", "fact_low", "fact_high"):
         for size, fits in ((2**60, False), (2**60 - 256, True), (UNBOUNDED, False)):
             ends = getattr(small, name).copy()
             ends[1] = -size if name.endswith("low") else size
-            assert (Network.of(replace(small, **{name: ends})) is not None) == fits
+            assert (BoundNetwork.of(replace(small, **{name: ends})) is not None) == fits
     many = replace(small, high=np.full(4, 2**58))
-    assert Network.of(many) is None
-    assert Network.of(replace(small, high=np.full(4, 2**58 - 256))) is not None
+    assert BoundNetwork.of(many) is None
+    assert BoundNetwork.of(replace(small, high=np.full(4, 2**58 - 256))) is not None
 
 
 def crowded(seed: int, many: int) -> Iterator[Knowledge]:
@@ -133,9 +133,9 @@ def test_weights_of_zero_and_entries_in_two_parts_mean_what_they_add_up_to() -> 
     assert stored.nnz == 7  # the caller's matrix is left alone
 
 
-def flows() -> tuple[Network, Flows]:
+def flows() -> tuple[BoundNetwork, Flows]:
     """Two rows of 5 and 4 and a column of 6: the first flow fits at once, at the lower ends."""
-    network = Network.of(piece(SQUARE, [3, 2, 3, 1], [6, 6, 6, 6], [[5, 7], [4, 8], [6, 9]]))
+    network = BoundNetwork.of(piece(SQUARE, [3, 2, 3, 1], [6, 6, 6, 6], [[5, 7], [4, 8], [6, 9]]))
     assert network is not None
     return network, Flows(network, 4)
 
@@ -191,7 +191,7 @@ def test_a_network_that_nothing_fits_is_refused_by_flows_too() -> None:
     known = Knowledge(list("abcd"), [0] * 4, [3] * 4, rows, [6, 6, 7], [6, 6, 7])
     asked = np.ones(4, dtype=np.bool_)
     (only,) = pieces(known, known.low, known.high, asked)
-    network = Network.of(only)
+    network = BoundNetwork.of(only)
     assert network is not None
     assert not Flows(network, 4).feasible
     for solver in (None, Highs()):
@@ -225,7 +225,7 @@ def test_flows_reach_the_range_of_all_tables_and_say_how_many_it_took(seed: int)
     own = piece(SQUARE, low.tolist(), high.tolist(), ends.tolist())
     known = Knowledge("abcd", low, high, own.matrix, ends[:, 0], ends[:, 1])
     tables = fitting(known)
-    network = Network.of(own)
+    network = BoundNetwork.of(own)
     assert network is not None
     for question in range(8):
         cell, upper = divmod(question, 2)
@@ -265,7 +265,7 @@ def test_flows_reach_the_range_of_all_tables_and_say_how_many_it_took(seed: int)
 
 @pytest.mark.parametrize("high", [[1, 6], [6, 1], [2, 4], [4, 2]])
 def test_a_cell_at_its_own_end_has_no_room_left_for_other_flows(high: list[int]) -> None:
-    network = Network.of(piece([[1, 1]], [0, 0], high, [[5, 5]]))
+    network = BoundNetwork.of(piece([[1, 1]], [0, 0], high, [[5, 5]]))
     assert network is not None
     least = [5 - high[1], 5 - high[0]]
     for first, second in ((1, 2), (3, 0)):

@@ -11,7 +11,7 @@ from lustrum.audit import bounds
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, central_table, stream
 from lustrum.audit.bounding.lattice_walk_kernels import apart
-from lustrum.audit.bounding.sweep import Sweep
+from lustrum.audit.bounding.sweep import BoundSweep
 from lustrum.audit.knowledge.reduce import narrowed, pieces
 
 
@@ -80,7 +80,7 @@ def test_bounds_are_the_same_with_and_without_the_walk(known, monkeypatch):
 
 
 def test_the_walk_makes_bounds_sharp_that_linear_programs_leave_open(monkeypatch):
-    monkeypatch.setattr("lustrum.audit.bounding.sweep.Sweep.answer", _no_searches)
+    monkeypatch.setattr("lustrum.audit.bounding.sweep.BoundSweep.answer", _no_searches)
     known = suppressed((9, 9, 9), 0.35, 4)
     cells = np.flatnonzero(known.low < known.high)
     plain, walked = bounds(known, cells), bounds(known, cells, integer=True)
@@ -90,7 +90,7 @@ def test_the_walk_makes_bounds_sharp_that_linear_programs_leave_open(monkeypatch
     assert (walked.low == plain.low).all()
 
 
-ANSWER = Sweep.answer
+ANSWER = BoundSweep.answer
 
 
 def _no_searches(self, block, *, hard):

@@ -12,12 +12,13 @@ from scipy.sparse.csgraph import maximum_flow
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
-from lustrum.audit.bounding.network import Flows, Network
+from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.bounding.network_kernels import push
-from lustrum.audit.certificate.exact import Leaf, System
+from lustrum.audit.certificate.exact import FactSystem, Leaf
 from lustrum.audit.knowledge.reduce import pieces
-from lustrum.solve import Highs, ScipyHighs
+from lustrum.solve import Highs
 from lustrum.structure import UNBOUNDED
+from solve.scipy_highs import ScipyHighs
 
 
 def made(rows, low, high, ends) -> Knowledge:
@@ -89,10 +90,10 @@ def test_flows_and_linear_programs_agree(known, open_ended):
 @QUICK
 @given(networks(nodes=6, cells=14, reach=8))
 def test_a_cut_is_a_proof_of_its_bound(known):
-    system = System.of(known)
+    system = FactSystem.of(known)
     asked = np.ones(len(known), dtype=np.bool_)
     for piece in pieces(known, known.low, known.high, asked):
-        network = Network.of(piece)
+        network = BoundNetwork.of(piece)
         rows = {}
         for fact in range(piece.matrix.shape[0]):
             mine = known.matrix[:, piece.cells].toarray()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis
 from audit.test_bounds_sweep import two_way_margins
-from lustrum.audit import Protection, PublishedTable, Verdict, bounds
+from lustrum.audit import Protection, ProtectionVerdict, PublishedTable, bounds
 from lustrum.audit.report import audit_tables
 from lustrum.model import InputError
 
@@ -37,15 +37,17 @@ def test_a_verdict_is_that_of_the_definition(values, hidden, percent):
         reaches = (
             cell.low <= true[cell.position] - level and cell.high >= true[cell.position] + level
         )
-        assert cell.protection is (Verdict.ENOUGH if reaches else Verdict.TOO_NARROW)
+        assert cell.protection is (
+            ProtectionVerdict.ENOUGH if reaches else ProtectionVerdict.TOO_NARROW
+        )
     assert len(report.unprotected) == sum(c.protection == "too narrow" for c in report.cells)
     assert (str(len(report.unprotected)) in str(report)) or not report.cells
 
 
 def test_a_range_that_is_not_sharp_proves_no_protection():
     wanted = Protection.of([10], [5], [5])
-    assert wanted.verdict((0,), 0, 20, sharp=False) is Verdict.UNKNOWN
-    assert wanted.verdict((0,), 6, 20, sharp=False) is Verdict.TOO_NARROW
+    assert wanted.verdict((0,), 0, 20, sharp=False) is ProtectionVerdict.UNKNOWN
+    assert wanted.verdict((0,), 6, 20, sharp=False) is ProtectionVerdict.TOO_NARROW
     known = two_way_margins((3, 3, 3), 1)
     assert not bounds(known, seconds=0.0).sharp.all()
 

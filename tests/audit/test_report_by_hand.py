@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from audit.fibres import axis
-from lustrum.audit import Knowledge, Protection, PublishedTable, Verdict, from_margins
+from lustrum.audit import Knowledge, Protection, ProtectionVerdict, PublishedTable, from_margins
 from lustrum.audit.best import best_bounds
 from lustrum.audit.report import (
     AuditedCell,
@@ -25,7 +25,7 @@ THREE = axis("x", [0], [1], [2], [0, 1, 2])
 INF = float("inf")
 
 
-def cell(low, high, *, sharp=True, name="x=0", protection=Verdict.NOT_ASKED):
+def cell(low, high, *, sharp=True, name="x=0", protection=ProtectionVerdict.NOT_ASKED):
     return AuditedCell(0, (0,), name, low, high, sharp, (), protection)
 
 
@@ -65,14 +65,14 @@ def test_a_report_in_words():
         "1 cell was not published as it is; it is not exactly disclosed."
     )
     judged = report(
-        cell(3, 3, protection=Verdict.TOO_NARROW),
-        cell(3, 3, protection=Verdict.ENOUGH),
+        cell(3, 3, protection=ProtectionVerdict.TOO_NARROW),
+        cell(3, 3, protection=ProtectionVerdict.ENOUGH),
         cell(3, 3),
     )
     assert str(judged).endswith(
         " Of 2 that need protection, 1 can be estimated more closely than their protection intervals allow."
     )
-    doubt = report(cell(3, 3, protection=Verdict.UNKNOWN), cell(3, 3))
+    doubt = report(cell(3, 3, protection=ProtectionVerdict.UNKNOWN), cell(3, 3))
     assert str(doubt).endswith(
         " Of 1 that need protection, 0 can be estimated more closely than their protection intervals "
         "allow, and of 1 it is not known."
@@ -92,7 +92,7 @@ def test_open_cells_are_reported_with_their_places_and_reasons():
         (1, (1, 1), "x=1, y=1", 3, 3),
     ]
     assert found.published == 9 - 3
-    assert all(c.sharp and c.protection is Verdict.NOT_ASKED for c in found.cells)
+    assert all(c.sharp and c.protection is ProtectionVerdict.NOT_ASKED for c in found.cells)
     assert found.cells[0].follows == ("x=0", "x=01")
     assert all(len(c.follows) >= 2 for c in found.cells)
     # Only so many are explained, and none of those that are not disclosed.
@@ -124,7 +124,10 @@ def test_protection_is_judged_cell_by_cell_and_table_by_table():
         Protection.of([1, 8], [0, 0], [0, 0]),
     ]
     found = audit_tables([open_two, closed], protection=asked)
-    assert [c.protection for c in found.cells] == [Verdict.ENOUGH, Verdict.TOO_NARROW]
+    assert [c.protection for c in found.cells] == [
+        ProtectionVerdict.ENOUGH,
+        ProtectionVerdict.TOO_NARROW,
+    ]
     assert [c.name for c in found.unprotected] == ["x=2"]
     # A true value outside its range belongs to another table, unless nobody asks about it.
     for needed in (True, False):

@@ -15,7 +15,7 @@ from audit.test_sweep_by_hand import KNOWN, answer, sweep
 from audit.test_twins_by_hand import piece
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.compute import _ask_in_rounds, _explained, _twins
-from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
 from lustrum.audit.knowledge.conflicts import ConflictError
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model import InputError
@@ -25,7 +25,7 @@ from lustrum.solve import Highs
 COMPUTE, SWEEP = "lustrum.audit.bounding.compute", "lustrum.audit.bounding.sweep"
 
 
-def asked_of(one: Sweep) -> list[list[float]]:
+def asked_of(one: BoundSweep) -> list[list[float]]:
     """The costs that a scripted solver was asked to minimise."""
     return [cost for cost, _, _ in one.solver.asked]  # type: ignore[attr-defined]
 
@@ -38,7 +38,7 @@ def test_a_piece_without_facts_has_all_values_between_its_bounds(whole: bool) ->
     alone = Piece(np.arange(2), none, ends, ends, known.low, known.high)
     told: list[Progress] = []
     of = known if whole else known.relaxed()
-    one = Sweep(alone, of, np.arange(2), None, Watch(4, progress=told.append))
+    one = BoundSweep(alone, of, np.arange(2), None, Watch(4, progress=told.append))
     one.random_sums()
     assert one.flows is None
     assert not told
@@ -144,24 +144,24 @@ def test_rounds_go_on_until_no_program_can_narrow(monkeypatch: pytest.MonkeyPatc
     closed = sweep()
     closed.answered = np.arange(6)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        _ask_in_rounds(pool, [open_one, closed], Watch(12))
+        _ask_in_rounds(pool.map, [open_one, closed], Watch(12))
         assert len(asked_of(open_one)) == 6
         assert open_one.answered.tolist() == list(range(6))
         assert not asked_of(closed)
         stopped = sweep()
-        _ask_in_rounds(pool, [stopped], Watch(6, stop=lambda: True))
+        _ask_in_rounds(pool.map, [stopped], Watch(6, stop=lambda: True))
         assert not asked_of(stopped)
 
 
 def test_rounds_come_before_blocks_and_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[int] = []
-    plain = Sweep.round
+    plain = BoundSweep.round
 
-    def counted(one: Sweep, block: Any) -> None:
+    def counted(one: BoundSweep, block: Any) -> None:
         rounds.append(block.size)
         plain(one, block)
 
-    monkeypatch.setattr(Sweep, "round", counted)
+    monkeypatch.setattr(BoundSweep, "round", counted)
     monkeypatch.setattr(f"{SWEEP}._FEW", 100)
     told: list[Progress] = []
     found = bounds(KNOWN, integer=True, solver=Highs(), workers=1, progress=told.append)
@@ -214,7 +214,7 @@ def test_a_first_flow_must_be_a_table(
     known = Knowledge.of("ab").within([0, 0], [9, 9]).fact({"a": 1, "b": 1}, 7, 7)
     tied = piece([[1, 1]], [7], [7], [0, 0], [9, 9])
     with pytest.raises(Impossible) as raised:
-        Sweep(tied, known, np.arange(2), None, Watch(4)).random_sums()
+        BoundSweep(tied, known, np.arange(2), None, Watch(4)).random_sums()
     assert (raised.value.cell, raised.value.whole) == (10, False)
 
 
@@ -226,7 +226,10 @@ def test_as_many_workers_are_used_as_were_asked_for(monkeypatch: pytest.MonkeyPa
         return ThreadPoolExecutor(max_workers=1)
 
     monkeypatch.setattr(f"{COMPUTE}.ThreadPoolExecutor", counted)
-    for workers in (3, None):
+    bounds(KNOWN, solver=Highs(), workers=3)
+    assert used == []  # so few cells are not worth a thread
+    monkeypatch.setattr(f"{COMPUTE}._THREADED", 1)
+    for workers in (3, 1, None):
         bounds(KNOWN, solver=Highs(), workers=workers)
     assert used == [3, processors()]
 

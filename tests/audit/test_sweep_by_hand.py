@@ -13,9 +13,10 @@ from scipy.optimize import linprog
 
 from audit.test_bounds_hold import systems
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
 from lustrum.audit.knowledge.reduce import pieces
-from lustrum.solve import Highs, LinearProblem, Optimum, Outcome, ScipyHighs
+from lustrum.solve import Highs, LinearProblem, Optimum, Outcome
+from solve.scipy_highs import ScipyHighs
 
 SOLVERS: tuple[Any, ...] = (None, Highs(), ScipyHighs())
 
@@ -105,15 +106,19 @@ def answer(
 KNOWN = Knowledge.of("abc").within([0, 0, 1], [4, 8, 5]).fact({"a": 1, "b": 2, "c": 3}, 14, 14)
 
 
-def sweep(*answers: Optimum, known: Knowledge = KNOWN, asked: tuple[int, ...] = (0, 1, 2)) -> Sweep:
+def sweep(
+    *answers: Optimum, known: Knowledge = KNOWN, asked: tuple[int, ...] = (0, 1, 2)
+) -> BoundSweep:
     """A sweep over all cells with a scripted solver."""
     every = np.ones(len(known), dtype=np.bool_)
     (piece,) = pieces(known, known.low, known.high, every)
     watch = Watch(2 * len(asked))
-    return Sweep(piece, known, np.array(asked), Scripted(*answers), watch)
+    return BoundSweep(piece, known, np.array(asked), Scripted(*answers), watch)
 
 
-def ask(question: int, *answers: Optimum, known: Knowledge = KNOWN, hard: bool = False) -> Sweep:
+def ask(
+    question: int, *answers: Optimum, known: Knowledge = KNOWN, hard: bool = False
+) -> BoundSweep:
     """What is known after one question, added to what was known before."""
     one = sweep(*answers, known=known)
     one.take(one.answer(np.array([question]), hard=hard))

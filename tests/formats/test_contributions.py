@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -85,6 +86,12 @@ def test_the_worst_case_is_sensitive_whenever_some_case_that_fits_is() -> None:
     """All ways to fill blanks are tried on small cells; the rules judge what was assumed."""
     rules = (PPercent(p=30), Dominance(1, 60), Dominance(2, 80))
     tried = 0
+
+    @functools.cache
+    def judged(row: str) -> list[bool]:
+        table = read(row, "a,value,n,x1,x2,x3")
+        return [bool(rule.judge(table).mask[0]) for rule in rules]
+
     for value, number in itertools.product(range(1, 6), range(1, 5)):
         ways = [
             tuple(sorted(parts, reverse=True))
@@ -111,16 +118,12 @@ def test_the_worst_case_is_sensitive_whenever_some_case_that_fits_is() -> None:
             ]
             if not fitting:
                 continue
-            table = read(f"p,{value},{number},{','.join(shown)}", "a,value,n,x1,x2,x3")
-            for rule in rules:
-                for way in fitting:
-                    full = read(
-                        f"p,{value},{number},{','.join(map(str, (*way, '', '')[:3]))}",
-                        "a,value,n,x1,x2,x3",
-                    )
-                    tried += 1
-                    if rule.judge(full).mask[0]:
-                        assert rule.judge(table).mask[0], (value, number, pattern, way, rule)
+            assumed = judged(f"p,{value},{number},{','.join(shown)}")
+            for way in fitting:
+                full = judged(f"p,{value},{number},{','.join(map(str, (*way, '', '')[:3]))}")
+                tried += len(rules)
+                for rule, sensitive, worst in zip(rules, full, assumed, strict=True):
+                    assert worst >= sensitive, (value, number, pattern, way, rule)
     assert tried > 300
 
 
@@ -137,3 +140,30 @@ def test_blank_holdings_are_contributors_of_their_own() -> None:
     assert len(set(numbers)) == 2
     assert min(numbers) >= 0
     assert not np.array_equal(numbers[:1], numbers[1:])
+
+
+HEAD = "a,value,n,x1,x2,x3,h1,h2,h3"
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("p,500,1,500,\nq,50,9,9,8\nTotal,550,8,500,9", "number of contributors of a total"),
+        ("p,500,1,500,\nq,50,1,50,\nTotal,550,30,500,40", "number of contributors of a total"),
+        ("p,500,1,500,\nq,50,9,9,8\nTotal,550,10,90,80", "largest contribution to a total"),
+    ],
+)
+def test_contributors_of_a_total_are_those_of_its_parts(lines: str, sentence: str) -> None:
+    """A total that seems to have many contributors, or none as large as its part, would count as safe."""
+    with pytest.raises(InputError, match=rf"x\.csv, line 4: the {sentence}") as refusal:
+        read(lines)
+    assert "500" not in str(refusal.value)
+    right = "p,500,1,500,\nq,50,9,9,8\nTotal,550,9,500,9"
+    assert read(right).contributors is not None
+
+
+def test_a_holding_that_stands_twice_in_a_cell_is_refused() -> None:
+    """Its contributions apart hide that it dominates the cell."""
+    with pytest.raises(InputError, match="line 2: a holding stands twice in the cell"):
+        read("p,100,3,40,35,25,f,f,g", HEAD)
+    assert read("p,100,2,75,25,,f,g,", HEAD).contributions is not None

@@ -11,7 +11,7 @@ import pytest
 from lustrum.formats.table_files import (
     ColumnNames,
     Reading,
-    SaidTotals,
+    StatedTotals,
     TableFile,
     read_table,
     recognise,
@@ -215,7 +215,7 @@ def test_codes_show_their_groups_and_no_others(
 
 def recognised(text: str, **said: object) -> tuple[dict[str, set[str]], tuple[str, ...]]:
     file = read(text)
-    found = recognise([file], SaidTotals(**said), published=True)  # type: ignore[arg-type]
+    found = recognise([file], StatedTotals(**said), published=True)  # type: ignore[arg-type]
     own = next(iter(found.dimensions.values()))
     names = (*own.finest, "rest")
     return {c: {names[p] for p in parts} for c, parts in own.groups.items()}, found.doubts
@@ -270,7 +270,7 @@ def test_a_total_off_by_one_is_rounding_and_the_worst_column_is_named() -> None:
 
 def test_a_hierarchy_may_name_codes_without_rows() -> None:
     text = "nace,value\nTotal,10\nA,6\nA1,4\nA2,2\nB,4\n"
-    said = SaidTotals(groups={"nace": {"A": ("A1", "A2", "A3"), "Total": ("A", "B", "C")}})
+    said = StatedTotals(groups={"nace": {"A": ("A1", "A2", "A3"), "Total": ("A", "B", "C")}})
     for published in (True, False):
         found = recognise([read(text)], said, published=published)
         assert found.dimensions["nace"].groups["A"] >= frozenset()

@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from lustrum.cli import app
-from lustrum.formats.table_files import ColumnNames, table_of_csv
+from lustrum.formats.table_files import ColumnNames, releases_of, table_of_csv
 from lustrum.formats.table_files.status_letters import Meaning, StatusList, list_of, meaning
+from lustrum.model import CellStatus
 
 SAFE = {
     ("n", "a"): "",
@@ -133,3 +134,17 @@ def test_doubts_name_the_file_and_no_number() -> None:
     )
     assert said.doubts == ()
     assert said.standing["value"] == (0,)
+
+
+@pytest.mark.parametrize("letter", ["F", ""])
+def test_a_cell_without_a_value_is_never_read_as_published(letter: str) -> None:
+    """Whatever letter stands beside it, and where the file has no row for it at all."""
+    lines = [
+        "area,job,value,status",
+        *("n,a,3,F", f"n,b,,{letter}", "n,Total,9,F", "s,a,5,F", "s,Total,9,F"),
+        *("Total,a,8,F", "Total,b,10,F", "Total,Total,18,F"),
+    ]
+    read = table_of_csv("\n".join(lines) + "\n", "t.csv", ColumnNames())
+    release = releases_of([read])[0]
+    assert (~release.shown).sum() == 2
+    assert set(release.status[~release.shown].tolist()) == {CellStatus.NOT_FOR_PUBLICATION.value}

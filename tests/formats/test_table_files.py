@@ -16,7 +16,7 @@ from examples import examples
 from lustrum.formats import Csv
 from lustrum.formats.table_files import (
     ColumnNames,
-    SaidTotals,
+    StatedTotals,
     confidential_table,
     groups_of_text,
     read_groups,
@@ -32,10 +32,10 @@ from lustrum.structure import UNBOUNDED
 TEXT = (
     "area,area_label,job,value,status\nn,North,a,3,F\nn,North,b,,A\nn,North,_T,9,F\ns,South,a,4,D\n"
 )
-OPEN = SaidTotals(none=frozenset({""}))
+OPEN = StatedTotals(none=frozenset({""}))
 
 
-def released(text: str, said: SaidTotals = OPEN) -> Release:
+def released(text: str, said: StatedTotals = OPEN) -> Release:
     file = table_of_csv(text, "x.csv")
     return releases_of([file], recognise([file], said))[0]
 
@@ -84,7 +84,7 @@ def test_finer_codes_in_another_file_need_a_hierarchy() -> None:
     fine = table_of_csv("a,value\nn1,13\nn2,27\ns,2\n_T,42\n", "fine.csv")
     with pytest.raises(InputError, match="add up to '_T' without those of the other files"):
         recognise([coarse, fine])
-    found = recognise([coarse, fine], SaidTotals(groups={"a": {"n": ("n1", "n2")}}))
+    found = recognise([coarse, fine], StatedTotals(groups={"a": {"n": ("n1", "n2")}}))
     assert found.dimensions["a"].finest == ("s", "n1", "n2")
     assert found.dimensions["a"].members("n") == (1, 2)
 
@@ -168,7 +168,7 @@ def test_hidden_cells_make_no_wrong_totals(drawn: Drawn, seed: int) -> None:
     head, *lines = text.splitlines()
     gaps = [line.rpartition(",")[0] + ",x" if rng.random() < 0.15 else line for line in lines]
     total = "TOTAL" if "TOTAL" in groups else "w"
-    said = SaidTotals(
+    said = StatedTotals(
         named={"a": frozenset({total})},
         groups={"a": {c: tuple(sorted(g)) for c, g in groups.items() if c != total}},
     )
@@ -195,7 +195,7 @@ def test_groups_among_many_codes_are_found() -> None:
         q, r = values[100 * g : 100 * g + 100].sum(axis=0).tolist()
         lines += [f"g{g},q,{q}", f"g{g},r,{r}"]
     lines += [f"w,q,{values[:, 0].sum()}", f"w,r,{values[:, 1].sum()}"]
-    said = SaidTotals(none=frozenset({"b"}))
+    said = StatedTotals(none=frozenset({"b"}))
     own = recognise([table_of_csv("\n".join(lines), "x.csv")], said).dimensions["a"]
     assert own.totals == ("w",)
     assert own.members("g3") == tuple(range(300, 400))
@@ -205,7 +205,7 @@ def test_groups_among_many_codes_are_found() -> None:
 def test_groups_of_one_code_and_codes_that_begin_alike_are_recognised() -> None:
     rows = ["C,q,1900", "C10,q,1900", "C,r,1100", "C10,r,1100", "D,q,17", "D,r,23"]
     text = "\n".join(["nace,b,value", *rows, "Total,q,1917", "Total,r,1123"])
-    own = recognise([table_of_csv(text, "x.csv")], SaidTotals(none=frozenset({"b"}))).dimensions[
+    own = recognise([table_of_csv(text, "x.csv")], StatedTotals(none=frozenset({"b"}))).dimensions[
         "nace"
     ]
     assert own.members("C") == (own.finest.index("C10"),)
@@ -220,11 +220,35 @@ def test_a_letter_that_is_a_code_of_its_own_is_no_total() -> None:
     assert recognise([table_of_csv(text, "x.csv")]).dimensions["sex"].totals == ("T",)
 
 
+def test_a_total_off_by_one_is_refused_with_its_row_and_by_how_much() -> None:
+    rows = ["x,p,10", "x,q,20", "x,Total,31", "y,p,30", "y,q,40", "y,Total,70"]
+    rows += ["Total,p,40", "Total,q,60", "Total,Total,100"]
+    with pytest.raises(InputError) as refused:
+        recognise([table_of_csv("\n".join(["a,b,value", *rows]), "x.csv")])
+    said = str(refused.value)
+    assert (
+        "in value, b=Total it is 1 less than they are, as if each number had been rounded" in said
+    )
+    assert said.endswith("The number in line 4 (a=x, b=Total) is in every sum that is off.")
+
+
+def test_decimals_that_would_round_a_difference_away_are_named() -> None:
+    made = table_of_csv("a,value\nx,10.1\ny,5.2\nTotal,15.30001\n", "x.csv")
+    with pytest.raises(
+        InputError, match=r"it is 0\.00001 more than they are, which --decimals 4 would"
+    ):
+        recognise([made])
+    assert recognise([made.rounded(4)]).dimensions["a"].totals == ("Total",)
+
+
 def test_a_total_that_is_not_the_sum_asks_for_the_subtotals_or_the_rest() -> None:
     small = "a,value\na1,1\na2,2\nxx,3\nTotal,3\n"
-    with pytest.raises(InputError, match="is not the sum of its parts; name subtotals"):
+    with pytest.raises(
+        InputError,
+        match="is not the sum of its parts: in value it is 3 less than they are; name subtotals",
+    ):
         recognise([table_of_csv(small, "x.csv")])
-    said = SaidTotals(groups={"a": {"xx": ("a1", "a2")}})
+    said = StatedTotals(groups={"a": {"xx": ("a1", "a2")}})
     assert recognise([table_of_csv(small, "x.csv")], said).dimensions["a"].members("Total") == (
         0,
         1,
@@ -232,7 +256,7 @@ def test_a_total_that_is_not_the_sum_asks_for_the_subtotals_or_the_rest() -> Non
     part = "a,value\na1,1\na2,2\nTotal,9\n"
     with pytest.raises(InputError, match="say --rest a if codes are missing"):
         recognise([table_of_csv(part, "x.csv")])
-    open_ended = recognise([table_of_csv(part, "x.csv")], SaidTotals(rest=frozenset({"a"})))
+    open_ended = recognise([table_of_csv(part, "x.csv")], StatedTotals(rest=frozenset({"a"})))
     assert open_ended.dimensions["a"].members("Total") == (0, 1, 2)
 
 
@@ -250,7 +274,7 @@ def test_a_dimension_that_another_file_leaves_out_needs_no_total() -> None:
     ]
     with pytest.raises(InputError, match="no total is recognised among the codes of 'b'"):
         recognise(files)
-    found = recognise(files, SaidTotals(none=frozenset({"b"})))
+    found = recognise(files, StatedTotals(none=frozenset({"b"})))
     assert found.dimensions["a"].groups == {}
 
 

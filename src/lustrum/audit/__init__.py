@@ -2,7 +2,8 @@
 
 =====================================  ============================================================
 :class:`Knowledge`                     linear facts and bounds about hidden cells
-:class:`PublishedTable`, :func:`from_tables`     published tables, and what they reveal together
+:class:`PublishedTable`,               published tables, and what they reveal together
+:func:`from_tables`
 :func:`from_release`                   what one release reveals
 :func:`from_suppression`               what a table with suppressed cells reveals
 :func:`from_margins`                   what margins reveal about a hidden cube
@@ -27,37 +28,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lustrum.audit.attack import attack, others
-from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
-from lustrum.audit.belief.belief import Belief
-from lustrum.audit.belief.channels import MarkovSquare
-from lustrum.audit.belief.posterior import likelihood, posterior
-from lustrum.audit.belief.priors import (
-    BetaBinomial,
-    Prior,
-    ReferenceFrequencies,
-    TablePrior,
-    Uniform,
-)
-from lustrum.audit.best import best_bounds
-from lustrum.audit.bounding.compute import Bounds, bounds
-from lustrum.audit.bounding.elimination import exactly_disclosed
-from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
-from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
-from lustrum.audit.knowledge.published import (
-    PublishedTable,
-    from_margins,
-    from_release,
-    from_suppression,
-    from_tables,
-)
-from lustrum.audit.knowledge.responses import Relation, from_responses
-from lustrum.audit.protection import Protection, Verdict
-from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
 from lustrum.lazy import offer
 
 if TYPE_CHECKING:
     from lustrum.audit import certificate, closed, fibre, shuttle
+    from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
+    from lustrum.audit.attacking import attack, others
+    from lustrum.audit.belief.belief import Belief
+    from lustrum.audit.belief.channels import MarkovSquare
+    from lustrum.audit.belief.posterior import likelihood, posterior
+    from lustrum.audit.belief.priors import (
+        BetaBinomial,
+        Prior,
+        ReferenceFrequencies,
+        TablePrior,
+        Uniform,
+    )
+    from lustrum.audit.best import best_bounds
+    from lustrum.audit.bounding.compute import Bounds, bounds
+    from lustrum.audit.bounding.elimination import exactly_disclosed
+    from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
+    from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+    from lustrum.audit.knowledge.published import (
+        PublishedTable,
+        from_margins,
+        from_release,
+        from_suppression,
+        from_tables,
+    )
+    from lustrum.audit.knowledge.responses import Relation, from_responses
+    from lustrum.audit.protection import Protection, ProtectionVerdict
+    from lustrum.audit.report import AuditedCell, AuditReport, audit_tables
 
 __all__ = [
     "Attacker",
@@ -78,12 +79,12 @@ __all__ = [
     "Own",
     "Prior",
     "Protection",
+    "ProtectionVerdict",
     "PublishedTable",
     "ReferenceFrequencies",
     "Relation",
     "TablePrior",
     "Uniform",
-    "Verdict",
     "attack",
     "audit_tables",
     "best_bounds",
@@ -104,7 +105,23 @@ __all__ = [
     "shuttle",
 ]
 
-# Modules that most people use through the functions above.
-_ROOMS = ("certificate", "closed", "fibre", "shuttle")
+_PLACES = {
+    "": "certificate closed fibre shuttle",
+    "attackers": "Attacker Coalition Insider Outsider Own",
+    "attacking": "attack others",
+    "belief.belief": "Belief",
+    "belief.channels": "MarkovSquare",
+    "belief.posterior": "likelihood posterior",
+    "belief.priors": "BetaBinomial Prior ReferenceFrequencies TablePrior Uniform",
+    "best": "best_bounds",
+    "bounding.compute": "Bounds bounds",
+    "bounding.elimination": "exactly_disclosed",
+    "knowledge.conflicts": "Conflict ConflictError conflict",
+    "knowledge.facts": "CellRef ContradictionError Knowledge",
+    "knowledge.published": "PublishedTable from_margins from_release from_suppression from_tables",
+    "knowledge.responses": "Relation from_responses",
+    "protection": "Protection ProtectionVerdict",
+    "report": "AuditReport AuditedCell audit_tables",
+}
 
-__getattr__, __dir__ = offer(__name__, dict.fromkeys(_ROOMS, ""), __all__)
+__getattr__, __dir__ = offer(__name__, _PLACES)

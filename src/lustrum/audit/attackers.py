@@ -9,8 +9,6 @@ from typing import Protocol, runtime_checkable
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model import InputError
 
-__all__ = ["Attacker", "Coalition", "Insider", "Outsider", "Own"]
-
 
 @dataclass(frozen=True)
 class Own:

@@ -9,8 +9,6 @@ from lustrum.audit.closed import knowledge_bounds
 from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model.errors import InputError, kind_of
 
-__all__ = ["best_bounds"]
-
 
 def best_bounds(
     known: Knowledge,

@@ -21,15 +21,6 @@ from lustrum.arithmetic import exp2, log2
 from lustrum.arrays import Array, Floats, Ints, Mask
 from lustrum.model import InputError
 
-__all__ = [
-    "ContributionBelief",
-    "Direction",
-    "candidates",
-    "certain_within",
-    "contribution_belief",
-    "largest_between",
-]
-
 Direction = Literal["up", "down"]
 _DRAWN = 1 << 12
 

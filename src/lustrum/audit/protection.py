@@ -15,10 +15,8 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError
 
-__all__ = ["Protection", "Verdict"]
 
-
-class Verdict(StrEnum):
+class ProtectionVerdict(StrEnum):
     """Whether the feasible range of a cell holds its protection interval."""
 
     NOT_ASKED = ""
@@ -35,7 +33,7 @@ class Protection:
 
     >>> wanted = Protection.of([40, 7], lower=[4, 1], upper=[4, 1], needed=[True, False])
     >>> wanted.verdict((0,), 36.0, 44.0, sharp=True), wanted.verdict((0,), 37.0, 50.0, sharp=True)
-    (<Verdict.ENOUGH: 'enough'>, <Verdict.TOO_NARROW: 'too narrow'>)
+    (<ProtectionVerdict.ENOUGH: 'enough'>, <ProtectionVerdict.TOO_NARROW: 'too narrow'>)
     """
 
     true: Ints
@@ -83,10 +81,10 @@ class Protection:
 
     def verdict(
         self, position: tuple[int, ...], low: float, high: float, *, sharp: bool
-    ) -> Verdict:
+    ) -> ProtectionVerdict:
         """Whether a range is wide enough; a range that is not sharp may be narrower than it looks."""
         if not self.needed[position]:
-            return Verdict.NOT_ASKED
+            return ProtectionVerdict.NOT_ASKED
         if low > self.low[position] or high < self.high[position]:
-            return Verdict.TOO_NARROW
-        return Verdict.ENOUGH if sharp else Verdict.UNKNOWN
+            return ProtectionVerdict.TOO_NARROW
+        return ProtectionVerdict.ENOUGH if sharp else ProtectionVerdict.UNKNOWN

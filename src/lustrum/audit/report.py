@@ -14,12 +14,10 @@ from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables
 from lustrum.audit.knowledge.responses import RelationLike, related
-from lustrum.audit.protection import Protection, Verdict
+from lustrum.audit.protection import Protection, ProtectionVerdict
 from lustrum.model import InputError, Release
 from lustrum.model.errors import kind_of
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["AuditReport", "AuditedCell", "TableFact", "audit_tables", "known_and_places"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class AuditedCell:
     high: float
     sharp: bool
     follows: tuple[str, ...] = ()
-    protection: Verdict = Verdict.NOT_ASKED
+    protection: ProtectionVerdict = ProtectionVerdict.NOT_ASKED
 
     @property
     def disclosed(self) -> bool:
@@ -92,7 +90,7 @@ class AuditReport:
     @property
     def unprotected(self) -> tuple[AuditedCell, ...]:
         """The cells that can be estimated more closely than their protection intervals allow."""
-        return tuple(c for c in self.cells if c.protection is Verdict.TOO_NARROW)
+        return tuple(c for c in self.cells if c.protection is ProtectionVerdict.TOO_NARROW)
 
     def close(self, percent: float) -> tuple[AuditedCell, ...]:
         """The cells that are known to within some percent of their value, but not exactly."""
@@ -124,10 +122,12 @@ class AuditReport:
         return f" The closest range leaves {cell.count:,.0f} values open: {cell.name}."
 
     def _protected(self) -> str:
-        asked = [c.protection for c in self.cells if c.protection is not Verdict.NOT_ASKED]
+        asked = [
+            c.protection for c in self.cells if c.protection is not ProtectionVerdict.NOT_ASKED
+        ]
         if not asked:
             return ""
-        unknown = asked.count(Verdict.UNKNOWN)
+        unknown = asked.count(ProtectionVerdict.UNKNOWN)
         rest = f", and of {unknown} it is not known" if unknown else ""
         return (
             f" Of {len(asked)} that need protection, {len(self.unprotected)} can be estimated more "
@@ -181,7 +181,7 @@ def audit_tables(
             position = tuple(int(p) for p in np.unravel_index(cell - span.start, shape))
             if low == high and cell not in reasons and len(reasons) < explain:
                 reasons[cell] = _follows(known, cell)
-            verdict = Verdict.NOT_ASKED
+            verdict = ProtectionVerdict.NOT_ASKED
             if protection is not None:
                 verdict = _verdict(
                     protection[table], position, float(low), float(high), bool(sharp)
@@ -278,7 +278,7 @@ def _with_facts(
 
 def _verdict(
     wanted: Protection, position: tuple[int, ...], low: float, high: float, sharp: bool
-) -> Verdict:
+) -> ProtectionVerdict:
     if wanted.needed[position] and not wanted.fits(position, low, high):
         raise InputError(
             "The published values rule out a true value; the files do not belong together."

@@ -26,10 +26,9 @@ __all__ = ["Csv", "JsonStat", "Xlsx", "release_as_arrow", "write_release"]
 __getattr__, __dir__ = offer(
     __name__,
     {
-        "Csv": "csv",
-        "JsonStat": "jsonstat",
-        "Xlsx": "xlsx",
-        "release_as_arrow": "table_files.write",
-        "write_release": "table_files.write",
+        "csv": "Csv",
+        "jsonstat": "JsonStat",
+        "table_files.write": "release_as_arrow write_release",
+        "xlsx": "Xlsx",
     },
 )

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from lustrum.model import Release
+from lustrum.formats.cell_text import csv_lines, field, inert, names_of, numbers
+from lustrum.model import Release, TableAxis
 from lustrum.model.release import check_release
-
-__all__ = ["Csv", "inert", "number_text"]
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class Csv:
     """Writes one row per cell: a code and a label per variable, the value, the status.
 
+    A variable with own groups has a further column, which says what each of them holds.
     A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
     and beside sums, means and the like stands their unit.
@@ -32,53 +29,60 @@ class Csv:
 
     def write(self, release: Release, label: str = "") -> str:
         """The release as text."""
+        return "".join(self.pieces(release))
+
+    def pieces(self, release: Release) -> Iterator[str]:
+        """The text in pieces of bounded size, for a table that is large."""
         check_release(release, "A CSV file")
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\r\n")
-        names = [inert(axis.name) for axis in release.axes]
-        head = [column for name in names for column in (name, f"{name}_label")]
-        shown, stated = release.known, release.stated
-        measured = bool(release.label)
-        ends = ["low", "high"] if stated.any() else []
-        estimated = ["standard_error", "reliability"] if release.errors is not None else []
-        unit = ["unit"] if measured else []
-        writer.writerow([*head, "value", *unit, "status", *ends, *estimated])
-        for position in np.ndindex(*release.shape):
-            row: list[str] = []
-            for axis, i in zip(release.axes, position, strict=True):
-                category = axis.categories[i]
-                row += [inert(category.code), inert(category.label)]
-            place = position[-1] if position else 0
-            value = number_text(*release.written(int(release.published[position]), place))
-            row.append(value if shown[position] else "")
-            if measured:
-                row.append(inert(release.unit_at(place)))
-            row.append(str(release.status[position]))
-            if ends and release.low is not None and release.high is not None:
-                pair = (release.low[position], release.high[position])
-                known = stated[position]
-                row += [
-                    number_text(*release.written(int(end), place)) if known else "" for end in pair
-                ]
-            if release.errors is not None and release.grades is not None:
-                error = int(release.errors[position])
-                there = error >= 0 and bool(shown[position])
-                row += [
-                    number_text(*release.written(error, place)) if there else "",
-                    str(release.grades[position]) if there else "",
-                ]
-            writer.writerow(row)
-        return out.getvalue()
+        known, stated = release.known.ravel(), release.stated
+        status = release.status.ravel()
+        ends = [a for a in (release.low, release.high) if a is not None and stated.any()]
+        grouped = [any(c.note for c in axis.categories) for axis in release.axes]
+        names = [
+            name
+            for axis, own in zip(release.axes, grouped, strict=True)
+            for name in (
+                axis.name,
+                f"{axis.name}_label",
+                *([f"{axis.name}_members"] if own else []),
+            )
+        ]
+        units = [field(inert(release.unit_at(i))) for i in range(_last(release))]
+        errors, grades = release.errors, release.grades
+
+        def columns(low: int, high: int) -> list[Sequence[str]]:
+            made: list[Sequence[str]] = [numbers(release, release.published, known, low, high)]
+            if release.label:
+                made.append(units * ((high - low) // len(units)))
+            made.append(status[low:high].tolist())
+            made += [numbers(release, end, stated, low, high) for end in ends]
+            if errors is not None and grades is not None:
+                there = known & (errors.ravel() >= 0)
+                graded = np.where(there[low:high], grades.ravel()[low:high], "")
+                made += [numbers(release, errors, there, low, high), graded.tolist()]
+            return made
+
+        head = [
+            *names,
+            "value",
+            *(["unit"] if release.label else []),
+            "status",
+            *(["low", "high"] if ends else []),
+            *(["standard_error", "reliability"] if errors is not None else []),
+        ]
+        axes = [
+            _with_members(axis) if own else names_of(axis, labels=True)
+            for axis, own in zip(release.axes, grouped, strict=True)
+        ]
+        return csv_lines(head, axes, columns, "\r\n")
 
 
-def number_text(value: int, decimals: int) -> str:
-    """A whole number of units of the last decimal, as it is written."""
-    if decimals == 0:
-        return str(value)
-    digits = f"{abs(value):0{decimals + 1}d}"
-    return f"{'-' if value < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
+def _with_members(axis: TableAxis) -> list[str]:
+    """Codes and labels of the categories, and what own groups hold."""
+    named = zip(names_of(axis, labels=True), axis.categories, strict=True)
+    return [f"{name},{field(inert(category.note))}" for name, category in named]
 
 
-def inert(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def _last(release: Release) -> int:
+    """Places along the last axis."""
+    return release.shape[-1] if release.axes else 1

@@ -14,8 +14,6 @@ import numpy as np
 from lustrum.model import CellStatus, Release
 from lustrum.model.release import check_release
 
-__all__ = ["JsonStat", "dataset"]
-
 
 class JsonStat:
     """Writes JSON-stat 2.0."""
@@ -56,6 +54,10 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         "value": [v if s else None for v, s in zip(plain, shown.tolist(), strict=True)],
         "extension": {"protection": dict(release.method), "unit": release.unit},
     }
+    for axis in release.axes:
+        held = {c.code: [c.note] for c in axis.categories if c.note}
+        if held:
+            out["dimension"][axis.name]["category"]["note"] = held
     if release.label:
         out["extension"] |= {"statistic": release.label, "decimals": release.decimals}
     if release.statistics:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import product
 
 import numpy as np
 
-from lustrum.formats.csv import number_text
+from lustrum.formats.cell_text import number_text
 from lustrum.model import CellStatus, InputError, Release, TableAxis
-
-__all__ = ["pattern_page", "pattern_svg"]
+from lustrum.svg import element, scrolling, words
 
 _MOST_SQUARES = 60_000
 _MOST_FIGURES = 3_000
@@ -76,15 +74,24 @@ def pattern_svg(releases: Release | Sequence[Release], titles: str | Sequence[st
     width = max(one.width for one in drawn)
     body, y = [], 0
     for one in drawn:
-        body.append(f'<g transform="translate(0 {y})">{one.body}</g>' if y else one.body)
+        body.append(element("g", one.body, transform=f"translate(0 {y})") if y else one.body)
         y += one.height
     said = " ".join(_summary(release) for release in tables)
-    return (
-        f'<svg class="pattern" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" '
-        f'width="{width}" height="{y}" role="img" aria-label="{escape(said)}">'
-        f"<style>{_STYLE}</style>{_HATCHING}"
-        f'<rect class="ground" width="100%" height="100%"/>{"".join(body)}</svg>\n'
+    ground = element("rect", class_="ground", width="100%", height="100%")
+    picture = element(
+        "svg",
+        f"<style>{_STYLE}</style>{_HATCHING}",
+        ground,
+        *body,
+        class_="pattern",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {y}",
+        width=width,
+        height=y,
+        role="img",
+        aria_label=said,
     )
+    return f"{picture}\n"
 
 
 def pattern_page(
@@ -95,21 +102,20 @@ def pattern_page(
     """The pictures on a page of their own, with the figures of each table that is not too large."""
     tables, names = _several(releases, titles)
     head = (names[0] or "Suppression") if len(tables) == 1 else "Suppression of linked tables"
-    lines = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    lines = "".join(element("p", words(note)) for note in notes)
     parts = []
     for release, name in zip(tables, names, strict=True):
-        over = f"<h2>{escape(name)}</h2>" if len(tables) > 1 else ""
-        label = escape(f"Picture: {name}" if name else "Picture")
-        parts.append(
-            f"{over}<p>{escape(_summary(release))}</p>"
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{pattern_svg(release)}</div>'
-            f"{_figures(release) if release.published.size <= _MOST_FIGURES else ''}"
-        )
+        if len(tables) > 1:
+            parts.append(element("h2", words(name)))
+        parts.append(element("p", words(_summary(release))))
+        parts.append(scrolling(f"Picture: {name}" if name else "Picture", pattern_svg(release)))
+        if release.published.size <= _MOST_FIGURES:
+            parts.append(_figures(release))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
-        f'<body class="pattern"><h1>{escape(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
+        f"<title>{words(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
+        f'<body class="pattern"><h1>{words(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
     )
 
 
@@ -145,23 +151,22 @@ def _drawing(release: Release, title: str) -> _Drawing:
     wide, high = left + across * side + 24, head + down * side + 30
     columns = max(1, min(len(panels), 1100 // wide))
     top = 34 if title else 8
-    body = [f'<text class="title" x="10" y="20">{escape(title)}</text>'] if title else []
+    body = [element("text", words(title), class_="title", x=10, y=20)] if title else []
     for number, (name, rest) in enumerate(panels):
         x, y = (number % columns) * wide + 10, (number // columns) * high + top
         body.append(_panel(release, kinds, name, rest, (x, y), (left, head), side))
     legend_y = top + high * ((len(panels) + columns - 1) // columns) + 14
-    used = [(kind, words) for kind, words in _KINDS if bool((kinds == kind).any())]
+    used = [(kind, meaning) for kind, meaning in _KINDS if bool((kinds == kind).any())]
     # The legend wraps where the picture ends, and is at least as wide as its longest line.
-    widths = [34 + 6 * len(words) for _, words in used]
+    widths = [34 + 6 * len(meaning) for _, meaning in used]
     width = max(columns * wide + 10, 10 + max(widths, default=0), 10 + 8 * len(title))
     x = 10
-    for (kind, words), needed in zip(used, widths, strict=True):
+    for (kind, meaning), needed in zip(used, widths, strict=True):
         if x > 10 and x + needed > width:
             x, legend_y = 10, legend_y + 18
-        body.append(
-            f'<rect class="cell {kind}" x="{x}" y="{legend_y - 11}" width="13" height="13"/>'
-            f'<text x="{x + 19}" y="{legend_y}">{words}</text>'
-        )
+        square = {"x": x, "y": legend_y - 11, "width": 13, "height": 13}
+        body.append(element("rect", class_=f"cell {kind}", **square))
+        body.append(element("text", words(meaning), x=x + 19, y=legend_y))
         x += needed
     return _Drawing(width, legend_y + 12, "".join(body))
 
@@ -183,11 +188,11 @@ td.never { background: var(--total); font-style: italic }
 def _summary(release: Release) -> str:
     kinds = _kinds(release)
     counts = [int((kinds == kind).sum()) for kind in ("primary", "secondary", "never")]
-    words = [
+    said = [
         f"{release.published.size:,} cells",
         f"{counts[0]:,} primary and {counts[1]:,} secondary suppressed",
     ]
-    return "; ".join(words + ([f"{counts[2]:,} not for publication"] if counts[2] else [])) + "."
+    return "; ".join(said + ([f"{counts[2]:,} not for publication"] if counts[2] else [])) + "."
 
 
 def _kinds(release: Release) -> np.ndarray:
@@ -224,25 +229,21 @@ def _panel(
     x, y = corner[0] + margin[0], corner[1] + margin[1]
     rows = release.axes[0] if release.axes else TableAxis.plain("", [""])
     columns = release.axes[1] if len(release.axes) > 1 else TableAxis.plain("", [""])
-    parts = [f'<text x="{corner[0]}" y="{corner[1] + 2}">{escape(name)}</text>'] if name else []
+    parts = [element("text", words(name), x=corner[0], y=corner[1] + 2)] if name else []
     if side > 7:
         for i, code in enumerate(rows.codes):
             at = y + i * side + side - 3
-            parts.append(f'<text x="{x - 4}" y="{at}" text-anchor="end">{escape(code)}</text>')
+            parts.append(element("text", words(code), x=x - 4, y=at, text_anchor="end"))
         for j, code in enumerate(columns.codes):
             at = x + j * side + side - 3
-            parts.append(
-                f'<text transform="translate({at} {y - 4}) rotate(-90)">{escape(code)}</text>'
-            )
+            turned = f"translate({at} {y - 4}) rotate(-90)"
+            parts.append(element("text", words(code), transform=turned))
     for i, j in product(range(len(rows)), range(len(columns))):
         place = (i, j, *rest)[: len(release.axes)] if release.axes else ()
-        words = ", ".join(
-            f"{a.name} {a.labels[k]}" for a, k in zip(release.axes, place, strict=True)
-        )
-        parts.append(
-            f'<rect class="cell {kinds[place]}" x="{x + j * side}" y="{y + i * side}" width="{side}" '
-            f'height="{side}"><title>{escape(words)}</title></rect>'
-        )
+        labels = (f"{a.name} {a.labels[k]}" for a, k in zip(release.axes, place, strict=True))
+        title = element("title", words(", ".join(labels)))
+        square = {"x": x + j * side, "y": y + i * side, "width": side, "height": side}
+        parts.append(element("rect", title, class_=f"cell {kinds[place]}", **square))
     return "".join(parts)
 
 
@@ -252,24 +253,22 @@ def _figures(release: Release) -> str:
     down, *across = release.axes or (TableAxis.plain("", [""]),)
     places = list(product(*(range(len(axis)) for axis in across)))
     names = (", ".join(a.labels[i] for a, i in zip(across, p, strict=True)) for p in places)
-    heads = "".join(f'<th scope="col">{escape(name or "value")}</th>' for name in names)
+    heads = "".join(element("th", words(name or "value"), scope="col") for name in names)
     rows = []
     for i, label in enumerate(down.labels):
         cells = "".join(_figure(release, kinds, (i, *p)) for p in places)
-        rows.append(f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>')
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Figures"><table><caption>Figures'
-        f'</caption><tr><th scope="col">{escape(down.name)}</th>{heads}</tr>{"".join(rows)}</table></div>'
-    )
+        rows.append(element("tr", element("th", words(label), scope="row"), cells))
+    first = element("tr", element("th", words(down.name), scope="col"), heads)
+    return scrolling("Figures", element("table", "<caption>Figures</caption>", first, *rows))
 
 
 def _figure(release: Release, kinds: np.ndarray, place: tuple[int, ...]) -> str:
     kind = kinds[place]
     if release.shown[place]:
         return f"<td>{number_text(int(release.published[place]), release.decimals)}</td>"
-    words = str(release.status[place])
+    shown = str(release.status[place])
     if release.stated[place] and release.low is not None and release.high is not None:
         ends = (number_text(int(a[place]), release.decimals) for a in (release.low, release.high))
-        words = "–".join(ends)
-    meaning = escape(str(CellStatus(str(release.status[place])).meaning))
-    return f'<td class="{kind}" title="{meaning}">{words}</td>'
+        shown = "–".join(ends)
+    meaning = CellStatus(str(release.status[place])).meaning
+    return element("td", shown, class_=kind, title=meaning)

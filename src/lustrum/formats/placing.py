@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["WIDEST", "Placing", "usual_placing"]
-
 WIDEST = 30
 """Most columns of figures before a third variable moves from above the columns to parts of the table."""
 

@@ -13,25 +13,17 @@ from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
-import xlsxwriter
 
 from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
+from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.model.release import check_release
+from lustrum.model.text import opening
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Xlsx"]
-
-MOST_DIGITS = 10**15
-"""A spreadsheet keeps 15 digits; a longer number is written as text, so that none is lost."""
-
-MOST_ROWS = 1_048_576
 KEPT_IN_MEMORY = 20_000
-"""More cells than this go through a temporary file, since a workbook takes kilobytes of memory for each."""
-
-NO_NUMBER = "\u2013"
-"""Stands for a number that does not exist, such as a mean over nobody."""
+"""The rows of more cells than this are joined from samples, since single ones take microseconds and memory."""
 
 _BORN = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
@@ -50,14 +42,26 @@ class Xlsx:
         """The release as the bytes of a file; ``about`` adds lines to the notes, such as a citation."""
         check_release(release, "A workbook")
         out = io.BytesIO()
-        small = release.published.size <= KEPT_IN_MEMORY
-        with xlsxwriter.Workbook(out, {"in_memory" if small else "constant_memory": True}) as book:
+        import xlsxwriter
+
+        large = release.published.size > KEPT_IN_MEMORY
+        with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
             book.set_properties({"title": label[:255], "created": _BORN})
             pen = _Pen(book, release)
-            _table(book.add_worksheet("Table"), pen, label)
-            _cells(book.add_worksheet("Cells"), pen)
+            table, cells = book.add_worksheet("Table"), book.add_worksheet("Cells")
+            columns = usual_columns(release)
+            first = _table_head(table, pen, label, columns)
+            _cells_head(cells, pen)
+            if large:
+                # Imported here, since most tables are small.
+                from lustrum.formats.xlsx_large import Samples
+
+                samples = Samples(table, pen, first)
+            else:
+                _table_body(table, pen, first, columns)
+                _cells_body(cells, pen)
             _notes(book.add_worksheet("Notes"), pen, label, about or {})
-        return out.getvalue()
+        return samples.filled(out.getvalue(), columns) if large else out.getvalue()
 
 
 class _Pen:
@@ -124,16 +128,20 @@ def _number_formats(book: Any, decimals: int) -> tuple[Any, Any]:
     )
 
 
-def _table(sheet: Any, pen: _Pen, label: str) -> None:
-    """The table as a page shows it."""
+def usual_columns(release: Release) -> list[tuple[int, ...]]:
+    """The places along the variables that stand above the columns, for each column."""
+    placing = usual_placing(release.shape)
+    return list(product(*(range(len(release.axes[i])) for i in placing.columns)))
+
+
+def _table_head(sheet: Any, pen: _Pen, label: str, columns: list[tuple[int, ...]]) -> int:
+    """The title and the headers of the table as a page shows it; gives the row below them."""
     release = pen.release
     placing = usual_placing(release.shape)
     axes = release.axes
-    columns = list(product(*(range(len(axes[i])) for i in placing.columns)))
     pen.text(sheet, 0, 0, label, pen.title)
-    top = 2
     down = axes[placing.rows[0]] if placing.rows else None
-    row = top
+    row = 2
     for level, position in enumerate(placing.columns):
         axis = axes[position]
         inner = level == len(placing.columns) - 1
@@ -149,7 +157,7 @@ def _table(sheet: Any, pen: _Pen, label: str) -> None:
         row += 1
     if not placing.columns:
         pen.text(sheet, row, 0, "" if down is None else down.label, pen.bold)
-        unit = release.unit[:1].upper() + release.unit[1:]
+        unit = opening(release.unit)
         said = f"{release.label} ({release.unit})" if release.label else unit
         pen.text(sheet, row, 1, said, pen.right)
         row += 1
@@ -157,10 +165,12 @@ def _table(sheet: Any, pen: _Pen, label: str) -> None:
     widest = max([len(label) for label in down.labels] if down else [12], default=12)
     sheet.set_column(0, 0, min(60, max(14, widest + 2)))
     sheet.set_column(1, len(columns), 13)
-    for line in _lines(release, placing, columns):
-        if row >= MOST_ROWS:
-            break
-        cut, name, cells = line
+    return row
+
+
+def _table_body(sheet: Any, pen: _Pen, row: int, columns: list[tuple[int, ...]]) -> None:
+    release = pen.release
+    for cut, name, cells in _lines(release, usual_placing(release.shape), columns):
         if cut:
             row += 1
             pen.text(sheet, row, 0, cut, pen.bold)
@@ -195,21 +205,21 @@ def _lines(
             cut = ""
 
 
-def _cells(sheet: Any, pen: _Pen) -> None:
-    """One row a cell."""
-    release = pen.release
-    names = [text for axis in release.axes for text in (axis.name, f"{axis.name}_label")]
-    unit = ["unit"] if release.label else []
-    estimated = ["standard_error", "reliability"] if release.errors is not None else []
+def _cells_head(sheet: Any, pen: _Pen) -> None:
+    names, unit, estimated = cell_heads(pen.release)
     heads = [*names, "value", "status", "low", "high", *unit, *estimated]
     for column, name in enumerate(heads):
         pen.text(sheet, 0, column, name, pen.bold)
     sheet.freeze_panes(1, 0)
     sheet.set_column(0, len(names) + 4, 14)
+
+
+def _cells_body(sheet: Any, pen: _Pen) -> None:
+    """One row a cell."""
+    release = pen.release
+    names, unit, _ = cell_heads(release)
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
-        if row >= MOST_ROWS:
-            break
         for k, (axis, place) in enumerate(zip(release.axes, at, strict=True)):
             category = axis.categories[place]
             pen.text(sheet, row, 2 * k, category.code)
@@ -220,10 +230,16 @@ def _cells(sheet: Any, pen: _Pen) -> None:
             _end(sheet, pen, (row, width + 2 + column), ends, at)
         if unit:
             pen.text(sheet, row, width + 4, release.unit_at(at[-1] if at else 0))
-        if release.errors is not None and release.grades is not None and release.errors[at] >= 0:
+        if release.errors is not None and release.grades is not None and _estimated(pen, at):
             first = width + 4 + len(unit)
             _end(sheet, pen, (row, first), release.errors, at)
             pen.text(sheet, row, first + 1, str(release.grades[at]))
+
+
+def _estimated(pen: _Pen, at: tuple[int, ...]) -> bool:
+    """Whether a cell shows an estimate with a standard error; what is hidden has no grade either."""
+    errors = pen.release.errors
+    return errors is not None and bool(errors[at] >= 0) and bool(pen.known[at])
 
 
 def _end(

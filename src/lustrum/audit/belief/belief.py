@@ -12,9 +12,6 @@ from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
-__all__ = ["Belief"]
-
-
 _CHUNK = 1 << 20  # values handled at once
 _MOST = 10**8  # the most values that one expectation may sum over
 

@@ -11,8 +11,6 @@ from lustrum.arrays import Floats, Ints
 from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Transitions
 
-__all__ = ["MarkovSquare"]
-
 
 @dataclass(frozen=True)
 class MarkovSquare:

@@ -15,9 +15,6 @@ from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.priors import Prior, Uniform
 from lustrum.model import Channel, InputError
 
-__all__ = ["likelihood", "posterior", "weighted"]
-
-
 _MOST = 2 * 10**7  # values handled at once
 
 
@@ -95,6 +92,9 @@ def weighted(
 
 def _chances(published: Ints, row: npt.NDArray[np.intp], values: Ints, channel: Channel) -> Floats:
     """``P(published[row] | value)`` for each pair of a cell and a value."""
+    pair_by_pair = getattr(channel, "chances", None)
+    if pair_by_pair is not None:
+        return np.asarray(pair_by_pair(values, published[row]), dtype=np.float64)
     true, place = np.unique(values, return_inverse=True)
     shown, code = np.unique(published, return_inverse=True)
     found = channel.transitions(true)

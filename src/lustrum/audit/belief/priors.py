@@ -12,8 +12,6 @@ from lustrum.arithmetic import exp, log_gamma
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
-__all__ = ["BetaBinomial", "Prior", "ReferenceFrequencies", "TablePrior", "Uniform"]
-
 
 class Prior(Protocol):
     """Weights for values; they need not add up to 1."""

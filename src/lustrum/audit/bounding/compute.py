@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Mask
-from lustrum.audit.bounding.network import Network
-from lustrum.audit.bounding.sweep import Impossible, Progress, Sweep, Watch
+from lustrum.audit.bounding.network import BoundNetwork
+from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
 from lustrum.audit.bounding.twins import Twins
 from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
@@ -30,9 +30,12 @@ from lustrum.model import InputError
 from lustrum.model.workers import workers as processors
 from lustrum.solve import Solver
 
-__all__ = ["Bounds", "bounds"]
+Part: TypeAlias = tuple[BoundSweep, npt.NDArray[np.intp]]
+Each: TypeAlias = Callable[..., Iterable[Any]]
+"""Applies a function to each of some things, one after the other or on several threads."""
 
-Part: TypeAlias = tuple[Sweep, npt.NDArray[np.intp]]
+_THREADED = 64
+"""Cells that are asked about from which on threads pay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +129,9 @@ def bounds(
         wanted = [w if t is None else t.asked(w) for w, t in zip(wanted, merged, strict=True)]
         tied = [w for p, w in zip(parts, wanted, strict=True) if p.matrix.shape[0]]
         watch = Watch(2 * sum(w.size for w in tied), seconds, stop, progress)
-        sweeps = [Sweep(p, known, w, solver, watch) for p, w in zip(parts, wanted, strict=True)]
+        sweeps = [
+            BoundSweep(p, known, w, solver, watch) for p, w in zip(parts, wanted, strict=True)
+        ]
         _run(sweeps, watch, workers or processors(), integer and known.whole)
     except (ContradictionError, Impossible) as nothing:
         raise _explained(known, nothing) from None
@@ -152,7 +157,7 @@ def bounds(
 def _twins(piece: Piece, solver: Solver | None) -> Twins | None:
     """Groups of cells that move together, unless flows or a solver that the caller names get the piece."""
     found = Twins.of(piece) if solver is None else None
-    if found is None or Network.of(piece) is not None:
+    if found is None or BoundNetwork.of(piece) is not None:
         return None
     # A merged cell may be left without any fact. Flows do not see such a cell, so the piece
     # stays as it is.
@@ -160,26 +165,34 @@ def _twins(piece: Piece, solver: Solver | None) -> Twins | None:
     return None if bool(alone.any()) else found
 
 
-def _run(sweeps: Sequence[Sweep], watch: Watch, workers: int, integer: bool) -> None:
+def _run(sweeps: Sequence[BoundSweep], watch: Watch, workers: int, integer: bool) -> None:
     """Answer all questions about all pieces: sums, then single cells, then whole tables."""
+    if workers == 1 or sum(s.asked.size for s in sweeps) < _THREADED:
+        # A thread costs more than a few small programs; the answers are the same.
+        _answer_all(map, sweeps, watch, integer)
+        return
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
-            for _ in pool.map(Sweep.random_sums, sweeps):
-                pass
-            _ask_in_rounds(pool, sweeps, watch)
-            _ask(pool, sweeps, partial(_answer, hard=False), hard=False)
-            if integer:
-                for _ in pool.map(Sweep.meet_walker, sweeps):
-                    pass
-                _ask(pool, [s for s in sweeps if s.walker is not None], _sought, hard=True)
-                _ask(pool, sweeps, partial(_answer, hard=True), hard=True)
+            _answer_all(pool.map, sweeps, watch, integer)
         except BaseException:
             # Whatever ends the audit, including an interrupt, also ends the work in progress.
             watch.halt()
             raise
 
 
-def _ask_in_rounds(pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], watch: Watch) -> None:
+def _answer_all(each: Each, sweeps: Sequence[BoundSweep], watch: Watch, integer: bool) -> None:
+    for _ in each(BoundSweep.random_sums, sweeps):
+        pass
+    _ask_in_rounds(each, sweeps, watch)
+    _ask(each, sweeps, partial(_answer, hard=False), hard=False)
+    if integer:
+        for _ in each(BoundSweep.meet_walker, sweeps):
+            pass
+        _ask(each, [s for s in sweeps if s.walker is not None], _sought, hard=True)
+        _ask(each, sweeps, partial(_answer, hard=True), hard=True)
+
+
+def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> None:
     """Ask all questions that linear programs can answer; after each round all share what they found."""
     lanes = {id(sweep): sweep.lanes() for sweep in sweeps}
     waiting = [sweep for sweep in sweeps if lanes[id(sweep)]]
@@ -188,7 +201,7 @@ def _ask_in_rounds(pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], watch: Wat
         for sweep in waiting:
             own = lanes[id(sweep)]
             parts.extend(zip(own, np.array_split(sweep.narrowable(), len(own)), strict=True))
-        for _ in pool.map(_round, parts):
+        for _ in each(_round, parts):
             pass
         for sweep in waiting:
             sweep.share(lanes[id(sweep)])
@@ -201,20 +214,24 @@ def _round(part: Part) -> None:
 
 
 def _ask(
-    pool: ThreadPoolExecutor, sweeps: Sequence[Sweep], how: Callable[[Part], Sweep], *, hard: bool
+    each: Each,
+    sweeps: Sequence[BoundSweep],
+    how: Callable[[Part], BoundSweep],
+    *,
+    hard: bool,
 ) -> None:
     """Ask all open questions, block by block, and add up what is found."""
     parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
-    for (sweep, _), answer in zip(parts, pool.map(how, parts), strict=True):
+    for (sweep, _), answer in zip(parts, each(how, parts), strict=True):
         sweep.take(answer)
 
 
-def _sought(part: Part) -> Sweep:
+def _sought(part: Part) -> BoundSweep:
     sweep, block = part
     return sweep.seek(block)
 
 
-def _answer(part: Part, *, hard: bool) -> Sweep:
+def _answer(part: Part, *, hard: bool) -> BoundSweep:
     sweep, block = part
     return sweep.answer(block, hard=hard)
 

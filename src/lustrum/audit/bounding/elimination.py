@@ -17,18 +17,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Ints, Mask
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.independent import echelon, inverse
 from lustrum.compiled import compiled
 from lustrum.model import InputError
+from lustrum.structure.connected import connected_parts
 from lustrum.structure.rank import EXCESSES, reduced
-
-__all__ = ["exactly_disclosed"]
-
 
 _MOST_WORK = 10**10  # the most multiplications of a dense elimination
 _MOST_STEPS = 3 * 10**9  # the most entries that a sparse elimination may touch
@@ -123,13 +119,9 @@ def _parts(core: Sparse) -> list[tuple[Ints, Ints]]:
     if height == 0:
         return []
     links = core.tocoo()
-    graph = sparse.coo_array(
-        (np.ones(links.nnz, dtype=np.int8), (links.row, height + links.col)),
-        shape=(height + width, height + width),
-    )
-    count, label = connected_components(graph.tocsr(), directed=False)
+    label = connected_parts(height + width, links.row, height + links.col)
     order = np.argsort(label, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
+    groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
     cut = [(g[g < height], g[g >= height] - height) for g in groups]
     return [(rows, columns) for rows, columns in cut if rows.size]
 

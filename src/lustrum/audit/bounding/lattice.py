@@ -12,8 +12,6 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Sparse
 
-__all__ = ["integer_kernel", "integer_solution", "reduced", "short_moves"]
-
 Column = dict[int, int]
 
 _WORK = 2 * 10**8  # the most entries added up to find short moves: about a second

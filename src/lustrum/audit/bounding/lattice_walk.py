@@ -16,19 +16,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import linprog
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.solve.dense import cholesky
+from lustrum.solve.highs_model import highs_model, solved
 from lustrum.solve.products import cleared, dot
-
-__all__ = ["LatticeWalker", "central_table", "stream"]
-
 
 LEAST, MOST = 100, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
+_FAR_BITS = 12  # of a distance as a share
 _BITS = 20  # of a cell of a real table; a solver's noise is below
 _INCREMENT = 0x9E3779B97F4A7C15
 
@@ -132,18 +130,52 @@ def central_table(piece: Piece, basis: Ints) -> Ints | None:
 
 
 def _middle(piece: Piece) -> Floats | None:
-    """The real table whose smallest distance from a bound, relative to the cell's width, is largest."""
-    rows, cells = piece.matrix.shape
-    one = sparse.eye_array(cells, format="csr")
-    # A narrow cell can keep a distance of half its width at most; a wide one needs only a few units.
-    share = sparse.csr_array(np.minimum((piece.high - piece.low) / 2.0, 50.0)[:, None])
-    found = linprog(
-        np.append(np.zeros(cells), -1.0),
-        A_ub=sparse.vstack([sparse.hstack([-one, share]), sparse.hstack([one, share])]).tocsr(),
-        b_ub=np.concatenate([-piece.low, piece.high]).astype(np.float64),
-        A_eq=sparse.hstack([piece.matrix.astype(np.float64), sparse.csr_array((rows, 1))]).tocsr(),
-        b_eq=piece.fact_low.astype(np.float64),
-        bounds=[(None, None)] * cells + [(0.0, 1.0)],
-        method="highs-ipm",
+    """The real table nearest to the middle of all cells that keeps well away from their bounds.
+
+    A linear program tells how far, relative to the cell's width, all cells can keep from their bounds. Many
+    tables do, and which one a solver meets depends on its path. So among those that keep nine tenths of this
+    distance the one with the least squares is taken, and there is one only.
+    """
+    from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
+
+    far = _distance(piece)
+    if far is None:
+        return None
+    share, scale = _share(piece), np.maximum(piece.high - piece.low, 1) / 2.0
+    found = minimise_quadratic(
+        QuadraticProblem(
+            1.0 / (scale * scale),
+            -(piece.low + piece.high) / 2.0 / (scale * scale),
+            piece.matrix.astype(np.float64),
+            piece.fact_low.astype(np.float64),
+            piece.low + far * share,
+            piece.high - far * share,
+        )
     )
-    return None if found.x is None else cleared(np.asarray(found.x[:-1]), _BITS)
+    return None if found.point is None else cleared(found.point, _BITS)
+
+
+def _share(piece: Piece) -> Floats:
+    """A narrow cell can keep a distance of half its width at most; a wide one needs only a few units."""
+    return np.asarray(np.minimum((piece.high - piece.low) / 2.0, 50.0))
+
+
+def _distance(piece: Piece) -> float | None:
+    """Nine tenths of the share of its width that every cell can keep from its bounds at once."""
+    rows, cells = piece.matrix.shape
+    one, share = sparse.eye_array(cells, format="csr"), sparse.csr_array(_share(piece)[:, None])
+    matrix = sparse.vstack(
+        [
+            sparse.hstack([-one, share]),
+            sparse.hstack([one, share]),
+            sparse.hstack([piece.matrix.astype(np.float64), sparse.csr_array((rows, 1))]),
+        ]
+    )
+    facts = piece.fact_low.astype(np.float64)
+    above = np.concatenate([-piece.low, piece.high, facts])
+    below = np.concatenate([np.full(2 * cells, -np.inf), facts])
+    ends = np.append(np.full(cells, np.inf), 1.0)
+    cost = np.append(np.zeros(cells), -1.0)
+    columns = (np.append(-ends[:-1], 0.0), ends)
+    point = solved(highs_model(matrix, (below, above), columns, cost, solver="ipm"))
+    return None if point is None else float(cleared(0.9 * point[-1:], _FAR_BITS)[0])

@@ -7,27 +7,18 @@ from typing import Any
 import numpy as np
 
 from lustrum.compiled import compiled
-from lustrum.stream import below_of, mixed
-
-__all__ = ["apart", "approach"]
-
-
-@compiled
-def _word(state: Any) -> Any:  # pragma: no cover
-    """The next word; the second word of the state is the stream's own increment."""
-    state[0] += state[1]
-    return mixed(state[0])
+from lustrum.stream import below_of, own_next_word
 
 
 @compiled
 def _below(state: Any, count: Any) -> Any:  # pragma: no cover
     """A number below ``count``."""
-    return below_of(_word(state) >> np.uint64(32), count)
+    return below_of(own_next_word(state) >> np.uint64(32), count)
 
 
 @compiled
 def _sign(state: Any) -> Any:  # pragma: no cover
-    return np.int64(1) if _word(state) >> np.uint64(63) else np.int64(-1)
+    return np.int64(1) if own_next_word(state) >> np.uint64(63) else np.int64(-1)
 
 
 @compiled
@@ -111,7 +102,7 @@ def approach(  # pragma: no cover
     for _ in range(tries):
         if (way > 0 and most[goal] >= high[goal]) or (way < 0 and least[goal] <= low[goal]):
             return True
-        if few == count or (few > 0 and _word(state) >> np.uint64(62) == np.uint64(0)):
+        if few == count or (few > 0 and own_next_word(state) >> np.uint64(62) == np.uint64(0)):
             move = _below(state, few)
             gain = vectors[move, goal] * way
             sign = _sign(state) if gain == 0 else np.int64(1) if gain > 0 else np.int64(-1)

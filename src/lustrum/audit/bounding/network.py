@@ -22,15 +22,12 @@ from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.structure.ragged import pointers
 
-__all__ = ["Flows", "Network", "slots"]
-
-
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
 _DROPS = 4096  # the most equations that may be left out to make a network
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class BoundNetwork:
     """A piece as a network: arcs from ``tail`` to ``head`` with bounds, nodes that ``need`` some inflow.
 
     The first arcs are the cells of the piece; further ones take up the slack of facts that are ranges.
@@ -47,7 +44,7 @@ class Network:
     turned: Ints
 
     @classmethod
-    def of(cls, piece: Piece) -> Network | None:
+    def of(cls, piece: Piece) -> BoundNetwork | None:
         """The network of a piece, or None where it is no network or its bounds are too large or infinite.
 
         Along a cycle of arcs without bounds a flow can grow without limit, and all other numbers with it.
@@ -69,7 +66,7 @@ class Network:
         return made
 
     @classmethod
-    def _laid_out(cls, piece: Piece, matrix: Sparse, facts: Indices, turned: Ints) -> Network:
+    def _laid_out(cls, piece: Piece, matrix: Sparse, facts: Indices, turned: Ints) -> BoundNetwork:
         nodes, cells = matrix.shape
         links = matrix.tocoo()
         enters = links.data * turned[links.row] > 0
@@ -113,7 +110,7 @@ class Flows:
     For the first ``cells`` arcs, ``low`` and ``high`` are proven, and ``least`` and ``most`` were reached.
     """
 
-    def __init__(self, network: Network, cells: int) -> None:
+    def __init__(self, network: BoundNetwork, cells: int) -> None:
         nodes, arcs = network.need.size, network.tail.size
         # One extra arc for each node balances it at first. All are full once a flow fits, so nothing passes
         # through their two ends afterwards.

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
-
-__all__ = ["push", "reachable", "settle", "spanning"]
+from lustrum.compiled import compiled_if_large
 
 
-@compiled
+@compiled_if_large
 def _layers(  # pragma: no cover
     source: int, sink: int, indptr: Any, to: Any, room: Any, layer: Any, queue: Any
 ) -> bool:
@@ -40,14 +38,14 @@ def _layers(  # pragma: no cover
     return False
 
 
-@compiled
+@compiled_if_large
 def _send(k: int, amount: Any, mate: Any, room: Any) -> None:  # pragma: no cover
     """Use room in one direction, which adds room in the other."""
     room[k] -= amount
     room[mate[k]] += amount
 
 
-@compiled
+@compiled_if_large
 def push(  # pragma: no cover
     source: int,
     sink: int,
@@ -117,7 +115,7 @@ def push(  # pragma: no cover
     return sent
 
 
-@compiled
+@compiled_if_large
 def settle(  # pragma: no cover
     questions: Any,
     tail: Any,
@@ -167,7 +165,7 @@ def settle(  # pragma: no cover
     return flows
 
 
-@compiled
+@compiled_if_large
 def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: no cover
     """The nodes that flow from the source can reach."""
     seen = np.zeros(indptr.size - 1, np.bool_)
@@ -186,7 +184,7 @@ def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: n
     return seen
 
 
-@compiled
+@compiled_if_large
 def spanning(indptr: Any, to: Any) -> Any:  # pragma: no cover
     """Nodes in search order, part by part, and the slot that led to each; -1 for the first of a part."""
     nodes = indptr.size - 1

@@ -18,15 +18,12 @@ import numpy as np
 
 from lustrum.arrays import Floats, Indices, Mask
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, stream
-from lustrum.audit.bounding.network import Flows, Network
+from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
 from lustrum.audit.knowledge.reduce import Piece, as_floats
 from lustrum.solve import Loaded, Optimum, Outcome, Solver, Substituted
 from lustrum.solve.products import sparse_product
-
-__all__ = ["Impossible", "Progress", "Sweep", "Watch"]
-
 
 _NEAR = 1e-6  # how far a solver's value may be from a whole number
 _CLOSE = 5e-7  # how far a real cell may be from a bound that it counts as reaching
@@ -103,7 +100,7 @@ class Watch:
                 self._progress(Progress(self._settled, self._asked, done))
 
 
-class Sweep:
+class BoundSweep:
     """The bounds of one piece: proven ones, and those that some table reaches."""
 
     def __init__(
@@ -164,7 +161,7 @@ class Sweep:
 
     def _flow(self) -> bool:
         """Whether the piece is a network; then a first flow is found."""
-        network = Network.of(self.piece)
+        network = BoundNetwork.of(self.piece)
         if network is None:
             return False
         self.flows = Flows(network, self.low.size)
@@ -192,7 +189,7 @@ class Sweep:
         size = _HARD_BLOCK if hard else _BLOCK
         return np.array_split(left, min(max(left.size // size, 1), _MOST_BLOCKS))
 
-    def answer(self, block: Indices, *, hard: bool) -> Sweep:
+    def answer(self, block: Indices, *, hard: bool) -> BoundSweep:
         """Answer the questions of a block; by integer programming where ``hard`` is set."""
         own = self._copy()
         own.block, own.done = block, 0
@@ -211,7 +208,7 @@ class Sweep:
         own._in_turn(rest, whole=False)
         return own
 
-    def lanes(self) -> list[Sweep]:
+    def lanes(self) -> list[BoundSweep]:
         """Copies that answer questions at the same time, as many as the open questions are worth."""
         left = self.narrowable().size
         if self.flows is not None or left == 0:
@@ -232,7 +229,7 @@ class Sweep:
         """Answer some questions of a block, always the one whose bound is nearest to the last vertex."""
         self._nearest_first(block, _ROUND)
 
-    def share(self, lanes: Sequence[Sweep]) -> None:
+    def share(self, lanes: Sequence[BoundSweep]) -> None:
         """Add what all lanes found, and give it to each of them."""
         before = self.open().size
         for lane in lanes:
@@ -248,7 +245,7 @@ class Sweep:
             if self.walker is not None:
                 self._take_reached(self.walker)
 
-    def seek(self, block: Indices) -> Sweep:
+    def seek(self, block: Indices) -> BoundSweep:
         """Walk towards the bounds of a block, in rounds, while enough of them are reached."""
         own = self._copy()
         own.block, own.done = block, int(self._reached(block).sum())
@@ -272,7 +269,7 @@ class Sweep:
         np.minimum(self.least, walker.least, out=self.least)
         np.maximum(self.most, walker.most, out=self.most)
 
-    def take(self, other: Sweep) -> None:
+    def take(self, other: BoundSweep) -> None:
         """Add what another sweep proved about the same piece."""
         np.maximum(self.low, other.low, out=self.low)
         np.minimum(self.high, other.high, out=self.high)
@@ -307,8 +304,8 @@ class Sweep:
         self.watch.tell(max(done - self.done, 0), flows=flows)
         self.done = max(done, self.done)
 
-    def _copy(self) -> Sweep:
-        twin = Sweep.__new__(Sweep)
+    def _copy(self) -> BoundSweep:
+        twin = BoundSweep.__new__(BoundSweep)
         twin.__dict__.update(self.__dict__)
         for name in ("low", "high", "seen_least", "seen_most"):
             setattr(twin, name, getattr(self, name).copy())

@@ -15,11 +15,9 @@ from scipy import sparse
 
 from lustrum.arrays import Floats, Indices, Ints, Mask
 from lustrum.audit.knowledge.facts import ContradictionError
-from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece
-from lustrum.compiled import compiled
+from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, less
+from lustrum.compiled import compiled_if_large
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["Twins"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class Twins:
         return np.where(up, *ends), np.where(up, ends[1], ends[0]), sharp[self.stands]
 
 
-@compiled
+@compiled_if_large
 def _joined(  # pragma: no cover
     count: int, a: Any, b: Any, turn: Any, totals: Any
 ) -> Any:
@@ -109,11 +107,11 @@ def _merged(piece: Piece, stands: Indices, label: Indices, sign: Ints, shift: In
     matrix = sparse.csr_array(piece.matrix @ groups)
     matrix.eliminate_zeros()
     settled = piece.matrix @ shift
-    ends = [_less(end, settled) for end in (piece.fact_low, piece.fact_high)]
+    ends = [less(end, settled) for end in (piece.fact_low, piece.fact_high)]
     empty = np.diff(matrix.indptr) == 0
     if bool((empty & ((ends[0] > 0) | (ends[1] < 0))).any()):
         raise ContradictionError(CONTRADICTION + "a sum of them does not match.")
-    low, high = _less(piece.low, shift), _less(piece.high, shift)
+    low, high = less(piece.low, shift), less(piece.high, shift)
     least = np.where(sign > 0, low, -high)
     most = np.where(sign > 0, high, -low)
     tight_low = np.full(stands.size, -UNBOUNDED, dtype=np.int64)
@@ -132,7 +130,3 @@ def _merged(piece: Piece, stands: Indices, label: Indices, sign: Ints, shift: In
         low=tight_low,
         high=tight_high,
     )
-
-
-def _less(ends: Ints, sums: Ints) -> Ints:
-    return np.where(np.abs(ends) >= UNBOUNDED, ends, ends - sums)

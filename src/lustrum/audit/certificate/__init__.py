@@ -10,13 +10,13 @@
 
 from lustrum.audit.certificate.document import Certificate, Claim, End, knowledge_digest
 from lustrum.audit.certificate.make import certify
-from lustrum.audit.certificate.verify import Proven, Report, verify, verify_file
+from lustrum.audit.certificate.verify import ProvenCell, Report, verify, verify_file
 
 __all__ = [
     "Certificate",
     "Claim",
     "End",
-    "Proven",
+    "ProvenCell",
     "Report",
     "certify",
     "knowledge_digest",

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from lustrum.audit.certificate.exact import Boxes, System
-from lustrum.audit.certificate.linear import Found
-
-__all__ = ["basic_multipliers", "basic_point", "solve"]
+from lustrum.audit.certificate.exact import Boxes, FactSystem
+from lustrum.audit.certificate.linear import LinearOptimum
 
 MOST_UNKNOWNS = 600  # beyond this, fractions take longer than branching
 Row = dict[int, Fraction]
@@ -71,7 +69,7 @@ def solve(
 
 
 def basic_multipliers(
-    system: System, found: Found, cell: int, sign: int
+    system: FactSystem, found: LinearOptimum, cell: int, sign: int
 ) -> dict[int, Fraction] | None:
     """The multipliers that make every basic cell's reduced cost zero."""
     facts, basic = {fact for fact, _ in found.tight_facts}, found.basic_cells
@@ -81,7 +79,7 @@ def basic_multipliers(
     return solve(rows, [sign if j == cell else 0 for j in basic])
 
 
-def basic_point(system: System, found: Found, boxes: Boxes) -> list[Fraction] | None:
+def basic_point(system: FactSystem, found: LinearOptimum, boxes: Boxes) -> list[Fraction] | None:
     """The table in which every nonbasic cell is at its bound and every nonbasic fact at its end."""
     basic, upper, tight = set(found.basic_cells), found.upper_cells, found.tight_facts
     if len(tight) != len(basic) or len(basic) > MOST_UNKNOWNS:

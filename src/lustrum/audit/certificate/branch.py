@@ -12,25 +12,23 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.certificate.exact import Boxes, Leaf, Split, System
-from lustrum.audit.certificate.linear import Found, Linear
+from lustrum.audit.certificate.exact import Boxes, FactSystem, Leaf, Split
+from lustrum.audit.certificate.linear import Linear, LinearOptimum
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf
-
-__all__ = ["Budget", "Grown", "grow"]
 
 _NEAR = 1e-6
 _DEEPEST = 500
 
 
 @dataclass(frozen=True)
-class Budget:
+class BranchBudget:
     """How many branches one bound may have, and when all work must end."""
 
     nodes: int
     deadline: float | None = None
 
     @classmethod
-    def of(cls, nodes: int, seconds: float | None) -> Budget:
+    def of(cls, nodes: int, seconds: float | None) -> BranchBudget:
         """A budget that starts now."""
         return cls(nodes, None if seconds is None else time.monotonic() + seconds)
 
@@ -69,10 +67,10 @@ def grow(
     linear: Linear,
     cell: int,
     sign: int,
-    root: tuple[Leaf, Fraction, Found],
-    meet: Callable[[Found], Fraction | int | None],
+    root: tuple[Leaf, Fraction, LinearOptimum],
+    meet: Callable[[LinearOptimum], Fraction | int | None],
     best: Fraction | int | None,
-    budget: Budget,
+    budget: BranchBudget,
 ) -> Grown:
     """Branch on the side with the weakest bound, until it proves what the best table reaches.
 
@@ -112,8 +110,8 @@ def _side(
     parent: _Node,
     boxes: Boxes,
     best: Fraction | int | None,
-    budget: Budget,
-) -> tuple[_Node, Found]:
+    budget: BranchBudget,
+) -> tuple[_Node, LinearOptimum]:
     """One side of a split with the bound proven for it, which is at least as strong as its parent's."""
     system = linear.system
     found = linear.minimise(cell, sign, boxes, budget.left)
@@ -125,7 +123,7 @@ def _side(
     return _Node(boxes, parent.depth + 1, leaf, shown, found.point), found
 
 
-def _where(system: System, node: _Node) -> Split | None:
+def _where(system: FactSystem, node: _Node) -> Split | None:
     """The cell that is furthest from a whole number, if one is."""
     if node.point is None or node.depth >= _DEEPEST:
         return None
@@ -140,7 +138,7 @@ def _where(system: System, node: _Node) -> Split | None:
 
 
 def _halves(
-    system: System, node: _Node, split: Split
+    system: FactSystem, node: _Node, split: Split
 ) -> tuple[tuple[int | None, int], tuple[int, int | None]]:
     low, high = node.boxes.get(split.cell, system.boxes[split.cell])
     return (low, split.at), (split.at + 1, high)

@@ -15,10 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lustrum.audit.certificate.exact import Leaf, Split, System, Table
+from lustrum.audit.certificate.exact import FactSystem, Leaf, Split, WitnessTable
 from lustrum.audit.knowledge.facts import Knowledge
-
-__all__ = ["Certificate", "Claim", "End", "knowledge_digest"]
 
 FORMAT, VERSION = "lustrum-certificate", 1
 _EXACT = 2**53  # many readers of JSON round larger whole numbers
@@ -58,9 +56,9 @@ class Claim:
 class Certificate:
     """Claims about cells, with everything that is needed to check them."""
 
-    system: System
+    system: FactSystem
     claims: tuple[Claim, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[WitnessTable, ...]
     rays: tuple[tuple[int, ...], ...] = ()
 
     def __repr__(self) -> str:
@@ -82,7 +80,7 @@ class Certificate:
         The values are not stored: nothing of them enters the document.
         """
         return len(values) == len(self.system.names) and self.system.fits(
-            Table(1, tuple(int(v) for v in values))
+            WitnessTable(1, tuple(int(v) for v in values))
         )
 
     def to_mapping(self) -> dict[str, Any]:
@@ -123,10 +121,10 @@ def knowledge_digest(known: Knowledge) -> str:
     >>> knowledge_digest(Knowledge.of(["x"]))[:14]
     'sha256:14dcc17'
     """
-    return _digest(_knowledge(System.of(known)))
+    return _digest(_knowledge(FactSystem.of(known)))
 
 
-def _knowledge(system: System) -> dict[str, Any]:
+def _knowledge(system: FactSystem) -> dict[str, Any]:
     return {
         "whole": system.whole,
         "decimals": system.decimals,

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Boxes", "Leaf", "Split", "System", "Table", "as_leaf", "table_of"]
-
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 Ends: TypeAlias = tuple[int | None, int | None]
 Boxes: TypeAlias = Mapping[int, Ends]
@@ -25,7 +23,7 @@ Boxes: TypeAlias = Mapping[int, Ends]
 
 
 @dataclass(frozen=True)
-class Table:
+class WitnessTable:
     """A value for each cell: whole numbers over a common denominator."""
 
     over: int
@@ -53,15 +51,15 @@ class Split:
     at: int
 
 
-def table_of(values: Sequence[Fraction | int]) -> Table:
+def table_of(values: Sequence[Fraction | int]) -> WitnessTable:
     """The values over their common denominator.
 
     >>> table_of([Fraction(27, 2), 1])
-    Table(over=2, values=(27, 2))
+    WitnessTable(over=2, values=(27, 2))
     """
     exact = [Fraction(v) for v in values]
     over = lcm(*(v.denominator for v in exact))
-    return Table(over, tuple(v.numerator * (over // v.denominator) for v in exact))
+    return WitnessTable(over, tuple(v.numerator * (over // v.denominator) for v in exact))
 
 
 def as_leaf(multipliers: Mapping[int, Fraction], *, empty: bool = False) -> Leaf:
@@ -74,7 +72,7 @@ def as_leaf(multipliers: Mapping[int, Fraction], *, empty: bool = False) -> Leaf
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class FactSystem:
     """The facts of a :class:`Knowledge` in Python's own numbers; None for no bound."""
 
     names: tuple[str, ...]
@@ -85,10 +83,10 @@ class System:
     decimals: int = 0
 
     @classmethod
-    def of(cls, known: Knowledge) -> System:
+    def of(cls, known: Knowledge) -> FactSystem:
         """The facts of some knowledge, and nothing else.
 
-        >>> System.of(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 2}, high=7)).facts
+        >>> FactSystem.of(Knowledge.of(["x", "y"]).fact({"x": 1, "y": 2}, high=7)).facts
         (((0, 1), (1, 2)),)
         """
         matrix = known.matrix.astype(np.int64)  # Knowledge keeps cells in order and drops zeros
@@ -130,10 +128,10 @@ class System:
         return tuple(found)
 
     @cached_property
-    def reduced(self) -> System:
+    def reduced(self) -> FactSystem:
         """The open cells as a system of their own, with as many facts in the same order."""
         place = {cell: number for number, cell in enumerate(self.open)}
-        return System(
+        return FactSystem(
             tuple(self.names[c] for c in self.open),
             tuple(self.boxes[c] for c in self.open),
             tuple(tuple((place[c], w) for c, w in fact) for _, fact in self.lean),
@@ -157,7 +155,7 @@ class System:
         return np.array(self.open, dtype=np.intp)
 
     @cached_property
-    def cone(self) -> System:
+    def cone(self) -> FactSystem:
         """The directions in which tables are unbounded, cut off at 1 and -1."""
 
         def cut(ends: Ends) -> Ends:
@@ -167,9 +165,9 @@ class System:
             return (None if ends[0] is None else 0), (None if ends[1] is None else 0)
 
         boxes, ends = tuple(map(cut, self.boxes)), tuple(map(flat, self.ends))
-        return System(self.names, boxes, self.facts, ends, whole=False)
+        return FactSystem(self.names, boxes, self.facts, ends, whole=False)
 
-    def fits(self, table: Table) -> bool:
+    def fits(self, table: WitnessTable) -> bool:
         """Whether a table satisfies every bound and fact, exactly."""
         over, values = table.over, table.values
         if self.whole and over != 1:

@@ -1,4 +1,9 @@
-"""The solver that proposes proofs; other modules check its proposals in exact arithmetic."""
+"""The solver that proposes proofs; other modules check its proposals in exact arithmetic.
+
+Several proofs are usually as good, and which of them a solver meets depends on its way, which differs between
+processors. So a program with small irregular costs and slightly wider ends, which has one optimum, chooses the
+basis, and the answer is what this basis gives for the facts themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,14 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Floats
-from lustrum.audit.certificate.exact import Boxes, Ends, System
+from lustrum.audit.certificate.exact import Boxes, Ends, FactSystem
 from lustrum.solve.highs import Limits
-from lustrum.solve.highs_model import highs_model
-
-__all__ = ["Found", "Linear", "elastic", "whole_table"]
+from lustrum.solve.highs_model import FINE, highs_model, single_optimum
 
 _STATUS = highspy.HighsModelStatus
 _DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method
 _LOOKS = 20  # how often a search may look at its limits for each node that it is allowed
+_COST, _WIDER = 2.0**-14, 2.0**-10  # of small costs, and of how much wider ends are
 _EXACT = 2.0**53  # floats cannot hold every whole number beyond this
 _BASIC = highspy.HighsBasisStatus.kBasic
 _UPPER = highspy.HighsBasisStatus.kUpper
@@ -26,7 +30,7 @@ _LOWER = highspy.HighsBasisStatus.kLower
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class LinearOptimum:
     """An optimum as floats, with its basis; ``ended`` says how the solver ended."""
 
     ended: str  # optimal, infeasible, unbounded or unknown
@@ -58,59 +62,81 @@ class Found:
 class Linear:
     """One model of the open cells for all questions; each starts from the previous answer."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: FactSystem) -> None:
         self.system = system
         self._column = {cell: number for number, cell in enumerate(system.open)}
         self._model = _model(system.reduced)
+        self._single = _model(system.reduced, wider=_WIDER)
+        for name in ("dual_feasibility_tolerance", "primal_feasibility_tolerance"):
+            self._single.setOptionValue(name, FINE)
+        self._irregular = _irregular(system.reduced)[0]
+        every = np.arange(self._irregular.size, dtype=np.int32)
+        self._single.changeColsCost(every.size, every, _COST * self._irregular)
         self._cost: int | None = None
         self._boxes: Boxes = {}
 
-    def minimise(self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None) -> Found:
+    def minimise(
+        self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None
+    ) -> LinearOptimum:
         """The minimum of ``sign`` times one cell, within the boxes of a branch."""
         if not self._column:
             return self._given(cell, sign)
         if self._cost is not None:
-            self._model.changeColCost(self._cost, 0.0)
+            self._charge(self._cost, 0.0)
         self._cost = self._column.get(cell)
         if self._cost is not None:
-            self._model.changeColCost(self._cost, float(sign))
+            self._charge(self._cost, float(sign))
         for place in self._boxes.keys() - boxes.keys():
             self._bound(place, self.system.boxes[place])
         for place, box in boxes.items():
             self._bound(place, box)
         # After a new objective the last point is still feasible; after new bounds its prices still are.
-        self._model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
+        for model in (self._single, self._model):
+            model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
         self._boxes = dict(boxes)
         return self._run(cell, sign, seconds)
 
-    def _bound(self, cell: int, box: Ends) -> None:
-        self._model.changeColBounds(self._column[cell], *_floats(box))
+    def _charge(self, column: int, cost: float) -> None:
+        self._model.changeColCost(column, cost)
+        self._single.changeColCost(column, cost + _COST * float(self._irregular[column]))
 
-    def _given(self, cell: int, sign: int) -> Found:
+    def _bound(self, cell: int, box: Ends) -> None:
+        column = self._column[cell]
+        low, high = _floats(box)
+        self._model.changeColBounds(column, low, high)
+        wider = _WIDER * float(self._irregular[column])
+        self._single.changeColBounds(column, low - wider, high + wider)
+
+    def _given(self, cell: int, sign: int) -> LinearOptimum:
         """If every cell is fixed, there is one table or none."""
         for low, high in self.system.reduced.ends:
             if (low is not None and low > 0) or (high is not None and high < 0):
-                return Found("infeasible")
+                return LinearOptimum("infeasible")
         point = self.system.expanded(())
-        return Found("optimal", sign * float(point[cell]), point, np.zeros(len(self.system.facts)))
+        return LinearOptimum(
+            "optimal", sign * float(point[cell]), point, np.zeros(len(self.system.facts))
+        )
 
-    def _run(self, cell: int, sign: int, seconds: float | None) -> Found:
-        if seconds is not None:
-            # HiGHS counts its time limit from the first run of a model.
-            limit = self._model.getRunTime() + max(seconds, 0.001)
-            self._model.setOptionValue("time_limit", limit)
-        self._model.run()
+    def _run(self, cell: int, sign: int, seconds: float | None) -> LinearOptimum:
+        for model in (self._single, self._model):
+            if seconds is not None:
+                # HiGHS counts its time limit from the first run of a model.
+                limit = model.getRunTime() + max(seconds, 0.001)
+                model.setOptionValue("time_limit", limit)
+            model.run()
+            if model is self._single and model.getModelStatus() == _STATUS.kOptimal:
+                self._model.setBasis(model.getBasis())
         status = self._model.getModelStatus()
         if status == _STATUS.kInfeasible:
-            return Found("infeasible")
+            return LinearOptimum("infeasible")
         if status in (_STATUS.kUnbounded, _STATUS.kUnboundedOrInfeasible):
-            return Found("unbounded")
+            return LinearOptimum("unbounded")
         if status != _STATUS.kOptimal:
             self._model.clearSolver()
-            return Found("unknown")
+            return LinearOptimum("unknown")
         solution, basis = self._model.getSolution(), self._model.getBasis()
         point = self.system.expanded(solution.col_value)
-        return Found(
+        return LinearOptimum(
             "optimal",
             sign * float(point[cell]),
             point,
@@ -121,14 +147,16 @@ class Linear:
         )
 
 
-def elastic(system: System, boxes: Boxes) -> Floats | None:
+def elastic(system: FactSystem, boxes: Boxes) -> Floats | None:
     """Multipliers that prove that no table fits: the prices of violating the facts as little as possible.
 
     Every fact may be violated in either direction at a cost of 1 a unit. If the cheapest violation costs
     anything, its dual prices are the multipliers of Farkas' lemma, and none exceeds 1.
     """
     place = {cell: number for number, cell in enumerate(system.open)}
-    model = _model(system.reduced, {place[cell]: box for cell, box in boxes.items()})
+    # Only ends are wider: the prices are those of facts themselves, and single ones.
+    model = _model(system.reduced, {place[cell]: box for cell, box in boxes.items()}, _WIDER)
+    model.setOptionValue("primal_feasibility_tolerance", FINE)
     facts = len(system.facts)
     one = np.ones(1)
     for number in range(facts):
@@ -141,7 +169,7 @@ def elastic(system: System, boxes: Boxes) -> Floats | None:
 
 
 def whole_table(
-    system: System, cell: int, sign: int, nodes: int, seconds: float | None = None
+    system: FactSystem, cell: int, sign: int, nodes: int, seconds: float | None = None
 ) -> tuple[int, ...] | None:
     """A table of whole numbers that minimises ``sign`` times one cell, up to floating-point error.
 
@@ -151,9 +179,24 @@ def whole_table(
     count = len(system.open)
     if count == 0:
         return None
-    model = _model(system.reduced)
+    cost = np.zeros(count)
     if cell in system.open:
-        model.changeColCost(system.open.index(cell), float(sign))
+        cost[system.open.index(cell)] = float(sign)
+    for priced in (single_optimum(cost), cost):
+        # Where cells have no end, the small costs may lead nowhere.
+        values = _whole_point(system, priced, nodes, seconds)
+        if values is not None:
+            break
+    if values is None or bool((np.abs(values) > _EXACT).any()):
+        return None
+    return tuple(values.astype(np.int64).tolist())
+
+
+def _whole_point(
+    system: FactSystem, cost: Floats, nodes: int, seconds: float | None
+) -> Floats | None:
+    model, count = _model(system.reduced), cost.size
+    model.changeColsCost(count, np.arange(count, dtype=np.int32), cost)
     kinds = np.full(count, int(highspy.HighsVarType.kInteger.value), dtype=np.uint8)
     model.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
     model.setOptionValue("presolve", "choose")
@@ -165,10 +208,7 @@ def whole_table(
         model.run()
     if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
-    values = np.round(system.expanded(model.getSolution().col_value))
-    if bool((np.abs(values) > _EXACT).any()):
-        return None
-    return tuple(values.astype(np.int64).tolist())
+    return np.round(system.expanded(model.getSolution().col_value))
 
 
 def _floats(ends: Ends) -> tuple[float, float]:
@@ -179,7 +219,14 @@ def _floats(ends: Ends) -> tuple[float, float]:
     )
 
 
-def _model(system: System, boxes: Boxes | None = None) -> Any:
+def _irregular(system: FactSystem) -> tuple[Floats, Floats]:
+    """Numbers between 1 and 2 for cells and facts, the same for the same system."""
+    cells, facts = len(system.names), len(system.facts)
+    every = 1.0 + np.random.default_rng(cells).random(cells + facts)
+    return every[:cells], every[cells:]
+
+
+def _model(system: FactSystem, boxes: Boxes | None = None, wider: float = 0.0) -> Any:
     """The system for HiGHS. Without presolve, so that the multipliers belong to the given facts."""
     changed = boxes or {}
     cells, facts = len(system.names), len(system.facts)
@@ -189,8 +236,11 @@ def _model(system: System, boxes: Boxes | None = None) -> Any:
     matrix = sparse.csr_array((weights, places, starts), shape=(facts, cells))
     columns = [_floats(changed.get(j, box)) for j, box in enumerate(system.boxes)]
     rows = [_floats(ends) for ends in system.ends]
-    return highs_model(matrix, _pair(rows), _pair(columns), presolve="off")
+    beyond, above = _irregular(system)
+    wide = _pair(rows, wider * above), _pair(columns, wider * beyond)
+    return highs_model(matrix, *wide, presolve="off")
 
 
-def _pair(ends: list[tuple[float, float]]) -> tuple[Floats, Floats]:
-    return np.array([low for low, _ in ends], float), np.array([high for _, high in ends], float)
+def _pair(ends: list[tuple[float, float]], wider: Floats) -> tuple[Floats, Floats]:
+    low, high = (np.array([end[k] for end in ends], float) for k in (0, 1))
+    return low - wider, high + wider

@@ -7,14 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from lustrum.audit.certificate.branch import Budget, grow
+from lustrum.audit.certificate.branch import BranchBudget, grow
 from lustrum.audit.certificate.document import Certificate, Claim, End
-from lustrum.audit.certificate.exact import Leaf, Split, System, Table
-from lustrum.audit.certificate.linear import Found, Linear, whole_table
+from lustrum.audit.certificate.exact import FactSystem, Leaf, Split, WitnessTable
+from lustrum.audit.certificate.linear import Linear, LinearOptimum, whole_table
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
-
-__all__ = ["certify"]
 
 _NEAR = 1e-6
 _NOTHING = Leaf(1, ())  # no multipliers: the cell's own bound
@@ -43,7 +41,7 @@ def certify(
     if not isinstance(known, Knowledge):
         raise TypeError("A certificate needs Knowledge; other input is not accepted.")
     picks = _picked(known, cells)
-    maker = _Maker(System.of(known), picks, Budget.of(nodes, seconds))
+    maker = _Maker(FactSystem.of(known), picks, BranchBudget.of(nodes, seconds))
     claims = []
     for done, cell in enumerate(picks):
         claims.append(Claim(cell, maker.end(cell, 1), maker.end(cell, -1)))
@@ -61,13 +59,13 @@ def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> list[i
 class _Maker:
     """The solver, and the tables and rays found so far."""
 
-    def __init__(self, system: System, cells: list[int], budget: Budget) -> None:
+    def __init__(self, system: FactSystem, cells: list[int], budget: BranchBudget) -> None:
         self.system, self.cells, self.budget = system, cells, budget
         self.linear = Linear(system)
         self.cone: Linear | None = None
         self._nodes = 5 * budget.nodes  # nodes of the solver are cheaper than nodes of a proof
         self._tried = False
-        self.tables: list[Table] = []
+        self.tables: list[WitnessTable] = []
         self.rays: list[tuple[int, ...]] = []
         self._holder: dict[tuple[int, Fraction | int], int] = {}
         self._best: dict[tuple[int, int], Fraction | int] = {}
@@ -91,23 +89,23 @@ class _Maker:
             proof, shown = self._branched(cell, sign, (leaf, shown, found))
         return self._made(cell, sign, shown, proof)
 
-    def _settled(self, cell: int, sign: int, found: Found) -> bool:
+    def _settled(self, cell: int, sign: int, found: LinearOptimum) -> bool:
         """Whether a table found before reaches the solver's optimum, so that no other is needed."""
         best = self._best.get((cell, sign))
         return self.system.whole and best is not None and best <= ceil(found.value - _NEAR)
 
     def _branched(
-        self, cell: int, sign: int, root: tuple[Leaf, Fraction, Found]
+        self, cell: int, sign: int, root: tuple[Leaf, Fraction, LinearOptimum]
     ) -> tuple[tuple[Leaf | Split, ...], Fraction]:
         values = whole_table(self.system, cell, sign, self._nodes, self.budget.left)
         if values is not None:
-            self._add(Table(1, values))
+            self._add(WitnessTable(1, values))
         best = self._best.get((cell, sign))
         leaf, shown, found = root
         if found.ended != "optimal" or best == shown:
             return (leaf,), shown
 
-        def meet(found: Found) -> Fraction | int | None:
+        def meet(found: LinearOptimum) -> Fraction | int | None:
             self._meet(found)
             return self._best.get((cell, sign))
 
@@ -142,15 +140,15 @@ class _Maker:
             bounded = replace(self.system, boxes=_near_zero(self.system))
             values = whole_table(bounded, cell, sign, self._nodes, self.budget.left)
             if values is not None:
-                self._add(Table(1, values))
+                self._add(WitnessTable(1, values))
 
-    def _meet(self, found: Found) -> None:
+    def _meet(self, found: LinearOptimum) -> None:
         """Keep the solver's point if it is a feasible table."""
         for table in tables_near(self.system, found, {}):
             if self._add(table):
                 return
 
-    def _add(self, table: Table) -> bool:
+    def _add(self, table: WitnessTable) -> bool:
         if not self.system.fits(table):
             return False
         number = len(self.tables)
@@ -181,7 +179,7 @@ class _Maker:
         )
 
 
-def _near_zero(system: System, reach: int = 10**6) -> tuple[tuple[int | None, int | None], ...]:
+def _near_zero(system: FactSystem, reach: int = 10**6) -> tuple[tuple[int | None, int | None], ...]:
     """Boxes that keep an unbounded search near zero."""
     return tuple(
         (-reach if low is None else low, max(reach, low or 0) if high is None else high)
@@ -190,7 +188,7 @@ def _near_zero(system: System, reach: int = 10**6) -> tuple[tuple[int | None, in
 
 
 def _tidy(
-    system: System, claims: list[Claim], tables: list[Table], rays: list[tuple[int, ...]]
+    system: FactSystem, claims: list[Claim], tables: list[WitnessTable], rays: list[tuple[int, ...]]
 ) -> Certificate:
     """Keep the tables that a claim needs, and at least one, which proves that a table exists."""
     ends = [end for claim in claims for end in (claim.low, claim.high)]

@@ -10,10 +10,8 @@ import numpy as np
 
 from lustrum.arrays import Floats
 from lustrum.audit.certificate.basis import basic_multipliers, basic_point
-from lustrum.audit.certificate.exact import Boxes, Leaf, System, Table, as_leaf, table_of
-from lustrum.audit.certificate.linear import Found, elastic
-
-__all__ = ["bound_leaf", "empty_leaf", "tables_near"]
+from lustrum.audit.certificate.exact import Boxes, FactSystem, Leaf, WitnessTable, as_leaf, table_of
+from lustrum.audit.certificate.linear import LinearOptimum, elastic
 
 # Multipliers of tables are small fractions; each larger denominator includes the smaller ones.
 _LADDER = (1, 12, 1000, 10**6)
@@ -23,8 +21,8 @@ _NOISE = 1e-9  # a solver's values below this are zeros
 
 
 def bound_leaf(
-    system: System,
-    found: Found,
+    system: FactSystem,
+    found: LinearOptimum,
     cell: int,
     sign: int,
     boxes: Boxes,
@@ -47,7 +45,7 @@ def bound_leaf(
     return best, shown
 
 
-def empty_leaf(system: System, boxes: Boxes) -> Leaf | None:
+def empty_leaf(system: FactSystem, boxes: Boxes) -> Leaf | None:
     """Multipliers that prove, by Farkas' lemma, that no table fits within the boxes."""
     prices = elastic(system, boxes)
     if prices is None:
@@ -60,13 +58,13 @@ def empty_leaf(system: System, boxes: Boxes) -> Leaf | None:
     return None
 
 
-def tables_near(system: System, found: Found, boxes: Boxes) -> Iterator[Table]:
+def tables_near(system: FactSystem, found: LinearOptimum, boxes: Boxes) -> Iterator[WitnessTable]:
     """Exact tables near the solver's point, the likely ones first; they are not checked here."""
     if found.point is None:
         return
     near = np.round(found.point)
     if bool(((np.abs(found.point - near) <= _NEAR) & (np.abs(near) < _EXACT)).all()):
-        yield Table(1, tuple(near.astype(np.int64).tolist()))
+        yield WitnessTable(1, tuple(near.astype(np.int64).tolist()))
     if not system.whole:
         exact = basic_point(system, found, boxes)
         if exact is not None:
@@ -76,7 +74,7 @@ def tables_near(system: System, found: Found, boxes: Boxes) -> Iterator[Table]:
             yield table_of([rational.get(i, 0) for i in range(near.size)])
 
 
-def _leaves(system: System, found: Found, cell: int, sign: int) -> Iterator[Leaf]:
+def _leaves(system: FactSystem, found: LinearOptimum, cell: int, sign: int) -> Iterator[Leaf]:
     if found.multipliers is None:
         return
     for rung in _LADDER:
@@ -94,7 +92,7 @@ def _rational(values: Floats, most: int) -> dict[int, Fraction]:
     return {int(i): Fraction(float(values[i])).limit_denominator(most) for i in used}
 
 
-def _leaf(system: System, multipliers: dict[int, Fraction], *, empty: bool = False) -> Leaf:
+def _leaf(system: FactSystem, multipliers: dict[int, Fraction], *, empty: bool = False) -> Leaf:
     """A leaf without the multipliers that use an end which their fact does not have."""
     sound = {
         i: y for i, y in multipliers.items() if y and system.ends[i][0 if y > 0 else 1] is not None

@@ -24,8 +24,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Proven", "Report", "verify", "verify_file"]
-
 FORMAT, VERSION = "lustrum-certificate", 1
 MAX_BYTES = 256 * 2**20
 MAX_DIGITS = 1000  # of one number in a file
@@ -38,7 +36,7 @@ Ends = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenCell:
     """What is proven of one cell, in units of ``10**-decimals``; None where no bound is claimed."""
 
     name: str
@@ -59,7 +57,7 @@ class Report:
     facts: int = 0
     tables: int = 0
     decimals: int = 0
-    proven: tuple[Proven, ...] = ()
+    proven: tuple[ProvenCell, ...] = ()
 
     def __str__(self) -> str:
         if not self.holds:
@@ -292,7 +290,7 @@ def _checked(document: Any, wanted: str | None) -> Report:
     if wanted is not None and wanted.strip().lower() != digest:
         raise _FlawError("the certificate is about other knowledge than the given digest")
     known = _Knowledge(top["knowledge"], top["tables"], top["rays"])
-    proven: dict[int, Proven] = {}
+    proven: dict[int, ProvenCell] = {}
     for item in _list(top["claims"], "the claims"):
         claim = _object(item, "a claim", "cell", *_SIDES)
         cell = _whole(claim["cell"], "the cell of a claim", 0, len(known.names) - 1)
@@ -305,7 +303,7 @@ def _checked(document: Any, wanted: str | None) -> Report:
             except _FlawError as flaw:
                 raise _FlawError(f"cell {known.names[cell]}, {side}: {flaw}") from None
         (low, low_sharp), (high, high_sharp) = ends
-        proven[cell] = Proven(known.names[cell], low, high, low_sharp, high_sharp)
+        proven[cell] = ProvenCell(known.names[cell], low, high, low_sharp, high_sharp)
     for number in range(len(known.raw_tables)):
         known.table(number)
     for number in range(len(known.raw_rays)):

@@ -1,21 +1,23 @@
 """Bounds in closed form: formulas for the cells of a hidden cube, given its released margins.
 
 ===========================  ======================================================================
-:class:`Margins`             released margins of a hidden cube, checked :func:`applicable`           which
-closed form is sharp for them :func:`closed_bounds`        bounds by the best closed form
-:func:`knowledge_bounds`     the same for knowledge that consists of margins :func:`frechet`
-any margins; sharp for one-way and for decomposable ones :func:`bonferroni`           tighter from two-way
-margins :func:`decomposable`         sharp, for the cliques of a chordal graph :func:`dichotomous`
-sharp, for two categories a variable and all margins of one less :func:`reducible`            from the
-bounds of its parts
+:class:`Margins`             released margins of a hidden cube, checked
+:func:`applicable`           which closed form is sharp for them
+:func:`closed_bounds`        bounds by the best closed form
+:func:`knowledge_bounds`     the same for knowledge that consists of margins
+:func:`frechet`              any margins; sharp for one-way and for decomposable ones
+:func:`bonferroni`           tighter from two-way margins
+:func:`decomposable`         sharp, for the cliques of a chordal graph
+:func:`dichotomous`          sharp, for two categories a variable and all margins of one less
+:func:`reducible`            from the bounds of its parts
 :func:`project`              bounds of a hidden margin; :func:`operator` for two matrices
 ===========================  ======================================================================
 """
 
 from lustrum.audit.closed.bonferroni import bonferroni
 from lustrum.audit.closed.choose import (
-    Choice,
-    Form,
+    ClosedForm,
+    FormulaChoice,
     applicable,
     closed_bounds,
     knowledge_bounds,
@@ -30,8 +32,8 @@ from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.closed.two_way import operator, project
 
 __all__ = [
-    "Choice",
-    "Form",
+    "ClosedForm",
+    "FormulaChoice",
     "Margins",
     "Part",
     "Step",

@@ -13,8 +13,6 @@ from lustrum.audit.closed.frechet import frechet_arrays
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Margins
 
-__all__ = ["bonferroni", "bonferroni_arrays"]
-
 
 def bonferroni(margins: Margins) -> Bounds:
     """Bounds of every cell from the one-way and two-way margins that follow from the released ones.

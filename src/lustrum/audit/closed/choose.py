@@ -20,10 +20,8 @@ from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED, complete_relations
 
-__all__ = ["Choice", "Form", "applicable", "closed_bounds", "knowledge_bounds", "margins_of"]
 
-
-class Form(StrEnum):
+class ClosedForm(StrEnum):
     """The cheapest formula that is sharp for some margins."""
 
     FRECHET = "frechet"
@@ -34,20 +32,20 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class FormulaChoice:
     """The formula that applies, and the parts that have none."""
 
-    form: Form
+    form: ClosedForm
     parts: tuple[Part, ...]
     unsolved: tuple[Part, ...]
 
     @property
     def sharp(self) -> bool:
         """Whether the closed form reaches every bound."""
-        return self.form is not Form.NONE
+        return self.form is not ClosedForm.NONE
 
 
-def applicable(margins: Margins | Knowledge) -> Choice:
+def applicable(margins: Margins | Knowledge) -> FormulaChoice:
     """Which closed form is sharp for these margins.
 
     Fréchet for one-way margins, Dobra and Fienberg's for decomposable ones, the dichotomous one for two
@@ -64,7 +62,7 @@ def applicable(margins: Margins | Knowledge) -> Choice:
     if isinstance(margins, Knowledge):
         found = margins_of(margins)
         if found is None:
-            return Choice(Form.NONE, (), ())
+            return FormulaChoice(ClosedForm.NONE, (), ())
         margins = found
     generators = margins.generators
     pieces = parts(generators)
@@ -72,12 +70,14 @@ def applicable(margins: Margins | Knowledge) -> Choice:
         p for p in pieces if not p.closed and not is_dichotomous(margins.part(p.axes, p.generators))
     )
     if perfect_sequence(generators) is not None:
-        form = Form.FRECHET if all(len(g) <= 1 for g in generators) else Form.DECOMPOSABLE
+        form = (
+            ClosedForm.FRECHET if all(len(g) <= 1 for g in generators) else ClosedForm.DECOMPOSABLE
+        )
     elif unsolved:
-        form = Form.NONE
+        form = ClosedForm.NONE
     else:
-        form = Form.DICHOTOMOUS if len(pieces) == 1 else Form.REDUCIBLE
-    return Choice(form, pieces, unsolved)
+        form = ClosedForm.DICHOTOMOUS if len(pieces) == 1 else ClosedForm.REDUCIBLE
+    return FormulaChoice(form, pieces, unsolved)
 
 
 def closed_bounds(margins: Margins) -> Bounds:
@@ -90,7 +90,7 @@ def closed_bounds(margins: Margins) -> Bounds:
     Bounds(12 cells, 0 sharp, 0 exact)
     """
     choice = applicable(margins)
-    if choice.form in (Form.FRECHET, Form.DECOMPOSABLE):
+    if choice.form in (ClosedForm.FRECHET, ClosedForm.DECOMPOSABLE):
         return decomposable(margins)
     return reducible(margins, bonferroni)
 

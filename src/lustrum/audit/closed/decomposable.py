@@ -10,8 +10,6 @@ from lustrum.audit.closed.graphs import Step, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
-__all__ = ["decomposable", "decomposable_arrays", "is_decomposable"]
-
 
 def is_decomposable(margins: Margins) -> bool:
     """Whether the released margins are the maximal cliques of a chordal graph."""

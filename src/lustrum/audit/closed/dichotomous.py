@@ -11,8 +11,6 @@ from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 
-__all__ = ["dichotomous", "is_dichotomous"]
-
 
 def is_dichotomous(margins: Margins) -> bool:
     """Whether every variable has two categories and all margins without one variable are released.

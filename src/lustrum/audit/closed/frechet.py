@@ -9,8 +9,6 @@ from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins
 
-__all__ = ["frechet", "frechet_arrays"]
-
 
 def frechet(margins: Margins) -> Bounds:
     """Bounds of every cell of the cube from any released margins.

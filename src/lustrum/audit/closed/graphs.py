@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Part", "Step", "components", "joined", "parts", "perfect_sequence", "search_order"]
-
 Axes = frozenset[int]
 
 
@@ -153,6 +151,6 @@ def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[Part, 
 
 
 def _largest(generators: Iterable[Axes]) -> tuple[Axes, ...]:
-    """The sets that are no subset of another."""
+    """The maximal sets: those that no other set contains."""
     distinct = set(generators)
     return tuple(sorted((g for g in distinct if not any(g < h for h in distinct)), key=sorted))

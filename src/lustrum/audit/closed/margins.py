@@ -16,9 +16,6 @@ from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
-__all__ = ["Axes", "Margins"]
-
-
 Axes: TypeAlias = frozenset[int]
 """Variables of the cube by their places; empty for the grand total."""
 

@@ -14,9 +14,6 @@ from lustrum.audit.closed.graphs import Part, parts
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
-__all__ = ["PartSolver", "reducible"]
-
-
 PartSolver: TypeAlias = Callable[[Margins], Bounds]
 """A function that bounds the cells of a part without a formula."""
 

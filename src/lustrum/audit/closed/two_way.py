@@ -14,8 +14,6 @@ from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins
 from lustrum.model import InputError
 
-__all__ = ["operator", "project"]
-
 
 def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
     """Sharp bounds of the hidden table I+K from IJ+ and +JK, as two matrices, low and high.

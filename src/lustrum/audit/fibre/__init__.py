@@ -3,7 +3,7 @@
 A fibre is the set of all tables of whole numbers that fit what is known.
 
 ======================================  ===========================================================
-:class:`Margins`                        sums of a hidden table over some of its axes
+:class:`FibreMargins`                        sums of a hidden table over some of its axes
 :func:`distribution`                    the probability of each value of each cell
 :class:`CellDistributions`              its result, with convergence diagnostics
 :func:`sample_fibre`                    tables of the fibre, by several chains
@@ -18,7 +18,7 @@ A fibre is the set of all tables of whole numbers that fit what is known.
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.distribution import CellDistributions, distribution
 from lustrum.audit.fibre.enumerate import Fibre, enumerate_fibre
-from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.sampler import sample_fibre
 from lustrum.audit.fibre.two_way import count_tables
 from lustrum.audit.fibre.unimodal import Unimodal, unimodal
@@ -26,7 +26,7 @@ from lustrum.audit.fibre.unimodal import Unimodal, unimodal
 __all__ = [
     "CellDistributions",
     "Fibre",
-    "Margins",
+    "FibreMargins",
     "Unimodal",
     "count_tables",
     "distribution",

@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints
-from lustrum.audit.fibre.margins import Axes, Margins
+from lustrum.audit.fibre.margins import Axes, FibreMargins
 from lustrum.audit.fibre.two_way import TwoWay
-
-__all__ = ["MovesList", "cycle_moves", "free_sets", "tensor_moves"]
 
 MovesList = tuple[Ints, Ints]
 """One move a row: the cells it touches, and by how much."""
@@ -24,10 +22,10 @@ MovesList = tuple[Ints, Ints]
 _SEED = 20010101  # the choice among too many moves affects speed only
 
 
-def free_sets(margins: Margins) -> list[Axes]:
+def free_sets(margins: FibreMargins) -> list[Axes]:
     """The smallest sets of axes that are in no margin.
 
-    >>> free_sets(Margins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
+    >>> free_sets(FibreMargins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
     [(0, 1, 2)]
     """
     found: list[Axes] = []
@@ -39,14 +37,14 @@ def free_sets(margins: Margins) -> list[Axes]:
     return found
 
 
-def tensor_moves(margins: Margins, most: int = 100_000) -> list[MovesList]:
+def tensor_moves(margins: FibreMargins, most: int = 100_000) -> list[MovesList]:
     """Moves at the corners of boxes over axes that are in no margin, up and down in turn.
 
     Over two axes they are the squares, over three the basic moves of a cube of which all pairs of axes are
     known (Diaconis and Sturmfels 1998). Each changes no margin, because it cancels when summed over one of
     its axes. At most ``most`` moves are made, chosen at random if there are more.
 
-    >>> [(cells, steps)] = tensor_moves(Margins.of(np.ones((2, 2), int), [(0,), (1,)]))
+    >>> [(cells, steps)] = tensor_moves(FibreMargins.of(np.ones((2, 2), int), [(0,), (1,)]))
     >>> cells.tolist(), steps.tolist()
     ([[0, 1, 2, 3]], [[1, -1, -1, 1]])
     """

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
+from typing import Any, TypeVar, cast
 
 from lustrum.arithmetic_loops import log_gamma
+from lustrum.compiled import Loop
 from lustrum.compiled import compiled as keep_compiled
-
-__all__ = ["compiled", "inlined", "log_factorial"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,9 +19,9 @@ def compiled(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Compile into the caller: passing arrays to a function costs more than these few lines."""
-    made: Any = numba.njit(inline="always", error_model="numpy")(function)
-    kernel: F = made
-    return kernel
+    loop = Loop(function, {"inline": "always", "error_model": "numpy"})
+    loop.keep = False
+    return cast(F, loop)
 
 
 @inlined

@@ -12,8 +12,6 @@ from lustrum.arithmetic import log
 from lustrum.arrays import Floats
 from lustrum.model import InputError
 
-__all__ = ["effective_size", "split_rhat"]
-
 
 def split_rhat(chains: npt.ArrayLike) -> Floats:
     """R-hat of each quantity in an array of (chains, draws, quantities), each chain cut in halves.

@@ -13,17 +13,15 @@ from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
-from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.fibre.sampler import Chains, Plan, check_target, sample_blocks
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.sampler import ChainPlan, Chains, check_target, sample_blocks
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
-
-__all__ = ["METHODS", "CellDistributions", "distribution"]
 
 Pairs = tuple[Ints, Floats]
 
@@ -87,7 +85,7 @@ class CellDistributions:
 
 
 def distribution(
-    given: Knowledge | Margins,
+    given: Knowledge | FibreMargins,
     target: Literal["uniform", "hypergeometric"] = "uniform",
     method: Literal["auto", "exact", "sample"] = "auto",
     *,
@@ -110,21 +108,21 @@ def distribution(
     from tables. Two-way tables and small blocks are computed exactly; the rest is sampled, unless
     ``method`` says otherwise. An exact computation tries at most this many ``nodes``.
 
-    >>> found = distribution(Margins.two_way([3, 2], [2, 3]))
+    >>> found = distribution(FibreMargins.two_way([3, 2], [2, 3]))
     >>> found, found.tables
     (CellDistributions(4 cells, uniform, exact), 3)
     >>> values, chances = found.of(0)
     >>> values.tolist(), chances.round(6).tolist()
     ([0, 1, 2], [0.333333, 0.333333, 0.333333])
-    >>> distribution(Margins.two_way([3, 2], [2, 3]), "hypergeometric").of(0)[1].round(6).tolist()
+    >>> distribution(FibreMargins.two_way([3, 2], [2, 3]), "hypergeometric").of(0)[1].round(6).tolist()
     [0.1, 0.6, 0.3]
     """
     if method not in METHODS:
         raise InputError(f"There is no method {method!r}; {choices(method, METHODS)}.")
     if nodes is not None and nodes < 1:
         raise InputError("'nodes' must be a whole number of 1 or more.")
-    plan = Plan(target, draws, chains, burn, thin, workers, progress, stop)
-    system = System.of(given, counted)
+    plan = ChainPlan(target, draws, chains, burn, thin, workers, progress, stop)
+    system = FibreSystem.of(given, counted)
     check_target(system, plan)
     rows = [_Row.settled(v) for v in system.settled.tolist()]
     left, tables = _solved(system, plan, method, nodes, rows)
@@ -169,12 +167,12 @@ class _Row:
 
 
 def _solved(
-    system: System, plan: Plan, method: str, nodes: int | None, rows: list[_Row]
-) -> tuple[list[Block], int | None]:
+    system: FibreSystem, plan: ChainPlan, method: str, nodes: int | None, rows: list[_Row]
+) -> tuple[list[FibreBlock], int | None]:
     """Fill in the rows of all blocks that can be computed; returns the others and the number of tables."""
     if method == "sample":
         return list(system.blocks), None
-    left: list[Block] = []
+    left: list[FibreBlock] = []
     tables: int | None = 1
     for block in system.blocks:
         found = _exact(block, plan.hypergeometric, nodes or (_TRY if method == "auto" else NODES))
@@ -195,7 +193,7 @@ def _solved(
 
 
 def _exact(
-    block: Block, hypergeometric: bool, nodes: int
+    block: FibreBlock, hypergeometric: bool, nodes: int
 ) -> tuple[Sequence[_Row], int | None] | None:
     """By formula, dynamic programming or enumeration, whichever works first; None if none does."""
     table = None if hypergeometric and not block.counted.all() else TwoWay.of(block)

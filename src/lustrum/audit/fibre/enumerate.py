@@ -11,13 +11,10 @@ import numpy.typing as npt
 
 from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
-from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
-
-__all__ = ["Fibre", "Tally", "enumerate_fibre", "log_factorials", "tally"]
-
 
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""
@@ -54,16 +51,16 @@ class Fibre:
 
 
 def enumerate_fibre(
-    given: Knowledge | Margins, *, most: int = 100_000, nodes: int = NODES
+    given: Knowledge | FibreMargins, *, most: int = 100_000, nodes: int = NODES
 ) -> Fibre:
     """All tables that fit, up to ``most``; ``complete`` says whether there are more.
 
-    >>> enumerate_fibre(Margins.two_way([1, 2], [1, 2])).tables.tolist()
+    >>> enumerate_fibre(FibreMargins.two_way([1, 2], [1, 2])).tables.tolist()
     [[0, 1, 1, 1], [1, 0, 0, 2]]
     """
     if most < 1 or nodes < 1:
         raise InputError("An enumeration needs room for at least one table.")
-    system = System.of(given)
+    system = FibreSystem.of(given)
     parts, complete = [], True
     for block in system.blocks:
         tables = np.empty((most, len(block)), dtype=np.int64)
@@ -80,7 +77,7 @@ def enumerate_fibre(
     return Fibre(out[np.lexsort(out.T[::-1])], complete and total <= most)
 
 
-def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> Tally:
+def tally(block: FibreBlock, *, hypergeometric: bool = False, nodes: int = NODES) -> Tally:
     """The total weights of the tables of a block: 1 each, or one over the product of its factorials.
 
     The largest weight is found first, and the others are relative to it, so none overflows.
@@ -94,7 +91,7 @@ def tally(block: Block, *, hypergeometric: bool = False, nodes: int = NODES) -> 
     return ordered.run(nodes, hypergeometric=True, reference=first.top)
 
 
-def log_factorials(block: Block) -> Floats:
+def log_factorials(block: FibreBlock) -> Floats:
     """``log n!`` for every count that a block can need, up to a limit."""
     size = int(min(max(int(block.high.max(initial=0)), 1) + 2, _TABLE))
     logs: Floats = np.concatenate([[0.0], np.cumsum(log(np.arange(1, size)))])
@@ -110,11 +107,11 @@ class _Found(Tally):
 class _Ordered:
     """A block with its columns in the order in which they are tried."""
 
-    block: Block
+    block: FibreBlock
     order: npt.NDArray[np.intp]
 
     @classmethod
-    def of(cls, block: Block) -> _Ordered:
+    def of(cls, block: FibreBlock) -> _Ordered:
         """The next column is one of the equation with the fewest columns left, so dead ends come early."""
         columns = block.matrix.tocsc()
         by_row = block.matrix.tocsr()

@@ -16,8 +16,6 @@ from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
 from lustrum.stream import below_of, unit_of
 from lustrum.stream import mixed as word_at
 
-__all__ = ["FALLING", "FEW", "LARGE", "SHORT", "run_lines", "run_squares"]
-
 FEW = 8  # squares with up to this many points have all weights computed
 SHORT = 16  # lines with up to this many points have all weights computed; longer ones are sliced
 LARGE = 1_000_000  # above this count a product of a few weights may overflow

@@ -14,22 +14,20 @@ from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Edge", "Margins", "junction_tree"]
-
 Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Margins:
+class FibreMargins:
     """Sums of a hidden table of counts over some of its axes, and which of its cells can be filled.
 
     ``sums`` has an array for each set of axes that was kept. ``possible`` is False at structural
     zeros.
 
-    >>> margins = Margins.two_way([3, 2], [1, 4])
+    >>> margins = FibreMargins.two_way([3, 2], [1, 4])
     >>> margins, margins.decomposable
-    (Margins(2 x 2, kept 0; 1), True)
-    >>> Margins.of([[[1, 0], [2, 1]], [[0, 3], [1, 1]]], [(0, 1), (0, 2), (1, 2)]).decomposable
+    (FibreMargins(2 x 2, kept 0; 1), True)
+    >>> FibreMargins.of([[[1, 0], [2, 1]], [[0, 3], [1, 1]]], [(0, 1), (0, 2), (1, 2)]).decomposable
     False
     """
 
@@ -63,7 +61,7 @@ class Margins:
 
     def __repr__(self) -> str:
         kept = "; ".join(",".join(map(str, a)) for a in self.sums)
-        return f"Margins({' x '.join(map(str, self.shape))}, kept {kept})"
+        return f"FibreMargins({' x '.join(map(str, self.shape))}, kept {kept})"
 
     @classmethod
     def of(
@@ -71,7 +69,7 @@ class Margins:
         table: npt.ArrayLike,
         kept: Sequence[Sequence[int]],
         possible: npt.ArrayLike | None = None,
-    ) -> Margins:
+    ) -> FibreMargins:
         """The margins of a given table."""
         values = _counts(table)
         sums = {}
@@ -84,7 +82,7 @@ class Margins:
     @classmethod
     def two_way(
         cls, rows: npt.ArrayLike, columns: npt.ArrayLike, possible: npt.ArrayLike | None = None
-    ) -> Margins:
+    ) -> FibreMargins:
         """Row and column sums of a two-way table."""
         r, c = _counts(rows), _counts(columns)
         if r.ndim != 1 or c.ndim != 1:
@@ -134,7 +132,7 @@ class Margins:
         )
 
     @classmethod
-    def known(cls, known: Knowledge) -> Margins | None:
+    def known(cls, known: Knowledge) -> FibreMargins | None:
         """The margins that some knowledge consists of; None if it holds anything else."""
         structure = known.structure
         if structure is None or structure.columns is not None or not structure.shape:

@@ -12,13 +12,11 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints, Words
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
-from lustrum.audit.fibre.margins import Axes, Margins, junction_tree
-from lustrum.audit.fibre.system import Block
+from lustrum.audit.fibre.margins import Axes, FibreMargins, junction_tree
+from lustrum.audit.fibre.system import FibreBlock
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.model import InputError
 from lustrum.structure.ragged import pointers
-
-__all__ = ["Lines", "Moves", "Squares"]
 
 Cells = npt.NDArray[np.intp]
 
@@ -28,7 +26,7 @@ MIXED = 0.15
 _SMALL = 64  # short moves are searched for up to this dimension, which finds more kinds
 
 
-class Moves(Protocol):
+class FibreMoves(Protocol):
     """Moves from a table to others of its fibre that keep the target distribution."""
 
     @property
@@ -52,7 +50,7 @@ class Squares:
     *Bernoulli* 9); for a two-way table they are the basic moves of Diaconis and Sturmfels (1998). A step
     may use any multiple of a move.
 
-    >>> Squares.of(Margins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
+    >>> Squares.of(FibreMargins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
     [[1, -1, -1, 1]]
     """
 
@@ -63,7 +61,7 @@ class Squares:
     keep: Cells
 
     @classmethod
-    def of(cls, margins: Margins, keep: npt.ArrayLike) -> Squares:
+    def of(cls, margins: FibreMargins, keep: npt.ArrayLike) -> Squares:
         """The squares of margins without structural zeros; the places ``keep`` are recorded."""
         tree = junction_tree(margins.cliques, len(margins.shape))
         if tree is None or margins.possible is not None:
@@ -125,9 +123,9 @@ class Squares:
 class Lines:
     """Directions of a lattice: a basis, short sums of its vectors and, sometimes, sums of any length.
 
-    >>> from lustrum.audit.fibre.system import System
-    >>> ring = Margins.two_way([1, 1, 1], [1, 1, 1], possible=1 - np.eye(3))
-    >>> Lines.of(System.of(ring).blocks[0]).vectors().tolist()
+    >>> from lustrum.audit.fibre.system import FibreSystem
+    >>> ring = FibreMargins.two_way([1, 1, 1], [1, 1, 1], possible=1 - np.eye(3))
+    >>> Lines.of(FibreSystem.of(ring).blocks[0]).vectors().tolist()
     [[1, -1, -1, 1, 1, -1]]
     """
 
@@ -142,7 +140,9 @@ class Lines:
     basis: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64), repr=False)
 
     @classmethod
-    def of(cls, block: Block, margins: Margins | None = None, *, mixed: float = MIXED) -> Lines:
+    def of(
+        cls, block: FibreBlock, margins: FibreMargins | None = None, *, mixed: float = MIXED
+    ) -> Lines:
         """The directions of a block, with its bounds; its margins help where it is large."""
         try:
             basis = reduced(integer_kernel(block.matrix))
@@ -193,7 +193,7 @@ class Lines:
         return out
 
 
-def _known_moves(block: Block, margins: Margins | None) -> list[MovesList]:
+def _known_moves(block: FibreBlock, margins: FibreMargins | None) -> list[MovesList]:
     """Short moves of a block that is a two-way table or a part of a table with given margins."""
     table = TwoWay.of(block)
     if table is not None:

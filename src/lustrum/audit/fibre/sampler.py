@@ -11,18 +11,15 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.enumerate import log_factorials
-from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.fibre.moves import Lines, Moves, Squares
+from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.moves import FibreMoves, Lines, Squares
 from lustrum.audit.fibre.start import any_table, joined_table
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
-
-__all__ = ["TARGETS", "Chains", "Plan", "sample_blocks", "sample_fibre"]
-
 
 TARGETS = ("uniform", "hypergeometric")
 
@@ -31,7 +28,7 @@ _ROUNDS = 20  # how often progress is reported
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChainPlan:
     """How long the chains run: ``burn`` draws are thrown away, and ``thin`` moves lie between two draws.
 
     Without ``burn`` half as many draws are thrown away as are kept; without ``thin`` there are ten
@@ -81,7 +78,7 @@ class Chains:
 class _Job:
     """Moves, one table for each chain to start from, and the cells that are recorded."""
 
-    moves: Moves
+    moves: FibreMoves
     starts: tuple[Ints, ...]
     states: tuple[npt.NDArray[np.uint64], ...]
     cells: npt.NDArray[np.intp]
@@ -90,7 +87,7 @@ class _Job:
 
 
 def sample_fibre(
-    given: Knowledge | Margins,
+    given: Knowledge | FibreMargins,
     *,
     target: str = "uniform",
     rng: Seed = None,
@@ -109,19 +106,19 @@ def sample_fibre(
     Uniform, or proportional to one over the product of the factorials of all inner cells, which is the
     distribution under the log-linear model of the margins (Diaconis and Sturmfels 1998).
 
-    >>> tables = sample_fibre(Margins.two_way([3, 2], [1, 4]), rng=1, draws=10)
+    >>> tables = sample_fibre(FibreMargins.two_way([3, 2], [1, 4]), rng=1, draws=10)
     >>> tables.shape, tables.reshape(-1, 2, 2).sum(axis=1).max(axis=0).tolist()
     ((4, 10, 4), [1, 4])
     """
-    plan = Plan(target, draws, chains, burn, thin, workers, progress, stop)
-    system = System.of(given, counted)
+    plan = ChainPlan(target, draws, chains, burn, thin, workers, progress, stop)
+    system = FibreSystem.of(given, counted)
     return sample_blocks(system, system.blocks, plan, any_generator(rng), start).tables
 
 
 def sample_blocks(
-    system: System,
-    blocks: Sequence[Block],
-    plan: Plan,
+    system: FibreSystem,
+    blocks: Sequence[FibreBlock],
+    plan: ChainPlan,
     rng: np.random.Generator,
     start: npt.ArrayLike | None = None,
 ) -> Chains:
@@ -168,7 +165,7 @@ def sample_blocks(
     return Chains(out[:, :kept], changed / made if made else 0.0, stopped)
 
 
-def check_target(system: System, plan: Plan) -> None:
+def check_target(system: FibreSystem, plan: ChainPlan) -> None:
     """The hypergeometric target needs counts."""
     if plan.hypergeometric and any(bool((b.low[b.counted] < 0).any()) for b in system.blocks):
         raise InputError("The hypergeometric target needs counts; a cell here may be below 0.")
@@ -187,7 +184,7 @@ def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[I
     return met, changed
 
 
-def _follow(system: System, blocks: Sequence[Block], out: Ints) -> None:
+def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> None:
     """Compute the hidden margins of a cube that was sampled by squares from its cells."""
     structure, margins = system.known.structure, system.margins
     if structure is None or margins is None or not blocks or not _by_squares(margins):
@@ -200,20 +197,20 @@ def _follow(system: System, blocks: Sequence[Block], out: Ints) -> None:
             chain[:, sums] = (rows @ chain[:, : margins.size].T).T
 
 
-def _by_squares(margins: Margins) -> bool:
+def _by_squares(margins: FibreMargins) -> bool:
     return margins.possible is None and margins.decomposable
 
 
 def _jobs(
-    system: System,
-    blocks: Sequence[Block],
-    plan: Plan,
+    system: FibreSystem,
+    blocks: Sequence[FibreBlock],
+    plan: ChainPlan,
     rng: np.random.Generator,
     first: Ints | None,
 ) -> list[_Job]:
     """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
-    made: list[tuple[Moves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
+    made: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
     if blocks and margins is not None and _by_squares(margins):
         cells = np.concatenate([b.cells for b in blocks])
         inner = np.sort(cells[cells < margins.size])
@@ -236,8 +233,8 @@ def _jobs(
 
 
 def _with_streams(
-    made: Sequence[tuple[Moves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
-    plan: Plan,
+    made: Sequence[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
+    plan: ChainPlan,
     rng: np.random.Generator,
 ) -> list[_Job]:
     """Every chain of every job gets its own random stream, drawn before any thread starts."""
@@ -251,7 +248,7 @@ def _with_streams(
     return jobs
 
 
-def _checked(start: npt.ArrayLike, system: System) -> Ints:
+def _checked(start: npt.ArrayLike, system: FibreSystem) -> Ints:
     values = np.asarray(start)
     if values.size != len(system.known) or values.dtype.kind not in "iu":
         raise InputError(

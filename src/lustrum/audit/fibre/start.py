@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import Bounds as Box
-from scipy.optimize import LinearConstraint, milp
 
 from lustrum.arrays import Ints
-from lustrum.audit.fibre.margins import Margins, junction_tree
-from lustrum.audit.fibre.system import Block
+from lustrum.audit.fibre.margins import FibreMargins, junction_tree
+from lustrum.audit.fibre.system import FibreBlock
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError, InternalError
+from lustrum.solve.highs_model import FINE, highs_model, is_infeasible, single_optimum, solved
 
-__all__ = ["any_table", "joined_table"]
-
-
-_DONE, _INFEASIBLE = 0, 2  # scipy's status of a program that is solved, or has no solution
 _COST = 1000
 
 
-def joined_table(margins: Margins, rng: np.random.Generator) -> Ints:
+def joined_table(margins: FibreMargins, rng: np.random.Generator) -> Ints:
     """A table with the given decomposable margins, which are joined one after the other along their tree.
 
     Each edge of the tree is a two-way table for every configuration of the separator. It is filled from a
     corner with rows and columns in random order, so that it is extreme.
 
-    >>> joined_table(Margins.two_way([3, 2], [1, 4]), np.random.default_rng(1)).sum(axis=1).tolist()
+    >>> joined_table(FibreMargins.two_way([3, 2], [1, 4]), np.random.default_rng(1)).sum(axis=1).tolist()
     [3, 2]
     """
     tree = junction_tree(margins.cliques, len(margins.shape))
@@ -68,25 +63,25 @@ def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
     return out
 
 
-def any_table(block: Block, rng: np.random.Generator, seconds: float = 60.0) -> Ints:
+def any_table(block: FibreBlock, rng: np.random.Generator, seconds: float = 60.0) -> Ints:
     """A table of a block that is extreme in a random direction, by integer programming."""
-    # Whole costs, and no table that a clock cut short: the same start on every machine.
+    # Whole costs, and no table that a clock cut short: the same start however busy the machine.
     cost = rng.integers(-_COST, _COST, size=len(block), endpoint=True)
-    rows = block.matrix.shape[0]
-    found = milp(
-        cost,
-        integrality=np.ones(len(block)),
-        bounds=Box(block.low.astype(np.float64), block.high.astype(np.float64)),
-        constraints=[LinearConstraint(block.matrix.astype(np.float64), block.totals, block.totals)]
-        if rows
-        else [],
-        # Any table will do; no proof of optimality is needed.
-        options={"time_limit": seconds, "mip_rel_gap": 0.5},
-    )
-    if found.status == _INFEASIBLE:
+    program = block.matrix, (block.totals, block.totals), (block.low, block.high)
+    # The corner with the least cost is the same everywhere, and nearly always whole.
+    irregular = single_optimum(cost.astype(np.float64))
+    fine = highs_model(*program, irregular, time_limit=seconds, dual_feasibility_tolerance=FINE)
+    corner = solved(fine)
+    if corner is not None and block.holds(np.rint(corner).astype(np.int64)):
+        return np.rint(corner).astype(np.int64)
+    # Any table will do; no proof of optimality is needed.
+    every = np.arange(len(block))
+    model = highs_model(*program, cost, every, time_limit=seconds, mip_rel_gap=0.5)
+    point = solved(model)
+    if is_infeasible(model):
         raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
-    if found.status == _DONE and found.x is not None:
-        table: Ints = np.rint(found.x).astype(np.int64)
+    if point is not None:
+        table: Ints = np.rint(point).astype(np.int64)
         if block.holds(table):
             return table
     raise InputError("No first table was found in time; give one that fits as 'start'.")

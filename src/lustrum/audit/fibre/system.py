@@ -13,19 +13,17 @@ from scipy import sparse
 
 from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import bounds
-from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
 from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Block", "System"]
-
 Cells = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class FibreBlock:
     """All whole x with ``matrix @ x == totals`` and ``low <= x <= high``.
 
     The first columns are ``cells`` of the knowledge; the others are slack columns, one for each fact with
@@ -41,7 +39,7 @@ class Block:
 
     def __repr__(self) -> str:
         rows, columns = self.matrix.shape
-        return f"Block({self.cells.size} cells, {rows} equations, {columns} columns)"
+        return f"FibreBlock({self.cells.size} cells, {rows} equations, {columns} columns)"
 
     def __len__(self) -> int:
         return int(self.low.size)
@@ -64,31 +62,33 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class FibreSystem:
     """Knowledge split into settled cells and blocks of open ones.
 
-    >>> system = System.of(Margins.two_way([3, 2], [1, 4]))
+    >>> system = FibreSystem.of(FibreMargins.two_way([3, 2], [1, 4]))
     >>> system, system.blocks
-    (System(4 cells, 1 block), (Block(4 cells, 4 equations, 4 columns),))
+    (FibreSystem(4 cells, 1 block), (FibreBlock(4 cells, 4 equations, 4 columns),))
     """
 
     known: Knowledge
     low: Ints
     high: Ints
-    blocks: tuple[Block, ...]
-    margins: Margins | None
+    blocks: tuple[FibreBlock, ...]
+    margins: FibreMargins | None
 
     def __repr__(self) -> str:
         count = len(self.blocks)
-        return f"System({len(self.known)} cells, {count} block{'s' * (count != 1)})"
+        return f"FibreSystem({len(self.known)} cells, {count} block{'s' * (count != 1)})"
 
     @classmethod
-    def of(cls, given: Knowledge | Margins, counted: npt.ArrayLike | None = None) -> System:
+    def of(
+        cls, given: Knowledge | FibreMargins, counted: npt.ArrayLike | None = None
+    ) -> FibreSystem:
         """Narrow the bounds, fix the cells that they determine, and split the rest into blocks."""
-        if not isinstance(given, (Knowledge, Margins)):
+        if not isinstance(given, (Knowledge, FibreMargins)):
             raise InputError("A fibre needs Knowledge or Margins to be given.")
-        known = given.knowledge() if isinstance(given, Margins) else given
-        margins = given if isinstance(given, Margins) else Margins.known(given)
+        known = given.knowledge() if isinstance(given, FibreMargins) else given
+        margins = given if isinstance(given, FibreMargins) else FibreMargins.known(given)
         if not known.whole:
             raise InputError("A fibre holds whole numbers; this knowledge is about real ones.")
         mask = _counted(known, counted)
@@ -102,7 +102,7 @@ class System:
             one = np.array([cell], dtype=np.intp)
             none = sparse.csr_array((0, 1), dtype=np.int64)
             empty = np.zeros(0, dtype=np.int64)
-            made.append(Block(one, none, empty, low[one], high[one], mask[one]))
+            made.append(FibreBlock(one, none, empty, low[one], high[one], mask[one]))
         return cls(known, low, high, tuple(made), margins)
 
     @property
@@ -144,7 +144,7 @@ def _bounded(known: Knowledge) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _block(piece: Piece, counted: Mask) -> Block:
+def _block(piece: Piece, counted: Mask) -> FibreBlock:
     matrix = piece.matrix.tocsr().astype(np.int64)
     least, most = _reach(matrix, piece.low, piece.high)
     fact_low, fact_high = np.maximum(piece.fact_low, least), np.minimum(piece.fact_high, most)
@@ -160,7 +160,7 @@ def _block(piece: Piece, counted: Mask) -> Block:
     whole = sparse.hstack([matrix[rows], slack], format="csr").astype(np.int64)
     totals = np.where(loose[rows], 0, piece.fact_low[rows])
     whole, totals = _distinct(whole, totals)
-    return Block(
+    return FibreBlock(
         cells=piece.cells,
         matrix=whole,
         totals=totals,

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints
-from lustrum.audit.fibre.margins import Margins
-from lustrum.audit.fibre.system import Block, System
+from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.distributions import hypergeometric
 from lustrum.model import InputError
-
-__all__ = ["Marginals", "TwoWay", "count_tables"]
 
 State = tuple[tuple[int, ...], int]
 
@@ -23,7 +21,7 @@ STEPS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class CellMarginals:
     """The distribution of each cell: values starting at ``low``, with their probabilities.
 
     ``total`` is the number of tables, or None where they were not counted.
@@ -51,7 +49,7 @@ class TwoWay:
         return f"TwoWay({self.rows.size} x {self.columns.size}, {len(self.place)} cells)"
 
     @classmethod
-    def of(cls, block: Block) -> TwoWay | None:
+    def of(cls, block: FibreBlock) -> TwoWay | None:
         """The block as a two-way table, if every cell is in one row and one column."""
         matrix = block.matrix.tocsc()
         both = bool((np.diff(matrix.indptr) == 2).all()) and bool((matrix.data == 1).all())
@@ -82,7 +80,7 @@ class TwoWay:
         least = np.maximum(0, r + c - int(self.rows.sum()))
         return bool(((self.low <= least) & (self.high >= np.minimum(r, c))).all())
 
-    def hypergeometric(self) -> Marginals:
+    def hypergeometric(self) -> CellMarginals:
         """The distribution of each cell if all ways to pair rows and columns of people are equally probable.
 
         ``P(x) = C(c, x) C(N - c, r - x) / C(N, r)``, the exact distribution behind Fisher's test; it holds
@@ -98,9 +96,9 @@ class TwoWay:
             weights = hypergeometric(x, people, c, r)
             lows.append(int(x[0]))
             chances.append(weights / weights.sum())
-        return Marginals(np.array(lows, dtype=np.int64), tuple(chances), None)
+        return CellMarginals(np.array(lows, dtype=np.int64), tuple(chances), None)
 
-    def exact(self, *, hypergeometric: bool = False, steps: int = STEPS) -> Marginals | None:
+    def exact(self, *, hypergeometric: bool = False, steps: int = STEPS) -> CellMarginals | None:
         """The distribution of each cell by counting, or None where that takes too many steps.
 
         Dynamic programming, cell by cell: the state is what each column and the present row still need.
@@ -122,7 +120,7 @@ def count_tables(
     >>> count_tables([3, 3, 3], [3, 3, 3])
     55
     """
-    system = System.of(Margins.two_way(rows, columns, possible))
+    system = FibreSystem.of(FibreMargins.two_way(rows, columns, possible))
     total = 1
     for block in system.blocks:
         table = TwoWay.of(block)
@@ -155,7 +153,7 @@ class _Columns:
         cell = {(int(i), int(j)): k for k, (i, j) in enumerate(place)}
         return cls(rows.tolist(), tuple(columns.tolist()), low.tolist(), high.tolist(), cell)
 
-    def exact(self, hypergeometric: bool, steps: int) -> Marginals | None:
+    def exact(self, hypergeometric: bool, steps: int) -> CellMarginals | None:
         spots = [(i, j) for i in range(len(self.rows)) for j in range(len(self.columns))]
         layers: list[dict[State, int]] = [{(self.columns, self.rows[0]): 1}]
         for i, j in spots:
@@ -172,13 +170,13 @@ class _Columns:
         done: State = (tuple(0 for _ in self.columns), 0)
         total = layers[-1].get(done, 0)
         if total == 0:
-            return Marginals(np.zeros(len(self.cell), dtype=np.int64), (), 0)
+            return CellMarginals(np.zeros(len(self.cell), dtype=np.int64), (), 0)
         sums = self._backward(spots, layers, {done: 1}, hypergeometric)
         lows = np.array([min(s) for s in sums], dtype=np.int64)
         chances = tuple(
             np.array([s.get(v, 0) / total for v in range(min(s), max(s) + 1)]) for s in sums
         )
-        return Marginals(lows, chances, None if hypergeometric else total)
+        return CellMarginals(lows, chances, None if hypergeometric else total)
 
     def _backward(
         self,

@@ -10,12 +10,9 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.bounding.compute import bounds
-from lustrum.audit.fibre.margins import Margins
+from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
-
-__all__ = ["Unimodal", "unimodal"]
-
 
 _MOST = 10**7
 
@@ -39,18 +36,18 @@ class Unimodal:
 
 
 def unimodal(
-    given: Knowledge | Margins, mode: npt.ArrayLike | None = None, *, integer: bool = False
+    given: Knowledge | FibreMargins, mode: npt.ArrayLike | None = None, *, integer: bool = False
 ) -> Belief:
     """A triangle over the feasible range of each cell, from bounds alone.
 
     Its peak is at the centre of the range, or at a ``mode`` for each cell, such as its expected value
     under a log-linear model; it falls in a straight line to just beyond both ends.
 
-    >>> belief = unimodal(Margins.two_way([3, 2], [2, 3]))
+    >>> belief = unimodal(FibreMargins.two_way([3, 2], [2, 3]))
     >>> belief.distribution(0)[0].tolist(), belief.distribution(0)[1].tolist()
     ([0, 1, 2], [0.25, 0.5, 0.25])
     """
-    known = given.knowledge() if isinstance(given, Margins) else given
+    known = given.knowledge() if isinstance(given, FibreMargins) else given
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
     found = bounds(known, integer=integer)

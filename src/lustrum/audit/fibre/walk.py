@@ -13,8 +13,6 @@ import numpy as np
 from lustrum.arithmetic_loops import exp
 from lustrum.audit.fibre.compiled import compiled, log_factorial
 
-__all__ = ["walk"]
-
 
 @compiled
 def walk(  # pragma: no cover

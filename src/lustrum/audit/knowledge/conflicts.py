@@ -19,9 +19,6 @@ from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.solve.products import sparse_product
 
-__all__ = ["Conflict", "ConflictError", "Fact", "conflict"]
-
-
 _MOST_CELLS = 200_000  # with more cells than this the search would take minutes
 _MOST_SUSPECTS = 5_000  # the same where only whole numbers contradict each other
 _WORK = 2000  # questions about a thousand facts or fewer, or as many fewer about more

@@ -18,8 +18,6 @@ from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.structure import UNBOUNDED, Structure
 
-__all__ = ["CellRef", "ContradictionError", "Knowledge"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -13,10 +13,7 @@ import numpy as np
 
 from lustrum.arrays import Indices
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.compiled import compiled
-
-__all__ = ["echelon", "independent_rows", "inverse", "without_repeats"]
-
+from lustrum.compiled import compiled_if_large
 
 _PRIME = 2**31 - 1
 # The search ends when combined equations have this many entries for each entry of the original ones.
@@ -63,7 +60,7 @@ def independent_rows(piece: Piece) -> Indices:
     return np.flatnonzero(kept)
 
 
-@compiled
+@compiled_if_large
 def inverse(number: int, prime: int) -> int:  # pragma: no cover
     """The inverse modulo a prime, by Fermat."""
     result, number, power = 1, number % prime, prime - 2
@@ -75,7 +72,7 @@ def inverse(number: int, prime: int) -> int:  # pragma: no cover
     return result
 
 
-@compiled
+@compiled_if_large
 def echelon(  # pragma: no cover
     indptr: Any,
     indices: Any,

@@ -21,8 +21,6 @@ from lustrum.model import Category, InputError, Release, Table, TableAxis, Varia
 from lustrum.model.release import check_release
 from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
-__all__ = ["PublishedTable", "from_margins", "from_release", "from_suppression", "from_tables"]
-
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:

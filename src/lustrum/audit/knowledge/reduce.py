@@ -8,16 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.solve import LinearProblem
 from lustrum.structure import UNBOUNDED, Relations, propagate
+from lustrum.structure.connected import connected_parts
 from lustrum.structure.ragged import Lists, pointers
-
-__all__ = ["Piece", "narrowed", "pieces"]
-
 
 CONTRADICTION = "The published cells contradict each other: "
 
@@ -109,8 +106,8 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
         yield Piece(
             cells=cells,
             matrix=columns[:, own].tocsr()[facts],
-            fact_low=_less(known.fact_low[lines], settled[lines]),
-            fact_high=_less(known.fact_high[lines], settled[lines]),
+            fact_low=less(known.fact_low[lines], settled[lines]),
+            fact_high=less(known.fact_high[lines], settled[lines]),
             low=low[cells],
             high=high[cells],
         )
@@ -119,12 +116,8 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
 def _components(part: Sparse) -> tuple[int, npt.NDArray[np.intp]]:
     facts, cells = part.shape
     links = part.tocoo()
-    graph = sparse.coo_array(
-        (np.ones(links.nnz, dtype=np.int8), (links.col, cells + links.row)),
-        shape=(cells + facts, cells + facts),
-    )
-    count, label = connected_components(graph.tocsr(), directed=False)
-    return count, label[:cells].astype(np.intp)
+    label = connected_parts(cells + facts, links.col, cells + links.row)
+    return int(label.max(initial=-1)) + 1, label[:cells].astype(np.intp)
 
 
 def _grouped(label: npt.NDArray[np.intp], count: int) -> list[npt.NDArray[np.intp]]:
@@ -138,5 +131,6 @@ def _check_settled(known: Knowledge, sums: Ints, closed: Mask) -> None:
         raise ContradictionError(CONTRADICTION + "a sum of them does not match.")
 
 
-def _less(ends: Ints, sums: Ints) -> Ints:
+def less(ends: Ints, sums: Ints) -> Ints:
+    """Ends of ranges without sums that are known; an open end stays open."""
     return np.where(np.abs(ends) >= UNBOUNDED, ends, ends - sums)

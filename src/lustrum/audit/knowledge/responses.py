@@ -21,16 +21,6 @@ from lustrum.model import InputError, Variable
 from lustrum.model.errors import choices
 from lustrum.structure import UNBOUNDED, TableLayout
 
-__all__ = [
-    "Related",
-    "Relation",
-    "RelationLike",
-    "from_responses",
-    "layout_key",
-    "related",
-]
-
-
 RelationLike: TypeAlias = (
     "Relation | str | tuple[str, Sequence[str]] | tuple[Mapping[str, int], int]"
 )

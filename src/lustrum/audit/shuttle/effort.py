@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from lustrum.model import InputError
 from lustrum.solve import Highs, Solver
 
-__all__ = ["Clock", "Effort"]
-
 
 @dataclass(frozen=True)
 class Effort:

@@ -8,9 +8,6 @@ import numpy as np
 
 from lustrum.compiled import compiled
 
-__all__ = ["CUT", "FOUND", "NO_TABLE", "dive", "drain", "narrow", "refit"]
-
-
 FOUND, NO_TABLE, CUT = 1, 0, -1
 
 _REFITS = 4  # rounds of fitting after each cell that is fixed

@@ -20,9 +20,6 @@ from lustrum.audit.shuttle.kernels import drain
 from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.structure.ragged import Lists, pointers
 
-__all__ = ["Detail", "Lattice", "Sets", "collapses"]
-
-
 _SMALL = 5  # a variable with more categories is never collapsed in all possible ways
 _ROOM = 400_000  # the most cells in all sums together
 

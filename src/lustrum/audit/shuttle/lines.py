@@ -9,9 +9,6 @@ from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 
-__all__ = ["shuttle"]
-
-
 CONTRADICTION = "The margins contradict each other: no table of whole numbers has all of them."
 
 

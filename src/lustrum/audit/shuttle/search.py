@@ -21,8 +21,6 @@ from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.model import InputError
 from lustrum.solve import LinearProblem, Loaded, Optimum, Outcome, Solver
 
-__all__ = ["generalised", "sharp_bounds"]
-
 Box = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _SHAKES = 12  # vertices tried at an open bound

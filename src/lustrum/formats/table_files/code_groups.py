@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CodeGroup", "groups_by_code", "is_years"]
-
 _CODE = re.compile(r"[^\W_][\w.+-]*\.?")
 _AGES = re.compile(r"(?:[YA]_?)?(\d+)\s*(?:-|–|_|\bto\b)\s*(\d+)")
 _FROM = re.compile(r"(?:[YA]_?(?:GE_?)?)?(\d+)\s*\+|(?:Y_)?GE(\d+)")

@@ -7,11 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from lustrum.formats.table_files.rows import Rows
-from lustrum.formats.table_files.status_letters import StatusList
+from lustrum.formats.table_files.status_letters import TRUTH_COLUMNS, StatusList, is_letter
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-
-__all__ = ["ColumnNames", "Columns", "find_columns", "value_column"]
 
 _STATUS = ("CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status", "status")
 _COUNT = ("n", "contributors")
@@ -29,9 +27,8 @@ _FLAGS = (
     "flags",
     "disclosure_code",
     "data marking",
-    "suppressed",
+    *sorted(TRUTH_COLUMNS),
 )
-_TRUTH = ("true", "false", "yes", "no")
 _VALUES = ("value", "obs_value", "obs_value_niveau", "count", "freq", "v4_0", "v4_1", "v4_2")
 
 
@@ -115,7 +112,7 @@ def find_columns(
         left = [name for name in head if name not in roles and name not in named.beside]
         dimensions, ignored = _dimensions(rows, [n for n in left if n not in figures])
         if published:
-            kept = _variables(rows, [n for n in dimensions if not _is_flag(rows, n)])
+            kept = _variables(rows, [n for n in dimensions if not is_flag(rows, n)])
             ignored = tuple(n for n in left if n not in kept)
             dimensions = kept
     else:
@@ -150,16 +147,19 @@ def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
     wanted = own if len(named.values) > 1 else [*own, *_FLAGS]
     for want in wanted:
         for name, texts in rows.columns.items():
-            if name.lower() == want and name not in (named.by or ()) and all(
-                len(text) <= 2 or text.lower() in _TRUTH for text in texts
-            ):  # fmt: skip
+            if (
+                name.lower().removeprefix("is_") == want
+                and name not in (named.by or ())
+                and all(map(is_letter, texts))
+            ):
                 return name
     return None
 
 
-def _is_flag(rows: Rows, name: str) -> bool:
+def is_flag(rows: Rows, name: str) -> bool:
     """Whether a column that has no other meaning is one of letters."""
-    return name.lower() in _FLAGS and all(len(t) <= 2 for t in rows.columns[name])
+    usual = name.lower().removeprefix("is_") in _FLAGS
+    return usual and all(map(is_letter, rows.columns[name]))
 
 
 def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
@@ -245,12 +245,11 @@ def _numbered(head: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
 def _dimensions(rows: Rows, left: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of the columns that have no other meaning, those that say which cell a row is.
 
-    A label is none, and neither is a column of numbers that the other columns determine: that is
-    a figure about the cell, such as a mean.
+    A label is none, nor is what an own group holds. Neither is a column of numbers that the other columns
+    determine: that is a figure about the cell, such as a mean.
     """
-    kept = [
-        n for n in left if n.removesuffix("_label") == n or n.removesuffix("_label") not in left
-    ]
+    beside = {f"{n}{ending}" for n in left for ending in ("_label", "_members")}
+    kept = [n for n in left if n not in beside]
     for name in reversed(list(kept)):
         others = [n for n in kept if n != name]
         if not others or not all(not v or _NUMBER.fullmatch(v) for v in rows.columns[name]):

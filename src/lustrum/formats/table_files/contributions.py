@@ -15,6 +15,7 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.formats.table_files.table_file import Number, TableFile
 from lustrum.model import Contributions, InputError
+from lustrum.structure import Relations
 
 _NAMELESS = (
     1 << 62
@@ -70,6 +71,10 @@ def checked_contributions(
             name = file.holdings[rank][row] if file.holdings else ""
             if name:
                 holders[row, rank] = number_of(name)
+                if holders[row, rank] in holders[row, :rank]:
+                    raise InputError(
+                        f"{_where(file, row)}: a holding stands twice in the cell; add its contributions up."
+                    )
             elif file.holdings and given[rank] is not None:
                 raise InputError(f"{_where(file, row)}: a contribution has no holding; name it.")
             else:
@@ -178,6 +183,35 @@ class _Cell:
                 f"{self.where}: the contributions cannot add up to the value; correct them."
             )
         return out
+
+
+def check_totals(file: TableFile, relations: Relations, *, negative: bool) -> None:
+    """Contributors of a total are those of its parts: as many as in any of them, and no more than in all.
+
+    Its largest contributor has at least what the largest of any part has, unless values can be negative.
+    """
+    place = {
+        int(cell): row for row, cell in enumerate(np.ravel_multi_index(file.positions, file.shape))
+    }
+    for number, total in enumerate(relations.totals.tolist()):
+        row = place.get(total)
+        inside = relations.cells[slice(*relations.indptr[number : number + 2])].tolist()
+        parts = [place[c] for c in inside if c != total and c in place]
+        if row is None or not parts:
+            continue
+        if file.count is not None:
+            counts = [int(file.count[r] or 0) for r in parts]
+            if not max(counts) <= int(file.count[row] or 0) <= sum(counts):
+                raise InputError(
+                    f"{_where(file, row)}: the number of contributors of a total is not between the largest "
+                    "number of its parts and the sum of them; correct one."
+                )
+        top = file.largest[0][row] if file.largest and not negative else None
+        if top is not None and any(x > top for r in parts if (x := file.largest[0][r]) is not None):
+            raise InputError(
+                f"{_where(file, row)}: the largest contribution to a total is less than that to one of its "
+                "parts; correct one."
+            )
 
 
 def _counts(file: TableFile) -> list[int | None]:

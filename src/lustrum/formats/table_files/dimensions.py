@@ -9,9 +9,6 @@ from lustrum.formats.table_files.hierarchy_files import Groups
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import Category, TableAxis
 
-__all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "SaidTotals"]
-
-
 TOTAL_NAMES = frozenset(
     {
         "_t",
@@ -42,7 +39,7 @@ TOTAL_NAMES = frozenset(
 
 
 @dataclass(frozen=True)
-class SaidTotals:
+class StatedTotals:
     """What the user says about totals, by dimension; the dimension ``""`` stands for every one.
 
     ``named`` are codes of totals, ``groups`` the parts of subtotals. ``none`` are dimensions without totals,
@@ -153,3 +150,20 @@ class Recognition:
                 )
             )
         return tuple(axes)
+
+
+def finest_of(
+    code: str, groups: Groups, place: Mapping[str, int], known: Mapping[str, frozenset[int]]
+) -> frozenset[int]:
+    """The places of all finest codes in a group, through groups within it."""
+    out: set[int] = set()
+    waiting = list(groups[code])
+    while waiting:
+        part = waiting.pop()
+        if part in groups:
+            waiting.extend(groups[part])
+        elif part in place:
+            out.add(place[part])
+        elif part in known:
+            out |= known[part]
+    return frozenset(out)

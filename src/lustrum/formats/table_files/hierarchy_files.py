@@ -17,8 +17,6 @@ from pathlib import Path
 from lustrum.formats.table_files.rows import rows_of_csv
 from lustrum.model import InputError
 
-__all__ = ["Groups", "groups_of_text", "read_groups"]
-
 Groups = dict[str, tuple[str, ...]]
 """The parts of each group; parts may be groups themselves."""
 

@@ -12,8 +12,6 @@ from lustrum.audit import Protection
 from lustrum.formats.table_files.table_file import Number, TableFile
 from lustrum.model import CellStatus, InputError, Release
 
-__all__ = ["DefaultLevel", "default_level", "protection_of"]
-
 DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
 

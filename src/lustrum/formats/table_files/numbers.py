@@ -23,9 +23,6 @@ import numpy.typing as npt
 from lustrum.arithmetic import log2
 from lustrum.arrays import Ints, Mask
 
-__all__ = ["groups_by_numbers"]
-
-
 _BITS = 20.0  # evidence for a set that is one of few; chance alone gives it once in a million
 _BITS_BY_CODE = 6.0  # the code itself is most of the evidence
 _BITS_MORE = 10.0  # evidence beyond the bits that choose one of 2**m sets

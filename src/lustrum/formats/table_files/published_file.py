@@ -6,7 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns, value_column
+from lustrum.formats.table_files.columns import (
+    ColumnNames,
+    Columns,
+    find_columns,
+    is_flag,
+    value_column,
+)
 from lustrum.formats.table_files.published.formulas import Formula, Sheet
 from lustrum.formats.table_files.published.layouts import filled_down, melted
 from lustrum.formats.table_files.published.number_text import printed, style_of
@@ -17,11 +23,10 @@ from lustrum.formats.table_files.published.values import (
     published_column,
 )
 from lustrum.formats.table_files.rows import Rows
+from lustrum.formats.table_files.status_letters import hides, judged
 from lustrum.formats.table_files.table_file import Key, Number, TableFile, labels_of, unexplained
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
-
-__all__ = ["published_table"]
 
 _COARSE = re.compile(r"thousand|million|tausend|mio|mill(?![a-z])|\b1000\b|t_?eur", re.IGNORECASE)
 
@@ -57,9 +62,14 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         )
         for response in columns_.values
     }
+    read, further = _other_letters(rows, columns_, read)
     cells, read, repeated = _merged(rows, keys, read)
     notes = [*rows.notes, *(note for own in read.values() for note in own.notes), *repeated]
-    doubts = [*rows.doubts, *unexplained(rows, columns_, named, explained, published=True)]
+    doubts = [
+        *rows.doubts,
+        *unexplained(rows, columns_, named, explained, published=True),
+        *further,
+    ]
     doubts += [d for own in read.values() for d in own.doubts if not _settled(d, explained, read)]
     sheet_texts = {name: list(rows.columns[name]) for name in rows.columns}
     first = {key: row for row, key in reversed(list(enumerate(keys)))}
@@ -110,6 +120,7 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         facts=facts,
         parents=_parents(rows, columns_),
         maybe_zero={response: own.maybe_zero for response, own in read.items()},
+        bracketed={response: own.bracketed for response, own in read.items()},
         signed=reading.signed,
         coarse=frozenset(r for r in read if _COARSE.search(r) or _multiplied(rows)),
     )
@@ -209,12 +220,42 @@ def _merged(
             values=tuple(values),
             bounds=tuple(bounds),
             standing=tuple(standing),
-            maybe_zero=tuple(
-                place for place, at in enumerate(places.values()) if set(at) & {*own.maybe_zero}
-            ),
+            maybe_zero=_places(places, own.maybe_zero),
+            bracketed=_places(places, own.bracketed),
             shares=None if own.shares is None else tuple(shares),
         )
     return cells, out, notes
+
+
+def _places(places: Mapping[Key, Sequence[int]], rows: Sequence[int]) -> tuple[int, ...]:
+    """The cells that one of some rows is about."""
+    return tuple(place for place, at in enumerate(places.values()) if set(at) & {*rows})
+
+
+def _other_letters(
+    rows: Rows, columns: Columns, read: Mapping[str, PublishedColumn]
+) -> tuple[dict[str, PublishedColumn], list[str]]:
+    """What further columns of letters or words say about numbers: two columns can contradict each other."""
+    out, doubts = dict(read), list[str]()
+    for name in columns.ignored:
+        texts = rows.columns[name]
+        letters = is_flag(rows, name)
+        for response, own in read.items():
+            there = [value is not None for value in own.values]
+            if letters:
+                standing, doubt = judged(name, texts, there)
+                out[response] = replace(
+                    own, standing=tuple(sorted({*out[response].standing, *standing}))
+                )
+                doubts += [doubt] if doubt else []
+            elif word := next(
+                (t for t, shown in zip(texts, there, strict=True) if shown and hides(t)), ""
+            ):
+                doubts.append(
+                    f"numbers stand beside {word!r} in the column {name!r}, which could mean that they are "
+                    f"hidden; say --status-column {name}, or --beside {name} if it tells nothing about them."
+                )
+    return out, doubts
 
 
 def _parents(rows: Rows, columns: Columns) -> dict[str, dict[str, str]]:

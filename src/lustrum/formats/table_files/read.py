@@ -12,8 +12,7 @@ from lustrum.formats.table_files.published.reading import STRICT, Reading
 from lustrum.formats.table_files.published_file import published_table
 from lustrum.formats.table_files.rows import Rows, read_published_rows, read_rows, rows_of_csv
 from lustrum.formats.table_files.table_file import TableFile, table_of_rows
-
-__all__ = ["read_table", "table_of_csv"]
+from lustrum.model import InputError
 
 _PLAIN = ColumnNames()
 
@@ -30,7 +29,10 @@ def read_table(
         return table_of_rows(read_rows(path), named, hidden)
 
     def csv_rows(content: bytes) -> Rows:
-        text, note = decoded(content)
+        try:
+            text, note = decoded(content)
+        except InputError as problem:
+            raise InputError(f"{path}: {problem}") from None
         rows = published_rows(text, str(path), notes_read=reading.notes_read)
         return replace(rows, notes=(note, *rows.notes)) if note else rows
 

@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
-
-from lustrum.formats.table_files.code_groups import groups_by_code, is_years
-from lustrum.formats.table_files.dimensions import TOTAL_NAMES, Dimension, Recognition, SaidTotals
+from lustrum.formats.table_files.code_groups import groups_by_code
+from lustrum.formats.table_files.dimensions import (
+    TOTAL_NAMES,
+    Dimension,
+    Recognition,
+    StatedTotals,
+    finest_of,
+)
+from lustrum.formats.table_files.hidden_totals import (
+    ADDED,
+    CODED,
+    NAMED,
+    SAID,
+    RecognitionLog,
+    look_for_heads,
+    unnamed_total,
+)
 from lustrum.formats.table_files.hierarchy_files import Groups
 from lustrum.formats.table_files.numbers import groups_by_numbers
 from lustrum.formats.table_files.sums import (
+    SumsError,
     add_up,
     along,
     check_same_cover,
     check_sums,
+    doubt_about_brackets,
     is_largest,
-    may_be_negative,
     room_of,
-    shown_at_all,
-    shown_whole,
+    row_that_is_off,
     worst_difference,
 )
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
-__all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "SaidTotals", "recognise"]
+__all__ = ["TOTAL_NAMES", "Dimension", "Recognition", "StatedTotals", "recognise"]
 
 _WEAK_NAMES = frozenset({"t", "*", "sum", "0"})  # totals only where nothing is larger
-_MOST_HEADS = 10_000  # sums of neighbours that are tried
-_SAID, _NAMED, _ADDED, _CODED = "as you say", "by name", "by numbers", "by code"
 _TOTAL_STARTS = ("total", "all ", "alle ", "both ", "whole ", "gesamt", "insgesamt", "ensemble")
 _TOTAL_ENDS = (" total", " insgesamt", " totalt")
 
 
 def recognise(
     files: Sequence[TableFile],
-    said: SaidTotals | None = None,
+    said: StatedTotals | None = None,
     *,
     slack: int = 0,
     published: bool = False,
@@ -50,20 +61,30 @@ def recognise(
     base: sums may then be off by that much for every number in them. In ``published`` files what cannot be
     told is a doubt and no error, and codes alone make groups.
     """
-    stated = said or SaidTotals()
+    stated = said or StatedTotals()
     names = list(dict.fromkeys(name for file in files for name in file.dimensions))
     spoken = {*stated.named, *stated.groups, *stated.none, *stated.rest, *stated.open_groups}
     for name in sorted({*spoken, *stated.flat} - {""}):
         if name not in names:
             raise InputError(f"There is no dimension {name!r}; {choices(name, names)}.")
-    log = _Log()
+    log = RecognitionLog()
     found = {}
+    errors: list[SumsError] = []
     for name in names:
-        made = _dimension(name, files, stated, slack, log if published else None)
+        try:
+            made = (
+                _dimension(name, files, stated, slack, log)
+                if published
+                else _confidential(name, files, stated, slack)
+            )
+        except SumsError as error:
+            # Sums along the other variables tell which row is wrong.
+            errors.append(error)
+            made = error.made
         with_it = [file for file in files if name in file.dimensions]
         lone = len(made.finest) == 1 or len(with_it) < len(files) or stated.without_totals(name)
         if published and not lone and not made.totals:
-            made = _unnamed_total(made, with_it, log)
+            made = unnamed_total(made, with_it, log)
         elif not published and not made.groups and not lone:
             listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
             raise InputError(
@@ -71,87 +92,53 @@ def recognise(
                 f"with --total {name}=CODE, or say --no-totals {name} if there is none."
             )
         found[name] = made
+    if errors:
+        row = row_that_is_off(files[0], errors) if len(files) == 1 else ""
+        raise InputError(
+            f"{errors[0]}{f' The number in {row} is in every sum that is off.' if row else ''}"
+        )
+    log.doubts += filter(None, (doubt_about_brackets(file, found.values()) for file in files))
     off = frozenset(log.off)
     if stated.rounded:
         off |= {file.source for file in files}
     return Recognition(found, tuple(dict.fromkeys(log.doubts)), tuple(log.notes), off)
 
 
-@dataclass
-class _Log:
-    """What is noticed on the way."""
+def _confidential(
+    name: str, files: Sequence[TableFile], stated: StatedTotals, slack: int
+) -> Dimension:
+    """A dimension of files that hold every number.
 
-    doubts: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    off: dict[str, None] = field(default_factory=dict)
-
-
-def _unnamed_total(made: Dimension, files: Sequence[TableFile], log: _Log) -> Dimension:
-    """A code that may hold all others though its name does not say so: claimed if sums agree, else a doubt."""
-    inside = frozenset[int]().union(*made.groups.values()) if made.groups else frozenset[int]()
-    place = {code: i for i, code in enumerate(made.finest)}
-    tops = [c for c in (*made.finest, *made.groups) if c not in place or place[c] not in inside]
-    nested = [c for c, own in made.groups.items() if any(own < o for o in made.groups.values())]
-    tops = [c for c in tops if c not in nested]
-    if len(tops) < (2 if made.groups else 3) or is_years(tops):
-        return made
-    if any(c.lower() in TOTAL_NAMES and made.how.get(c) == _SAID for c in tops):
-        return made  # the total is named as one, and somebody said what it holds
-    maybe = []
-    for code in tops:
-        others = [c for c in tops if c != code]
-        agrees, possible = 0, True
-        for file in files:
-            own = file.codes[file.dimensions.index(made.name)]
-            if code not in own:
-                continue
-            values, known = along(file, made.name)
-            at = [own.index(c) for c in others if c in own]
-            row = own.index(code)
-            sums = np.where(known[at], values[at], 0).sum(axis=0)
-            every = known[at].all(axis=0) & known[row]
-            room = (len(at) + 1) // 2
-            wrong = every & (np.abs(sums - values[row]) > room)
-            if not may_be_negative(file, values):
-                wrong |= known[row] & (sums > values[row] + room)
-            possible &= not bool(wrong.any())
-            agrees += int((every & (sums == values[row]) & (sums != 0)).sum())
-        if possible and agrees and code in place:
-            others_at = frozenset(i for c in others for i in made.members(c))
-            finest = tuple(c for c in made.finest if c != code)
-            moved = {i: finest.index(c) for i, c in enumerate(made.finest) if c != code}
-            groups = {c: frozenset(moved[i] for i in parts) for c, parts in made.groups.items()}
-            groups[code] = frozenset(moved[i] for i in others_at)
-            return replace(made, finest=finest, groups=groups, how={**made.how, code: _ADDED})
-        if possible and made.how.get(code) != _SAID:
-            maybe.append(code)
-    shown = {c: any(shown_at_all(f, made.name, c) for f in files) for c in maybe}
-    maybe.sort(key=lambda c: (c not in place, not shown[c]))
-    if maybe:
-        log.doubts.append(
-            f"{files[0].source}: nobody said whether {maybe[0]!r} of {made.name!r} is the total of "
-            f"the other codes; "
-            f"say --total {made.name}={maybe[0]} or --no-totals {made.name}."
-        )
-    elif not made.groups:
-        listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
-        log.doubts.append(
-            f"{files[0].source}: no total is recognised among the codes of {made.name!r} ({listed}); "
-            f"name it with "
-            f"--total {made.name}=CODE or --hierarchy {made.name}=FILE, or say --no-totals {made.name}."
-        )
-    return made
+    Subtotals of few small numbers are not told by these alone. Where nothing adds up without them, those that
+    codes show are taken, if every one of them is the sum of its parts.
+    """
+    try:
+        return _dimension(name, files, stated, slack)
+    except InputError:
+        if stated.groups.get(name) or {"", name} & stated.flat:
+            raise
+        own, log = [file for file in files if name in file.dimensions], RecognitionLog()
+        coded = _by_code(name, own, set(), {}, stated, slack, log)
+        if not coded or log.doubts:
+            raise
+        groups = {**stated.groups, name: coded}
+        made = _dimension(name, files, replace(stated, groups=groups), slack)
+        return replace(made, how={**made.how, **dict.fromkeys(coded, CODED)})
 
 
 def _dimension(
-    name: str, files: Sequence[TableFile], stated: SaidTotals, slack: int, log: _Log | None = None
+    name: str,
+    files: Sequence[TableFile],
+    stated: StatedTotals,
+    slack: int,
+    log: RecognitionLog | None = None,
 ) -> Dimension:
     own = [file for file in files if name in file.dimensions]
     codes = list(dict.fromkeys(c for file in own for c in file.codes[file.dimensions.index(name)]))
     groups = dict(stated.groups.get(name, {}))
-    how = dict.fromkeys(groups, _SAID)
-    totals = dict.fromkeys((stated.named.get(name, frozenset())), _SAID)
-    totals |= {c: _SAID for c in stated.named.get("", ()) if c in codes}
+    how = dict.fromkeys(groups, SAID)
+    totals = dict.fromkeys((stated.named.get(name, frozenset())), SAID)
+    totals |= {c: SAID for c in stated.named.get("", ()) if c in codes}
     for code in totals:
         if code not in codes:
             raise InputError(
@@ -164,10 +151,10 @@ def _dimension(
             if code.lower() in TOTAL_NAMES or (
                 code.lower() in _WEAK_NAMES and all(is_largest(f, name, code) for f in own)
             ):
-                totals[code] = _NAMED
+                totals[code] = NAMED
             elif log is not None and _looks_like_total(code):
                 if all(is_largest(f, name, code) for f in own):
-                    totals[code] = _NAMED
+                    totals[code] = NAMED
                 else:
                     log.doubts.append(
                         f"{own[0].source}: nobody said which codes {code!r} of {name!r} holds; say "
@@ -183,7 +170,7 @@ def _dimension(
         claimed = {*groups, *totals}
         for code, listed in _by_code(name, own, claimed, rests, stated, slack, log).items():
             groups[code] = (*listed, rests[code]) if code in rests else listed
-            how[code] = _CODED
+            how[code] = CODED
     for code, rest_code in rests.items():
         if code in groups and rest_code not in groups[code]:
             groups[code] = (*groups[code], rest_code)
@@ -212,9 +199,9 @@ def _dimension(
     positions: dict[str, frozenset[int]] = {
         code: frozenset(place[p] for p in parts) for code, parts in added.items()
     }
-    how |= dict.fromkeys(added, _ADDED)
+    how |= dict.fromkeys(added, ADDED)
     for code in groups:
-        positions[code] = _expanded(code, groups, place, positions)
+        positions[code] = finest_of(code, groups, place, positions)
     rest = bool({"", name} & stated.rest)
     everything = frozenset(range(len(finest) + rest))
     for code, way in totals.items():
@@ -234,62 +221,8 @@ def _dimension(
             raise
         log.doubts.append(str(problem))
     if log is not None and not {"", name} & stated.flat and not stated.groups.get(name):
-        _look_for_heads(made, own, slack, stated, log)
+        look_for_heads(made, own, slack, stated, log)
     return made
-
-
-def _look_for_heads(
-    made: Dimension, files: Sequence[TableFile], slack: int, stated: SaidTotals, log: _Log
-) -> None:
-    """A doubt where a code may be the sum of others though neither its code nor numbers show it.
-
-    That is possible for codes beside each other where other codes are such sums or where no total is shown,
-    and for a name that others begin with. A column in which all is shown and adds up rules it out.
-    """
-    totals = made.totals
-    if any(shown_whole(file, made, code) for file in files for code in totals):
-        return
-    inside = {
-        made.finest[place]
-        for code, parts in made.groups.items()
-        if code not in totals
-        for place in parts
-        if place < len(made.finest)
-    }
-    plain = [c for c in made.finest if c not in inside]
-    heads = [(c, [p for p in plain if p != c and p.startswith(c)]) for c in plain if len(c) > 2]
-    nested = any(way == _ADDED and code not in totals for code, way in made.how.items())
-    if nested or (totals and not any(shown_at_all(f, made.name, c) for f in files for c in totals)):
-        heads += _beside(made, files, set(plain))
-    for head, parts in heads:
-        if len(parts) > 1 and add_up(made.name, files, head, parts, slack, stated) in (
-            "open",
-            "agrees",
-        ):
-            log.doubts.append(
-                f"{files[0].source}: no column shows whether {head!r} of {made.name!r} is the sum of other "
-                f"codes; say --hierarchy {made.name}=FILE or --flat {made.name}."
-            )
-            return
-
-
-def _beside(
-    made: Dimension, files: Sequence[TableFile], plain: set[str]
-) -> list[tuple[str, list[str]]]:
-    """Every code with the codes that follow it or stand before it, up to the next group."""
-    found = []
-    for file in files:
-        run: list[str] = []
-        for code in (*file.codes[file.dimensions.index(made.name)], ""):
-            if code in plain:
-                run.append(code)
-                continue
-            for start in range(len(run)):
-                after, before = run[start + 1 :], run[:start][::-1]
-                found += [(run[start], after[:n]) for n in range(2, len(after) + 1)]
-                found += [(run[start], before[:n]) for n in range(2, len(before) + 1)]
-            run = []
-    return found[:_MOST_HEADS]
 
 
 def _listed_only(groups: Groups, codes: Sequence[str]) -> Groups:
@@ -316,9 +249,9 @@ def _by_code(
     files: Sequence[TableFile],
     claimed: set[str],
     rests: Mapping[str, str],
-    stated: SaidTotals,
+    stated: StatedTotals,
     slack: int,
-    log: _Log,
+    log: RecognitionLog,
 ) -> Groups:
     """Groups that the codes show, without those that the numbers rule out."""
     codes = list(dict.fromkeys(c for f in files for c in f.codes[f.dimensions.index(name)]))
@@ -358,7 +291,7 @@ def _by_code(
 
 
 def _checked(
-    file: TableFile, made: Dimension, slack: int, stated: SaidTotals, log: _Log
+    file: TableFile, made: Dimension, slack: int, stated: StatedTotals, log: RecognitionLog
 ) -> Dimension:
     """Take out what does not add up; sums that are off by rounding are said."""
     groups = dict(made.groups)
@@ -398,22 +331,6 @@ def _checked(
             for code, own in groups.items()
         }
     return replace(made, finest=finest, groups=groups)
-
-
-def _expanded(
-    code: str, groups: Groups, place: Mapping[str, int], known: Mapping[str, frozenset[int]]
-) -> frozenset[int]:
-    out: set[int] = set()
-    waiting = list(groups[code])
-    while waiting:
-        part = waiting.pop()
-        if part in groups:
-            waiting.extend(groups[part])
-        elif part in place:
-            out.add(place[part])
-        elif part in known:
-            out |= known[part]
-    return frozenset(out)
 
 
 def _added_up(file: TableFile, name: str, claimed: set[str]) -> dict[str, frozenset[str]]:

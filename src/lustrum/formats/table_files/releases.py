@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import numpy as np
 
 from lustrum.arrays import Ints
-from lustrum.formats.table_files.contributions import CheckedContributions, checked_contributions
+from lustrum.formats.table_files.contributions import (
+    CheckedContributions,
+    check_totals,
+    checked_contributions,
+)
 from lustrum.formats.table_files.recognition import Recognition, recognise
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import CellStatus, InputError, Release, Table, TableAxis
 from lustrum.structure import UNBOUNDED, Structure
-
-__all__ = ["confidential_table", "releases_of"]
 
 
 def releases_of(
@@ -91,14 +94,18 @@ def confidential_table(
         )
     axes = recognition.axes(file)
     relations = Structure.of_tables([axes]).relations
-    off = np.flatnonzero(relations.matrix @ values.ravel())
+    less = relations.matrix @ values.ravel()
+    off = np.flatnonzero(less)
     if off.size:
         total = int(relations.totals[int(off[0])])
         words = "a relation" if total < 0 else _named(axes, total, file.shape)
         reason = "" if bool(rows.all()) else "; rows are missing, which would be 0"
-        raise InputError(f"{file.source}: {words} is not the sum of its parts{reason}.")
+        by = f"{Decimal(abs(int(less[int(off[0])]))).scaleb(-decimals):,f}"
+        raise InputError(f"{file.source}: {words} is not the sum of its parts, by {by}{reason}.")
     contributed = file.count is not None or bool(file.largest)
     own = checked_contributions(file, name, decimals, holding_number) if contributed else None
+    if contributed:
+        check_totals(file, relations, negative=bool((values < 0).any()))
     kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
     contributors = values.copy() if kind == "count" else None
     return Table(

@@ -18,8 +18,6 @@ from typing import Any
 
 from lustrum.model import InputError
 
-__all__ = ["Rows", "read_published_rows", "read_rows", "rows_of_csv"]
-
 _DELIMITERS = (",", ";", "\t")
 _PARQUET = (".parquet", ".pq")
 

@@ -8,6 +8,7 @@ somebody says which list it is from. A number that stands in a file is published
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import Literal
@@ -22,6 +23,19 @@ _MISSING = frozenset("HJKLMOQR")
 _FREE = frozenset({"", CellStatus.FREE.value})
 # Flags of Eurostat: c is confidential and z not applicable, the others are remarks.
 _FLAGS = frozenset("bdefinprsuv")
+
+
+# Words that stand for a letter, and what in a remark may say that a value is hidden.
+_WORDS = frozenset({"published", "shown", "public", "normal", "ok"})
+_HIDING = re.compile(
+    r"suppress|confiden|withheld|secret|hidden|redact|disclos|not publish|unpublish|geheim|vertraulich",
+    re.IGNORECASE,
+)
+_TRUTH = frozenset({"true", "false", "yes", "no"})
+TRUTH_COLUMNS = frozenset(
+    {"suppressed", "confidential", "hidden", "secret", "withheld", "confidentiality", "suppression"}
+)
+"""Names of columns that say with yes or no whether a value is hidden."""
 
 
 class Meaning(Enum):
@@ -48,12 +62,35 @@ def list_of(column: str) -> StatusList | None:
     return None
 
 
+def is_truth(column: str) -> bool:
+    """Whether a column says with yes or no whether values are hidden."""
+    return column.lower().removeprefix("is_") in TRUTH_COLUMNS
+
+
+def hides(text: str) -> bool:
+    """Whether words say that a value is hidden.
+
+    >>> hides("suppressed"), hides("provisional")
+    (True, False)
+    """
+    return bool(_HIDING.search(text))
+
+
+def is_letter(text: str) -> bool:
+    """Whether a text can stand in a column of letters: it is as short as one, or a word for one."""
+    return len(text) <= 2 or text.lower() in _WORDS | _TRUTH or hides(text)
+
+
 def meaning(letter: str, stated: StatusList | None) -> Meaning:
     """What a letter means beside a number.
 
     >>> meaning("A", "observation"), meaning("A", "confidentiality"), meaning("A", None)
     (<Meaning.PUBLISHED: 'published'>, <Meaning.HIDDEN: 'hidden'>, <Meaning.UNCLEAR: 'unclear'>)
     """
+    if letter.lower() in _WORDS:
+        return Meaning.PUBLISHED
+    if hides(letter):
+        return Meaning.HIDDEN
     if stated == "observation":
         if letter == "" or letter in _REMARKS:
             return Meaning.PUBLISHED

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.formats.table_files.dimensions import Dimension, SaidTotals
+from lustrum.formats.table_files.dimensions import Dimension, StatedTotals
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import InputError
-
-__all__ = [
-    "add_up",
-    "along",
-    "check_same_cover",
-    "check_sums",
-    "is_largest",
-    "may_be_negative",
-    "room_of",
-    "shown_at_all",
-    "shown_whole",
-    "worst_difference",
-]
 
 _UNLISTED = "\0"  # stands for codes that no file lists
 
@@ -54,7 +43,7 @@ def add_up(
     code: str,
     parts: Sequence[str],
     slack: int,
-    stated: SaidTotals,
+    stated: StatedTotals,
 ) -> str:
     """Whether a code is the sum of others in the files: 'agrees', 'more' or 'less' parts, or 'open'."""
     verdict = "open"
@@ -79,7 +68,7 @@ def add_up(
     return verdict
 
 
-def room_of(file: TableFile, parts: int, slack: int, stated: SaidTotals) -> int:
+def room_of(file: TableFile, parts: int, slack: int, stated: StatedTotals) -> int:
     """By how much a sum may be off: every number by the rounding base, or by half a unit of its last digit."""
     if slack:
         return int(slack * 10**file.decimals * (parts + 1))
@@ -161,6 +150,36 @@ def along(file: TableFile, name: str) -> tuple[Ints, Mask]:
     return np.hstack([r[0] for r in rows]), np.hstack([r[1] for r in rows])
 
 
+def doubt_about_brackets(file: TableFile, dimensions: Iterable[Dimension]) -> str:
+    """A sentence if numbers in brackets could be marked ones as well as negative ones.
+
+    Sums settle it: with plus signs they do not add up.
+    """
+    marked = {response: set(rows) for response, rows in file.bracketed.items() if rows}
+    if not marked:
+        return ""
+    plus = replace(
+        file,
+        values={
+            response: tuple(
+                -v if v is not None and row in marked.get(response, ()) else v
+                for row, v in enumerate(own)
+            )
+            for response, own in file.values.items()
+        },
+    )
+    for made in dimensions:
+        if made.name in file.dimensions and any(
+            worst_difference(plus, made, code)[0] for code in made.groups
+        ):
+            return ""
+    first = next(iter(marked))
+    return (
+        f"{file.source}: numbers in brackets in the column {first!r} could be negative or only marked; say "
+        "--signed if they are negative, or --status '()=shown'."
+    )
+
+
 def check_sums(file: TableFile, made: Dimension, slack: int) -> None:
     """Every group of a file must be the sum of its parts where all of them are known."""
     codes = file.codes[file.dimensions.index(made.name)]
@@ -183,11 +202,62 @@ def check_sums(file: TableFile, made: Dimension, slack: int) -> None:
             wrong = over | wrong if whole else over
         if bool(wrong.any()):
             kind = "total" if parts == made.everything else "subtotal"
-            raise InputError(
+            off, place = worst_difference(file, made, code)
+            by = f"{Decimal(abs(off)).scaleb(-file.decimals):,f} {'more' if off < 0 else 'less'}"
+            raise SumsError(
+                made,
+                _in_columns(file, made.name, [row[code], *inside], wrong),
                 f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum of its "
-                f"parts; name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
-                f"missing from the file, or --no-totals {made.name} if {code!r} is not a {kind}."
+                f"parts: in {place} it is {by} than they are{_if_rounded(file, made, off, len(inside))}; "
+                f"name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
+                f"missing from the file, or --no-totals {made.name} if {code!r} is not a {kind}.",
             )
+
+
+class SumsError(InputError):
+    """A total is not the sum of its parts; ``cells`` are all that stand in a sum that is off."""
+
+    def __init__(self, made: Dimension, cells: frozenset[tuple[str, ...]], words: str) -> None:
+        super().__init__(words)
+        self.made, self.cells = made, cells
+
+
+def _in_columns(
+    file: TableFile, name: str, rows: Sequence[int], columns: Mask
+) -> frozenset[tuple[str, ...]]:
+    """The cells of some codes of a dimension, in some columns of the others."""
+    axis = file.dimensions.index(name)
+    shape = [n for i, n in enumerate(file.shape) if i != axis]
+    size = int(np.prod(shape, dtype=np.int64))
+    found = set()
+    for column in np.flatnonzero(columns).tolist():
+        spots = [int(i) for i in np.unravel_index(column % size, shape)] if shape else []
+        for row in rows:
+            spot = [*spots[:axis], row, *spots[axis:]]
+            found.add(tuple(codes[i] for codes, i in zip(file.codes, spot, strict=True)))
+    return frozenset(found)
+
+
+def row_that_is_off(file: TableFile, errors: Sequence[SumsError]) -> str:
+    """The one row that stands in every sum that is off, along two variables and more; empty if none does."""
+    cells = frozenset.intersection(*(error.cells for error in errors))
+    if len(errors) < 2 or len(cells) > 1 or not cells or not cells <= set(file.cells):
+        return ""
+    (cell,) = cells
+    words = ", ".join(f"{d}={c}" for d, c in zip(file.dimensions, cell, strict=True))
+    place = file.places[file.cells.index(cell)] if file.places else ""
+    return f"{place} ({words})" if place else words
+
+
+def _if_rounded(file: TableFile, made: Dimension, off: int, parts: int) -> str:
+    """What would help where numbers were rounded one by one, or carry the noise of binary fractions."""
+    for decimals in range(file.decimals - 1, -1, -1):
+        fewer = file.rounded(decimals)
+        if all(worst_difference(fewer, made, code)[0] == 0 for code in made.groups):
+            return f", which --decimals {decimals} would round away"
+    if 2 * abs(off) > parts + 1:
+        return ""
+    return ", as if each number had been rounded on its own: add up the rounded parts, or give exact numbers"
 
 
 def check_same_cover(files: Sequence[TableFile], made: Dimension) -> None:

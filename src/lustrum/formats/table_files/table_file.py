@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns
 from lustrum.formats.table_files.published.formulas import CellFact
+from lustrum.formats.table_files.published.number_text import decimals_of
 from lustrum.formats.table_files.published.reading import Bound
 from lustrum.formats.table_files.published.values import HIDDEN_SYMBOLS
 from lustrum.formats.table_files.rows import Rows
@@ -31,6 +32,7 @@ Number = Decimal | None
 _PLAIN = ColumnNames()
 _DIGIT = re.compile(r"\d")
 _EXACT = 2**53
+_EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 _PLAIN_NUMBER = re.compile(r"[+-]?[\d.,%' ]+")
 
 
@@ -43,7 +45,8 @@ class TableFile:
     stands in the file though its status says that it is hidden. ``doubts`` say what in the file could not be
     understood, so that nobody may call it safe, and ``notes`` how it was read. ``bounds`` are what symbols and
     letters state about hidden values, ``facts`` what columns beside them do. ``parents`` are codes by a column
-    that names their groups; ``coarse`` responses have a name that says that they are rounded.
+    that names their groups; ``coarse`` responses have a name that says that they are rounded. ``bracketed`` are
+    rows whose number is taken for a negative one because it stands in brackets.
     """
 
     source: str
@@ -69,6 +72,7 @@ class TableFile:
     facts: tuple[CellFact, ...] = ()
     parents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     maybe_zero: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    bracketed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     signed: bool = False
     coarse: frozenset[str] = frozenset()
 
@@ -90,7 +94,23 @@ class TableFile:
         """The most decimals that a value, contribution or interval is written with."""
         columns = [*self.values.values(), *self.largest, *(self.interval or ())]
         columns += [tuple(end for bound in own for end in bound) for own in self.bounds.values()]
-        return max((_decimals(v) for column in columns for v in column), default=0)
+        return max((decimals_of(v) for column in columns for v in column), default=0)
+
+    def rounded(self, decimals: int) -> TableFile:
+        """The file with values and contributions rounded to so many decimals, half to even."""
+        unit = Decimal(1).scaleb(-decimals)
+
+        def round_all(column: Sequence[Number]) -> tuple[Number, ...]:
+            return tuple(
+                v if v is None or decimals_of(v) <= decimals else v.quantize(unit, context=_EXACTLY)
+                for v in column
+            )
+
+        return replace(
+            self,
+            values={name: round_all(column) for name, column in self.values.items()},
+            largest=tuple(map(round_all, self.largest)),
+        )
 
     @cached_property
     def positions(self) -> tuple[npt.NDArray[np.intp], ...]:
@@ -116,8 +136,7 @@ class TableFile:
         if any(abs(v) > _EXACT for v in scaled):
             raise InputError(
                 f"{self.source}: the numbers have more digits than can be computed with exactly; say "
-                f"--decimals N to "
-                "round them."
+                "--decimals N to round them."
             )
         where = self.positions
         values[where] = scaled
@@ -288,8 +307,3 @@ def labels_of(rows: Rows, columns: Columns) -> dict[tuple[str, str], str]:
         for name, label in columns.labels.items()
         for code, text in zip(rows.columns[name], rows.columns[label], strict=True)
     }
-
-
-def _decimals(value: Number) -> int:
-    exponent = 0 if value is None else value.normalize().as_tuple().exponent
-    return -exponent if isinstance(exponent, int) and exponent < 0 else 0

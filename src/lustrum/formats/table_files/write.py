@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lustrum.arrays import Ints, Mask
 from lustrum.durable import write_whole
-from lustrum.formats.csv import inert, number_text
-from lustrum.formats.xlsx import Xlsx
-from lustrum.model import CellStatus, InputError, Release
+from lustrum.formats.cell_text import csv_lines, inert, names_of, numbers
+from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.release import check_release
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "check_ending",
-    "plain_letters",
-    "release_as_arrow",
-    "release_as_csv",
-    "release_as_parquet",
-    "write_csv",
-    "write_release",
-]
 
 _ENDINGS = (".csv", ".parquet", ".pq", ".xlsx")
 
@@ -52,8 +41,10 @@ def write_release(release: Release, path: Path | str, *, plain_status: bool = Fa
     path = Path(path)
     check_ending(path)
     if path.suffix.lower() == ".csv":
-        write_whole(path, release_as_csv(release, plain_status=plain_status).encode("utf-8"))
+        write_whole(path, (piece.encode("utf-8") for piece in _csv_pieces(release, plain_status)))
     elif path.suffix.lower() == ".xlsx":
+        from lustrum.formats.xlsx import Xlsx
+
         said = plain_letters(release) if plain_status else release
         write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
     else:
@@ -62,8 +53,7 @@ def write_release(release: Release, path: Path | str, *, plain_status: bool = Fa
 
 def release_as_csv(release: Release, *, plain_status: bool = False) -> str:
     """The release as text, one row per cell in the order of its axes."""
-    head, rows = _rows(release, plain_status)
-    return write_csv(head, rows)
+    return "".join(_csv_pieces(release, plain_status))
 
 
 def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -75,41 +65,43 @@ def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def _rows(release: Release, plain_status: bool) -> tuple[list[str], Iterable[list[str]]]:
-    labelled = [axis.labels != axis.codes for axis in release.axes]
-    head = []
-    for axis, labels in zip(release.axes, labelled, strict=True):
-        head += [axis.name, f"{axis.name}_label"] if labels else [axis.name]
-    stated = release.stated
-    head += ["value", "status", *(["low", "high"] if stated.any() else [])]
-    shown, decimals = release.shown, release.decimals
-    letters = (plain_letters(release) if plain_status else release).status
+def _csv_pieces(release: Release, plain_status: bool) -> Iterator[str]:
+    said = plain_letters(release) if plain_status else release
+    letters = said.status.ravel()
+    shown, ends = release.shown, _stated_ends(release)
 
-    def rows() -> Iterable[list[str]]:
-        for position in np.ndindex(*release.shape):
-            row = []
-            for axis, i, labels in zip(release.axes, position, labelled, strict=True):
-                category = axis.categories[i]
-                row += (
-                    [inert(category.code), inert(category.label)]
-                    if labels
-                    else [inert(category.code)]
-                )
-            value = (
-                number_text(int(release.published[position]), decimals) if shown[position] else ""
-            )
-            row += [value, str(letters[position])]
-            if stated.any():
-                row += _interval(release, position) if stated[position] else ["", ""]
-            yield row
+    def columns(low: int, high: int) -> list[Sequence[str]]:
+        return [
+            _plain_numbers(release, release.published, shown, low, high),
+            letters[low:high].tolist(),
+            *(_plain_numbers(release, end, release.stated, low, high) for end in ends.values()),
+        ]
 
-    return head, rows()
+    axes = [names_of(axis, labels=_labelled(axis)) for axis in release.axes]
+    return csv_lines([*_head(release), "value", "status", *ends], axes, columns, "\n")
 
 
-def _interval(release: Release, position: tuple[int, ...]) -> list[str]:
-    assert release.low is not None
-    assert release.high is not None
-    return [number_text(int(a[position]), release.decimals) for a in (release.low, release.high)]
+def _plain_numbers(release: Release, values: Ints, where: Mask, low: int, high: int) -> list[str]:
+    """Values with the decimals of the release, whatever its statistics have."""
+    return numbers(replace(release, statistics=()), values, where, low, high)
+
+
+def _labelled(axis: TableAxis) -> bool:
+    return axis.labels != axis.codes
+
+
+def _head(release: Release) -> list[str]:
+    names = []
+    for axis in release.axes:
+        names += [axis.name, f"{axis.name}_label"] if _labelled(axis) else [axis.name]
+    return names
+
+
+def _stated_ends(release: Release) -> dict[str, Ints]:
+    """The ends of the intervals that a release states instead of values, if there is any."""
+    if release.low is None or release.high is None or not release.stated.any():
+        return {}
+    return {"low": release.low, "high": release.high}
 
 
 def plain_letters(release: Release) -> Release:
@@ -142,16 +134,36 @@ def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Tabl
     check_release(release, "An Arrow table")
     import pyarrow as pa
 
-    head, rows = _rows(release, plain_status)
-    columns = list(zip(*rows, strict=True))
-    numbers = {"value", "low", "high"}
-    made = {}
-    for name, column in zip(head, columns, strict=True):
-        if name in numbers and release.decimals:
-            kind = pa.decimal128(38, release.decimals)
-            made[name] = pa.array([Decimal(v) if v else None for v in column], kind)
-        elif name in numbers:
-            made[name] = pa.array([int(v) if v else None for v in column], pa.int64())
-        else:
-            made[name] = pa.array(column, pa.string())
-    return pa.table(made)
+    said = plain_letters(release) if plain_status else release
+    columns: dict[str, Any] = {}
+    for place, axis in enumerate(release.axes):
+        after = int(np.prod(release.shape[place + 1 :], dtype=np.int64))
+        before = release.published.size // (after * len(axis)) if len(axis) else 0
+        taken = pa.array(np.tile(np.repeat(np.arange(len(axis), dtype=np.int32), after), before))
+        columns[axis.name] = pa.array([inert(code) for code in axis.codes], pa.string()).take(taken)
+        if _labelled(axis):
+            labels = pa.array([inert(label) for label in axis.labels], pa.string())
+            columns[f"{axis.name}_label"] = labels.take(taken)
+    columns["value"] = _arrow_numbers(release.published, release.shown, release.decimals)
+    columns["status"] = pa.array(said.status.ravel().tolist(), pa.string())
+    for name, end in _stated_ends(release).items():
+        columns[name] = _arrow_numbers(end, release.stated, release.decimals)
+    return pa.table(columns)
+
+
+def _arrow_numbers(values: Ints, where: Mask, decimals: int) -> pa.Array:
+    """Numbers where they may be seen, null elsewhere; decimals are exact."""
+    import pyarrow as pa
+
+    seen = where.ravel()
+    # What may not be seen must not stand behind a null either, where some readers would find it.
+    whole = np.where(seen, values.ravel(), 0).astype(np.int64)
+    if not decimals:
+        return pa.array(whole, pa.int64(), mask=~seen)
+    halves = np.column_stack([whole, whole >> 63])
+    valid = pa.array(seen).buffers()[1]
+    kind = pa.decimal128(38, decimals)
+    hidden = int(seen.size - np.count_nonzero(seen))
+    return pa.Array.from_buffers(
+        kind, whole.size, [valid, pa.py_buffer(halves.astype("<i8").tobytes())], null_count=hidden
+    )

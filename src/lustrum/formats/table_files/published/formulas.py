@@ -3,7 +3,7 @@
 A printed figure is exact to half a unit of its last digit. With ``p = f * v / w + c`` it gives two linear
 facts, ``(p - h - c) w <= f v <= (p + h - c) w``, also where v or w is hidden.
 
-=====================================  ================================================================
+======================================  ================================================================
 ``share = 100 * value / value[Total]``  per cent of the cell whose code of the only variable is ``Total``
 ``pct = 100 * value / value[sex=T]``    per cent of the cell with another code of one variable
 ``mean = turnover / firms``             a mean or a rate: ``firms`` is a column of numbers
@@ -12,7 +12,7 @@ facts, ``(p - h - c) w <= f v <= (p + h - c) w``, also where v or w is hidden.
 ``lower <= value <= upper``             bounds; either may be left out
 ``value in class``                      a column of classes such as ``10-19``
 ``total = running value``               the sum of this row and the rows above it
-=====================================  ================================================================
+======================================  ================================================================
 
 A name with blanks or signs, or of digits, stands in single quotes or backquotes.
 """
@@ -28,8 +28,6 @@ from fractions import Fraction
 from lustrum.formats.table_files.published.reading import bound_of_words
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-
-__all__ = ["CellFact", "Formula", "Sheet"]
 
 Key = tuple[str, ...]
 Number = Decimal | None

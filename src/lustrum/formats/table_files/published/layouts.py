@@ -6,6 +6,7 @@ of its first column; a spreadsheet shows a merged name once; one variable may ru
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -17,8 +18,6 @@ from lustrum.formats.table_files.rows import Rows
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
 
-__all__ = ["decoded", "filled_down", "melted", "published_rows"]
-
 _DELIMITERS = (",", ";", "\t", "|")
 _Record = tuple[int, list[str]]
 ROW_NAMES = "row"
@@ -26,6 +25,15 @@ ROW_NAMES = "row"
 
 def decoded(content: bytes) -> tuple[str, str]:
     """The text of a file, and a sentence if it is not UTF-8."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return content.decode("utf-16"), "read as UTF-16."
+        except UnicodeDecodeError:
+            raise InputError("the file begins as UTF-16 and is not; save it as UTF-8.") from None
+    if b"\0" in content:
+        raise InputError(
+            "the file holds zero bytes, so its encoding is not clear; save it as UTF-8."
+        )
     try:
         return content.decode("utf-8"), ""
     except UnicodeDecodeError:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
-__all__ = ["Printed", "Style", "printed", "style_of", "without_tails"]
-
 _BLANKS = "\u0020\u00a0\u202f\u2009"
 _MINUS = "\u2212\u2013\u2012\uff0d"
 _APOSTROPHES = "'\u2019\u02bc"
@@ -38,10 +36,11 @@ class Style:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number, and the mark that stands behind it."""
+    """A number, the mark that stands behind it, and whether brackets around it are taken for a minus."""
 
     value: Decimal
     mark: str = ""
+    bracketed: bool = False
 
 
 def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None) -> Style:
@@ -92,8 +91,8 @@ def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimit
 def printed(text: str, style: Style) -> Printed | None:
     """A number as it is printed, or None if the text is none.
 
-    >>> printed("(1,234)", Style()), printed("12,5 p", Style(","))
-    (Printed(value=Decimal('-1234'), mark=''), Printed(value=Decimal('12.5'), mark='p'))
+    >>> printed("(1,234)", Style()).value, printed("12,5 p", Style(","))
+    (Decimal('-1234'), Printed(value=Decimal('12.5'), mark='p', bracketed=False))
     """
     plain, negative = _plain(text)
     found = _DIGITS.match(plain)
@@ -112,7 +111,7 @@ def printed(text: str, style: Style) -> Printed | None:
         value = Decimal(found["sign"] + digits.replace(style.decimal, ".") + (found["power"] or ""))
     except InvalidOperation:
         return None
-    return Printed(-value if negative else value, mark)
+    return Printed(-value if negative else value, mark, negative and text.strip().endswith(")"))
 
 
 def _plain(text: str) -> tuple[str, bool]:
@@ -147,7 +146,7 @@ def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None
     >>> without_tails([Decimal("0.1"), Decimal("0.30000000000000004")])
     ([Decimal('0.1'), Decimal('0.3')], 1)
     """
-    size = [_decimals(v) for v in values]
+    size = [decimals_of(v) for v in values]
     long = [i for i, n in enumerate(size) if n >= _TAIL]
     short = [n for n, v in zip(size, values, strict=True) if n < _TAIL and v is not None]
     if not long or not short:
@@ -168,6 +167,7 @@ def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None
     return out, places
 
 
-def _decimals(value: Decimal | None) -> int:
+def decimals_of(value: Decimal | None) -> int:
+    """How many digits a number has after its point, without zeros at its end."""
     exponent = 0 if value is None else value.normalize().as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0

@@ -14,8 +14,6 @@ from typing import Literal
 
 from lustrum.model import InputError
 
-__all__ = ["STRICT", "Bound", "Letter", "Reading", "bound_of_words", "said_letters", "said_symbols"]
-
 Bound = tuple[Decimal | None, Decimal | None]
 """The least and the greatest value that a symbol stands for; None where it says nothing."""
 

@@ -24,9 +24,13 @@ from lustrum.formats.table_files.published.reading import (
     bound_of_words,
 )
 from lustrum.formats.table_files.rows import Rows
-from lustrum.formats.table_files.status_letters import Meaning, StatusList, list_of, meaning
-
-__all__ = ["HIDDEN_SYMBOLS", "PublishedColumn", "is_numeric", "published_column"]
+from lustrum.formats.table_files.status_letters import (
+    Meaning,
+    StatusList,
+    is_truth,
+    list_of,
+    meaning,
+)
 
 Number = Decimal | None
 
@@ -56,9 +60,13 @@ _MORE_SYMBOLS = frozenset({"(d)", "(s)", "[c]", "np", "nd", "..c", ":c", ": c", 
 _DASHES = frozenset({"-", "–", "—", "−"})
 _REMARKS = frozenset("bdefiprsuv")  # letters behind a figure that leave it as it is
 _MAYBE_ZERO = frozenset({"z", "-", "n/a", "nil"})
-_TRUTH_COLUMNS = frozenset({"suppressed", "confidential", "hidden"})
-_TRUTH: dict[str, Letter] = {"true": "hidden", "yes": "hidden", "false": "shown", "no": "shown"}
+_TRUTH: dict[str, Letter] = {
+    **dict.fromkeys(("true", "yes", "1"), "hidden"),
+    **dict.fromkeys(("false", "no", "0"), "shown"),
+}
 _MOST = 10**15
+BRACKETS = "()"
+"""What ``--status`` calls brackets around numbers that are a mark and no minus."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ class PublishedColumn:
     """One column of values, with the interval that a symbol or letter states for each hidden one.
 
     ``standing`` are rows whose number stands though a letter says hidden; ``shares`` are numbers with a
-    per cent sign in place of a value; ``maybe_zero`` are rows whose sign could be a published 0.
+    per cent sign in place of a value; ``maybe_zero`` are rows whose sign could be a published 0;
+    ``bracketed`` are rows whose number is negative if its brackets mean that.
     """
 
     values: tuple[Number, ...]
@@ -74,6 +83,7 @@ class PublishedColumn:
     standing: tuple[int, ...] = ()
     shares: tuple[Number, ...] | None = None
     maybe_zero: tuple[int, ...] = ()
+    bracketed: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
@@ -89,6 +99,7 @@ class _Column:
     marks: list[str]
     shares: list[Number]
     maybe_zero: set[int] = field(default_factory=set)
+    bracketed: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
@@ -134,6 +145,7 @@ def published_column(
         tuple(sorted(standing)),
         tuple(made.shares) if any(s is not None for s in made.shares) else None,
         tuple(sorted(made.maybe_zero)),
+        tuple(made.bracketed),
         tuple(made.notes),
         tuple(made.doubts),
     )
@@ -174,6 +186,10 @@ def _read(rows: Rows, name: str, reading: Reading) -> _Column:
         number = printed(text, style)
         if number is not None and abs(number.value) < _MOST:
             made.values[row], made.marks[row] = number.value, number.mark
+            if number.bracketed and BRACKETS in reading.letters:
+                made.values[row], made.marks[row] = -number.value, BRACKETS
+            elif number.bracketed and not reading.signed:
+                made.bracketed.append(row)
             continue
         made.symbols[row] = key
         own = bound_of_words(text)
@@ -242,7 +258,7 @@ def _judge_letters(
         own = [row for row, text in enumerate(letters) if text == letter]
         numbers = [row for row in own if made.values[row] is not None]
         means = said.get(letter)
-        if means is None and column is not None and column.lower() in _TRUTH_COLUMNS:
+        if means is None and column is not None and is_truth(column):
             means = _TRUTH.get(letter.lower())
         blank = [row for row in own if made.values[row] is None]
         if isinstance(means, tuple):

@@ -21,9 +21,6 @@ from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
 from lustrum.model.errors import kind_of
 
-__all__ = ["attack", "others"]
-
-
 _OUTSIDER = Outsider()
 
 

@@ -1,0 +1,104 @@
+"""The cells of a release as lines of CSV, made column by column in pieces of bounded size."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, product
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.model import Release, TableAxis
+
+_PIECE = 50_000
+"""About how many cells are turned into text at a time."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def number_text(value: int, decimals: int) -> str:
+    """A whole number of units of the last decimal, as it is written."""
+    if decimals == 0:
+        return str(value)
+    digits = f"{abs(value):0{decimals + 1}d}"
+    return f"{'-' if value < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
+
+
+def field(text: str) -> str:
+    """A text as a field of CSV, in quotation marks where it needs them."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow([text, ""])
+    return out.getvalue()[:-3]
+
+
+def names_of(axis: TableAxis, labels: bool) -> list[str]:
+    """The code of every category as a field, with its label beside it if ``labels``."""
+    codes = [field(inert(category.code)) for category in axis.categories]
+    if not labels:
+        return codes
+    return [
+        f"{code},{field(inert(category.label))}"
+        for code, category in zip(codes, axis.categories, strict=True)
+    ]
+
+
+def numbers(release: Release, values: Ints, where: Mask, low: int, high: int) -> list[str]:
+    """Some values of a release in the order of its cells, with the decimals of each; empty elsewhere."""
+    part, there = values.ravel()[low:high], where.ravel()[low:high]
+    many = len(release.statistics)
+    if not many:
+        return _written(part, there, release.decimals)
+    texts = [""] * part.size
+    for place in range(many):
+        # Pieces end with a whole line of the last axis, along which statistics stand.
+        own = slice(place, None, many)
+        decimals = release.decimals_at(place)
+        whole = part[own] // 10 ** (release.decimals - decimals)
+        texts[own] = _written(whole, there[own], decimals)
+    return texts
+
+
+def _written(values: Ints, where: Mask, decimals: int) -> list[str]:
+    if decimals == 0:
+        texts = list(map(str, values.tolist()))
+    else:
+        texts = [number_text(value, decimals) for value in values.tolist()]
+    for place in np.flatnonzero(~where).tolist():
+        texts[place] = ""
+    return texts
+
+
+def csv_lines(
+    head: Sequence[str],
+    axes: Sequence[Sequence[str]],
+    columns: Callable[[int, int], Sequence[Sequence[str]]],
+    end: str,
+) -> Iterator[str]:
+    """A file of CSV in pieces: the names, then a line for every combination of categories.
+
+    ``axes`` holds the fields of the categories of each variable, the last of which runs fastest; ``columns``
+    gives the fields that follow them for the cells from one number to another.
+    """
+    yield ",".join(field(inert(name)) for name in head) + end
+    if not axes:
+        yield ",".join(column[0] for column in columns(0, 1)) + end
+        return
+    *outer, inner = axes
+    rest = product(*outer)
+    done = 0
+    while block := list(islice(rest, max(1, _PIECE // len(inner)))):
+        count = len(block) * len(inner)
+        tails = map(",".join, zip(*columns(done, done + count), strict=True))
+        done += count
+        lines = []
+        for names in block:
+            start = "".join(f"{name}," for name in names)
+            lines += [f"{start}{name},{tail}" for name, tail in zip(inner, tails, strict=False)]
+        yield end.join(lines) + end
