@@ -14,7 +14,7 @@ from answer.conftest import SECRET, answered, people, town
 from lustrum.model import InputError, Release, Table, TableQuery, Verdict
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
-from lustrum.policy import Before, Method, Policy
+from lustrum.policy import Before, Policy, PolicyMethod
 from lustrum.protect.abilities import Abilities, abilities_of
 from lustrum.protect.method import released
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
@@ -84,6 +84,8 @@ class Telling:
             repeatable=True,
             keyed_per_cell=self.mistake == "neighbours",
             one_number=self.mistake == "totals",
+            changed=1.0 if self.mistake == "overstated" else 0.0,
+            entropy=1.0 if self.mistake == "certain" else 0.0,
         )
 
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
@@ -126,6 +128,8 @@ class Telling:
         ("silent", "takes the numbers for true"),
         ("neighbours", "depends on other cells"),
         ("totals", "one population shows two numbers"),
+        ("overstated", "states that 100.0% of ones and twos change, and 0.0% did"),
+        ("certain", r"states that 1.00 bits are left about ones and twos, and 0.00 were"),
     ],
 )
 def test_the_checks_find_what_is_wrong(mistake: str, sentence: str) -> None:
@@ -152,9 +156,9 @@ def test_a_method_that_promises_nothing_is_not_let_into_a_policy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert abilities_of(Silent()) == Abilities(False, False, False)
-    monkeypatch.setattr("lustrum.policy.policy.load", lambda group, name: Silent)
+    monkeypatch.setattr("lustrum.policy.parts.load", lambda group, name: Silent)
     with pytest.raises(InputError, match="does not promise the same numbers each time"):
-        Method.model_validate({"method": "silent"}).check_for_tables()
+        PolicyMethod.model_validate({"method": "silent"}).check_for_tables()
     with pytest.raises(ValueError, match="does not promise the same numbers after every start"):
         Before.model_validate({"method": "silent"})
 

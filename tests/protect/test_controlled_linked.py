@@ -20,8 +20,9 @@ from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds
 from lustrum.protect.rounding.controlled.local import sums_of
-from lustrum.solve import ScipyHighs
+from lustrum.solve import highs_model
 from lustrum.structure import Structure, complete_relations
+from solve.scipy_highs import ScipyHighs
 from structure.cases import halves, named, with_total
 
 FEW = settings(deadline=None, max_examples=examples(13, 100))
@@ -237,6 +238,22 @@ def test_another_solver_finds_a_rounding_as_near() -> None:
     assert other.proven
     ranks = [rank_of(true, made.published, 4, "absolute") for made in (one, other)]
     assert ranks[0] == ranks[1]
+
+
+@pytest.mark.parametrize("distance", ["absolute", "squares"])
+def test_of_equally_near_roundings_any_path_of_the_solver_leads_to_one(
+    distance: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another seed of the solver stands for a processor that rounds differently on the way."""
+    tables = cube(5, 8, 10)
+    true = sums_of(np.random.default_rng(1).poisson(3, 400), tables)
+    relations = complete_relations(tables)
+    found = []
+    for seed in range(4):
+        monkeypatch.setitem(highs_model._QUIET, "random_seed", seed)
+        found.append(round_published(true, relations, 5, distance=distance))
+    assert all(one.proven for one in found)
+    assert len({one.published.tobytes() for one in found}) == 1
 
 
 def test_exact_is_never_worse_than_the_search_it_starts_from() -> None:

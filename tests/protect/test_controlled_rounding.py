@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from examples import examples
 from lustrum.audit import bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.policy import Method
+from lustrum.policy import PolicyMethod
 from lustrum.protect import RoundingChannel
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.structure import Structure
@@ -228,9 +228,9 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
         {"base": 3, "unbiased": True},
         {"base": 3, "small_only": True, "steps": 5},
     ):
-        spec = Method.model_validate({"method": "controlled-rounding", **words}).spec()
+        spec = PolicyMethod.model_validate({"method": "controlled-rounding", **words}).spec()
         assert spec == ControlledRounding(**words)  # type: ignore[arg-type]
-        again = Method.model_validate(spec.to_mapping()).spec()
+        again = PolicyMethod.model_validate(spec.to_mapping()).spec()
         assert again == spec
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from examples import examples
 from lustrum.model import InputError
-from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
+from lustrum.protect.rounding.controlled.two_way import CirculationLayout, nearest_rounding
 
 PAPER = np.array([[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]])
 PRINTED = np.array([[3, 87, 69, 72], [6, 9, 81, 3], [3, 3, 6, 108], [63, 6, 57, 6]])
@@ -46,14 +46,14 @@ def tables(draw, largest: int, count: int = 40):
     return np.array(cells).reshape(height, width), groups
 
 
-def assert_controlled(layout: Layout, values, rounded, base: int) -> None:
+def assert_controlled(layout: CirculationLayout, values, rounded, base: int) -> None:
     """Totals are sums of cells by how they are computed; all are adjacent multiples, multiples stay."""
     true, shown = layout.published(values), layout.published(rounded)
     assert np.all(shown % base == 0)
     assert np.all(np.abs(shown - true) < base)
 
 
-def brute_force(layout: Layout, values, base: int, weights, power: int) -> int:
+def brute_force(layout: CirculationLayout, values, base: int, weights, power: int) -> int:
     """The least distance over all roundings of the inner cells whose totals are adjacent too."""
     true, floor = layout.published(values), values - values % base
     best = None
@@ -70,7 +70,7 @@ def brute_force(layout: Layout, values, base: int, weights, power: int) -> int:
 @settings(max_examples=examples(60, 480))
 def test_no_adjacent_rounding_of_a_tiny_table_is_nearer(table, base, options, data) -> None:
     values, groups = table
-    layout = Layout(*values.shape, groups, **options)
+    layout = CirculationLayout(*values.shape, groups, **options)
     size = layout.published(values).size
     weights = data.draw(
         st.none() | st.lists(st.integers(0, 4), min_size=size, max_size=size).map(np.array)
@@ -93,7 +93,9 @@ def test_every_table_with_one_hierarchy_has_a_controlled_rounding(
     values, groups = table
     rng = None if seed is None else np.random.default_rng(seed)
     found = nearest_rounding(values, base, groups=groups, rng=rng, **options)
-    assert_controlled(Layout(*values.shape, groups, **options), values, found.cells, base)
+    assert_controlled(
+        CirculationLayout(*values.shape, groups, **options), values, found.cells, base
+    )
 
 
 @given(values=st.lists(st.integers(0, 99), min_size=1, max_size=9), data=st.data())
@@ -101,14 +103,14 @@ def test_one_way_tables_with_any_tree_are_rounded_as_near_as_can_be(values, data
     values = np.array(values)
     base, grand = data.draw(st.integers(2, 7)), data.draw(st.booleans())
     groups = data.draw(hierarchies(values.size))
-    layout = Layout(values.size, 1, groups, rows=False, columns=False, grand=grand)
+    layout = CirculationLayout(values.size, 1, groups, rows=False, columns=False, grand=grand)
     found = nearest_rounding(values, base, groups=groups, grand=grand)
     assert found.cells.shape == values.shape
     assert_controlled(layout, values, found.cells, base)
     assert found.distance == brute_force(layout, values, base, 1, 1)
 
 
-def by_integer_program(layout: Layout, values, base: int) -> int:
+def by_integer_program(layout: CirculationLayout, values, base: int) -> int:
     """One binary a published number and one equation a sum, from the definition of each sum."""
     cells = values.size
     units = np.eye(cells, dtype=np.int64).reshape(cells, *values.shape)
@@ -137,7 +139,7 @@ def test_medium_tables_agree_with_an_integer_program(base: int) -> None:
     regions = [[0, 1, 2], [3, 4, 5, 6], [0, 1, 2, 3, 4, 5, 6], [8, 10, 11], [10, 11]]
     for groups in ([], regions):
         for rows, columns, grand in [(True, True, True), (False, True, False), (True, False, True)]:
-            layout = Layout(12, 9, groups, rows, columns, grand)
+            layout = CirculationLayout(12, 9, groups, rows, columns, grand)
             found = nearest_rounding(
                 values, base, groups=groups, rows=rows, columns=columns, grand=grand
             )
@@ -145,7 +147,7 @@ def test_medium_tables_agree_with_an_integer_program(base: int) -> None:
 
 
 def test_the_published_example_is_a_controlled_rounding_and_ours_is_no_further_away() -> None:
-    everything = Layout(4, 4)
+    everything = CirculationLayout(4, 4)
     assert_controlled(everything, PAPER, PRINTED, 3)
     assert PRINTED.sum(axis=1).tolist() == [231, 99, 120, 132]
     assert PRINTED.sum(axis=0).tolist() == [75, 105, 213, 189]
@@ -225,8 +227,10 @@ def test_large_numbers_stay_exact() -> None:
     base = 10**9 + 7
     for norm, power in (("l1", 1), ("l2", 2)):
         found = nearest_rounding(values, base, norm=norm, weights=np.full(9, 3))
-        assert_controlled(Layout(2, 2), values, found.cells, base)
-        moves = Layout(2, 2).published(found.cells) - Layout(2, 2).published(values)
+        assert_controlled(CirculationLayout(2, 2), values, found.cells, base)
+        moves = CirculationLayout(2, 2).published(found.cells) - CirculationLayout(2, 2).published(
+            values
+        )
         assert found.distance == sum(3 * abs(d) ** power for d in moves.tolist())
 
 

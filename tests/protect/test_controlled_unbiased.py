@@ -12,19 +12,15 @@ from scipy import stats
 
 from examples import examples
 from lustrum.model import InputError
-from lustrum.protect.rounding.controlled.two_way import Layout
-from lustrum.protect.rounding.controlled.unbiased import (
-    _walk,
-    decision_of_word,
-    round_by_decisions,
-    unbiased_rounding,
-)
+from lustrum.protect.rounding.controlled.two_way import CirculationLayout
+from lustrum.protect.rounding.controlled.unbiased import _walk, unbiased_rounding
 from lustrum.protect.rounding.random import RoundingChannel
+from protect.plain_unbiased import decision_of_word, round_by_decisions
 
 GROUPS = {1: [], 2: [[0, 1]], 3: [[0, 1]], 4: [[0, 1], [2, 3]]}
 
 
-def every_end(layout: Layout, values, base: int):
+def every_end(layout: CirculationLayout, values, base: int):
     """Each end of the walk with its probability: all decisions are tried both ways."""
     waiting: list[tuple[bool, ...]] = [()]
     while waiting:
@@ -46,7 +42,7 @@ def every_end(layout: Layout, values, base: int):
         yield published, chance
 
 
-def assert_exact(layout: Layout, values, base: int) -> int:
+def assert_exact(layout: CirculationLayout, values, base: int) -> int:
     """Every end is a controlled rounding, and over all ends every number follows the channel."""
     true = layout.published(values)
     total, ends = Fraction(0), 0
@@ -77,7 +73,7 @@ def test_means_are_exact_in_tables_with_and_without_a_hierarchy(shape, base) -> 
     values = np.random.default_rng(sum(shape) + base).integers(0, 20, shape)
     values[0, 0] = 3 * base + 1
     for groups in ([], GROUPS[shape[0]]):
-        assert assert_exact(Layout(*shape, groups), values, base) > 1
+        assert assert_exact(CirculationLayout(*shape, groups), values, base) > 1
 
 
 @given(data=st.data(), base=st.sampled_from([2, 3, 4, 5, 7]))
@@ -88,12 +84,12 @@ def test_means_are_exact_whatever_is_published(data, base) -> None:
     cells = data.draw(st.lists(st.integers(0, 12), min_size=size, max_size=size))
     groups = data.draw(st.sampled_from([[], [[0]], [list(range(height))], GROUPS[height]]))
     rows, columns, grand = (data.draw(st.booleans()) for _ in range(3))
-    layout = Layout(height, width, groups, rows, columns, grand)
+    layout = CirculationLayout(height, width, groups, rows, columns, grand)
     assert_exact(layout, np.array(cells).reshape(height, width), base)
 
 
 def test_nested_groups_of_one_axis_are_exact_too() -> None:
-    layout = Layout(5, 1, [[0, 1], [0, 1, 2], [3, 4]], rows=False, columns=False)
+    layout = CirculationLayout(5, 1, [[0, 1], [0, 1, 2], [3, 4]], rows=False, columns=False)
     assert assert_exact(layout, np.array([[1], [7], [3], [2], [4]]), 5) > 1
 
 
@@ -102,7 +98,7 @@ def test_one_more_in_any_cell_may_stand_behind_any_published_table(base) -> None
     """So no published table tells a cell exactly: itself and this one can look the same."""
     shown = np.random.default_rng(base).integers(0, 4, (4, 3)) * base
     for groups in ([], [[0, 1], [2, 3], [0, 1, 2, 3]]):
-        layout = Layout(4, 3, groups)
+        layout = CirculationLayout(4, 3, groups)
         for cell in np.ndindex(shown.shape):
             more = shown.copy()
             more[cell] += 1
@@ -146,7 +142,7 @@ def test_the_compiled_walk_makes_the_same_moves_as_the_plain_one(
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 60, shape)
     groups = [list(range(shape[0] // 2 + 1)), [0]] if grouped else []
-    layout = Layout(*shape, groups, *flags)
+    layout = CirculationLayout(*shape, groups, *flags)
     words = rng.integers(0, 2**64, layout.tail.size, dtype=np.uint64)
     plain = round_by_decisions(layout, values, base, decider(words))
     names = dict(zip(("rows", "columns", "grand"), flags, strict=True))
@@ -157,7 +153,7 @@ def test_the_compiled_walk_makes_the_same_moves_as_the_plain_one(
 
 def test_a_walk_that_runs_out_of_words_goes_on_with_new_ones() -> None:
     values = np.random.default_rng(1).integers(0, 30, (6, 6))
-    layout = Layout(6, 6)
+    layout = CirculationLayout(6, 6)
     true = layout.published(values)
     left = true % 5
     rng, calls = np.random.default_rng(2), 0
@@ -182,7 +178,7 @@ def test_words_that_would_tip_the_scales_are_turned_down() -> None:
         if end < 2**64:
             assert decision_of_word(end, up, down) is None
     # The cell alone: up 2, down 1. The last word of all cannot be used, in the compiled walk either.
-    layout = Layout(1, 1, (), rows=False, columns=False, grand=False)
+    layout = CirculationLayout(1, 1, (), rows=False, columns=False, grand=False)
     left = np.array([1])
     words = np.array([2**64 - 1], dtype=np.uint64)
     assert _walk(layout.tail, layout.head, left, 3, layout.nodes, words) == 1
@@ -195,7 +191,7 @@ def test_words_that_would_tip_the_scales_are_turned_down() -> None:
 def test_drawn_tables_follow_the_channel_in_every_cell_and_total() -> None:
     """Chi-square of 10,000 tables for each number; false alarm rate one in a million in all."""
     values = np.array([[1, 5, 3], [7, 2, 4], [0, 8, 11], [6, 1, 1]])
-    layout = Layout(4, 3, [[0, 1]])
+    layout = CirculationLayout(4, 3, [[0, 1]])
     true, rng, draws = layout.published(values), np.random.default_rng(12), 10_000
     rises = np.zeros(true.size, dtype=int)
     for _ in range(draws):
@@ -214,7 +210,7 @@ def test_drawn_tables_follow_the_channel_in_every_cell_and_total() -> None:
 def test_larger_tables_are_controlled_roundings(seed, base, wide) -> None:
     values = np.random.default_rng(seed).negative_binomial(1, 0.05, (30, wide))
     groups = [list(range(k, k + 6)) for k in range(0, 30, 6)] + [list(range(18))]
-    layout = Layout(30, wide, groups)
+    layout = CirculationLayout(30, wide, groups)
     shown = layout.published(
         unbiased_rounding(values, base, np.random.default_rng(seed), groups=groups)
     )

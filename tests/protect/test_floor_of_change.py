@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from lustrum.model import InputError, Table
 from lustrum.model.parameters import parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.protect.abilities import abilities_of
+from lustrum.testing import _changes_what_it_states
 
 METHODS = [
     name for name in names("lustrum.methods")
@@ -66,6 +68,41 @@ def test_parameters_at_which_a_method_does_nothing_are_out_of_range(
 ) -> None:
     with pytest.raises(InputError):
         made(name, words)
+
+
+def edges(kind: str) -> list[float]:
+    """The numbers at the ends of a parameter's range, by its documentation, and those just beside them."""
+    if "list" in kind or "number" not in kind:
+        return []
+    whole, ends = "whole number" in kind, [float(n) for n in re.findall(r"\d+(?:\.\d+)?", kind)]
+    if whole:
+        return [int(end) + step for end in ends for step in (-1, 0, 1)]
+    return [end + step for end in ends for step in (-1e-9, 0.0, 1e-9, 1e-3, -1e-3)]
+
+
+ON_TABLES = [
+    name for name in METHODS
+    if {"hypercube", "table"} <= set(load("lustrum.methods", name).stages)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ON_TABLES)
+def test_at_the_ends_of_every_range_a_method_is_refused_or_changes_what_it_states(
+    name: str,
+) -> None:
+    """So no parameter that does nothing passes for protection: a policy is measured by the statement."""
+    tried = 0
+    for one in parameters_of(load("lustrum.methods", name)):
+        for value in edges(one.kind):
+            tried += 1
+            try:
+                method = made(name, {one.name: value})
+            except InputError:
+                continue
+            promised = abilities_of(method)
+            if promised.changed:
+                _changes_what_it_states(method, promised.changed, 7, promised.one_number)
+    assert tried or name == "none"
 
 
 # What a policy file can hold instead of a text, a list or a number by mistake.

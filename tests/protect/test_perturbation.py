@@ -25,7 +25,8 @@ from lustrum.protect.perturbation import (
 )
 from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
-from lustrum.protect.perturbation.lookup import _draw_plain, lookup
+from lustrum.protect.perturbation.lookup import lookup
+from protect.plain_perturbation import plain_draw
 
 SMALL = MatrixChannel([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0.375, 0.625]])
 DESIGN = {"largest_change": 2, "variance": 1.08, "blocked": [1]}
@@ -83,7 +84,7 @@ def test_the_compiled_draw_is_the_plain_one(values: list[int], seed: int, which:
     counts = np.array(values)
     made = lookup(channel)
     base = channel.residue_base or 1
-    plain = _draw_plain(counts, words, channel.cap, base, made.first, made.steps, made.thresholds)
+    plain = plain_draw(counts, words, channel.cap, base, made.first, made.steps, made.thresholds)
     assert perturb_by_words(counts, channel, words).tolist() == plain.tolist()
     rows = channel.transitions(counts)
     possible = {(int(o), int(p)) for o, p in zip(rows.origin, rows.published, strict=True)}

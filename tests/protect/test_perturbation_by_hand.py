@@ -16,11 +16,11 @@ from lustrum.protect.perturbation import PerturbationDesign, StochasticPerturbat
 from lustrum.protect.perturbation.invariant import calibrated, invariant
 from lustrum.protect.perturbation.lookup import (
     _draw,
-    _draw_plain,
     lookup,
     perturb_by_words,
 )
 from lustrum.protect.totals.safe import safe_totals
+from protect.plain_perturbation import plain_draw
 
 ROWS = (
     (1.0, 0.0, 0.0, 0.0),
@@ -69,7 +69,7 @@ def test_a_word_draws_the_value_whose_share_holds_it() -> None:
     wanted = [drawn(n, int(w)) for n, w in zip(values, words, strict=True)]
     assert perturb_by_words(values, CHANNEL, words).tolist() == wanted
     made = lookup(CHANNEL)
-    plain = _draw_plain(values, words, 3, BASE, made.first, made.steps, made.thresholds)
+    plain = plain_draw(values, words, 3, BASE, made.first, made.steps, made.thresholds)
     assert plain.tolist() == wanted
     out = np.zeros(values.size, dtype=np.int64)
     loop = getattr(_draw, "py_func", _draw)
@@ -87,7 +87,7 @@ def test_a_word_draws_the_value_whose_share_holds_it() -> None:
         given = np.full(len(WORDS), true)
         assert perturb_by_words(given, three, words3).tolist() == wanted3
         same = lookup(three)
-        plain = _draw_plain(given, words3, 3, 3, same.first, same.steps, same.thresholds)
+        plain = plain_draw(given, words3, 3, 3, same.first, same.steps, same.thresholds)
         assert plain.tolist() == wanted3
     small, without = [2, 3] * 5, MatrixChannel(ROWS)
     assert perturb_by_words(small, without, np.array(WORDS, np.uint64)).tolist() == [

@@ -12,7 +12,7 @@ from scipy import stats
 
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
 from lustrum.protect.perturbation.invariant import invariant
-from lustrum.protect.post_randomisation import PostRandomisation, estimate, randomise
+from lustrum.protect.post_randomisation import PostRandomisation, estimate
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import RecordsEngine
 
@@ -116,16 +116,6 @@ def test_several_variables_change_each_on_its_own_or_as_one() -> None:
     cells = [r.codes["sex"].astype(np.int64) * 3 + r.codes["area"] for r in (before, after)]
     seen = np.bincount(cells[0] * 6 + cells[1], minlength=36).reshape(6, 6)
     follows(seen, np.full((6, 6), 0.1) + 0.4 * np.eye(6))
-
-
-def test_methods_follow_each_other() -> None:
-    before = people(2000)
-    both = [PostRandomisation("sex", stay=0.5), PostRandomisation("job", matrix=MATRIX)]
-    rng = np.random.default_rng(5)
-    one = both[1].apply_records(both[0].apply_records(before, rng), rng)
-    other = randomise(both, before, np.random.default_rng(5))
-    for name in before.codes:
-        assert np.array_equal(one.codes[name], other.codes[name])
 
 
 frequencies = st.lists(st.integers(0, 1000), min_size=2, max_size=6).filter(any)

@@ -120,7 +120,7 @@ def test_a_large_table_is_restored_in_one_go() -> None:
     assert found.exact
     assert found.nearest
     assert np.abs(found.values - fit(seen, margins).values).max() < 1 + 1e-6
-    assert repr(found) == "Restored(60 x 50 cells, exact)"
+    assert repr(found) == "RestoredTable(60 x 50 cells, exact)"
 
 
 def test_what_does_not_converge_is_said_to_miss() -> None:

@@ -13,7 +13,8 @@ records                        :class:`ProtectedPopulation`, :class:`ProtectedMa
                                :class:`RecordSwapping`,
                                :class:`PostRandomisation`, :class:`SimpleSampling`,
                                :class:`PoissonSampling`, :class:`StratifiedSampling`
-suppression                    :class:`Suppression` no protection                  :class:`Unchanged`
+suppression                    :class:`Suppression`
+no protection                  :class:`Unchanged`
 =============================  ============================================================================
 
 A policy names methods and parameters as Python does. Each method declares its abilities
@@ -91,40 +92,30 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Abilities": "abilities",
-    "AdditiveNoise": "noise.additive",
-    "CellKey": "cell_key",
-    "CellKeyMagnitude": "cell_key",
-    "ControlledAdjustment": "adjustment.method",
-    "ControlledRounding": "rounding.controlled.method",
-    "ConventionalRounding": "rounding.conventional",
-    "DifferentialPrivacy": "privacy",
-    "KeysEmptyCells": "abilities",
-    "MarkovPerturbation": "markov",
-    "Method": "method",
-    "MultiplicativeNoise": "noise.multiplicative",
-    "PTable": "cell_key",
-    "PerturbationDesign": "perturbation.design",
-    "PoissonSampling": "sampling",
-    "PostRandomisation": "post_randomisation",
-    "ProtectedMagnitudes": "magnitudes.method",
-    "ProtectedPopulation": "population.method",
-    "RandomRounding": "rounding.random",
-    "RecordMethod": "method",
-    "RecordSwapping": "swapping",
-    "RoundingChannel": "rounding.random",
-    "SemiControlledRounding": "rounding.semi_controlled",
-    "SimpleSampling": "sampling",
-    "SimulatedTables": "simulated",
-    "SmallCountRounding": "rounding.small_counts",
-    "Stage": "method",
-    "StochasticPerturbation": "perturbation.spec",
-    "StratifiedSampling": "sampling",
-    "Suppression": "suppression.method",
-    "TableSwapping": "swapping.tables",
-    "Unchanged": "unchanged",
-    "abilities_of": "abilities",
-    "read_ptable": "cell_key",
+    "abilities": "Abilities KeysEmptyCells abilities_of",
+    "adjustment.method": "ControlledAdjustment",
+    "cell_key": "CellKey CellKeyMagnitude PTable read_ptable",
+    "magnitudes.method": "ProtectedMagnitudes",
+    "markov": "MarkovPerturbation",
+    "method": "Method RecordMethod Stage",
+    "noise.additive": "AdditiveNoise",
+    "noise.multiplicative": "MultiplicativeNoise",
+    "perturbation.design": "PerturbationDesign",
+    "perturbation.spec": "StochasticPerturbation",
+    "population.method": "ProtectedPopulation",
+    "post_randomisation": "PostRandomisation",
+    "privacy": "DifferentialPrivacy",
+    "rounding.controlled.method": "ControlledRounding",
+    "rounding.conventional": "ConventionalRounding",
+    "rounding.random": "RandomRounding RoundingChannel",
+    "rounding.semi_controlled": "SemiControlledRounding",
+    "rounding.small_counts": "SmallCountRounding",
+    "sampling": "PoissonSampling SimpleSampling StratifiedSampling",
+    "simulated": "SimulatedTables",
+    "suppression.method": "Suppression",
+    "swapping": "RecordSwapping",
+    "swapping.tables": "TableSwapping",
+    "unchanged": "Unchanged",
 }
 
 __getattr__, __dir__ = offer(__name__, _PLACES)

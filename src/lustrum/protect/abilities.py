@@ -7,27 +7,14 @@ third-party method. :func:`~lustrum.testing.check_method` tests whether declared
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from lustrum.model import Dataset, Release, Table
+from lustrum.model import Channel, Dataset, Release, Table
 from lustrum.model.chance import Seed
 from lustrum.model.records import Records
-
-__all__ = [
-    "NOTHING_PROMISED",
-    "Abilities",
-    "DeclaresAbilities",
-    "KeysEmptyCells",
-    "ProtectsRecords",
-    "ProtectsTables",
-    "Rehearses",
-    "abilities_of",
-    "changed_by_leaving",
-    "changed_by_rounding",
-]
 
 
 @dataclass(frozen=True)
@@ -45,6 +32,10 @@ class Abilities:
     - ``changed``: at least this share of the ones and twos of the table of all finest cells changes, as many
       ones as twos. It follows from the parameters alone, whatever the records are: a method whose effect
       depends on them states 0. A method on records counts a cell as changed where one of its people leaves it.
+    - ``entropy``: at least so many bits are left about a true 1 or 2 to a reader who knows the method, from the
+      parameters alone (:mod:`~lustrum.protect.entropy_left`): a change that can be turned back leaves 0.
+    - ``channels``: how a single count is shown, where the parameters alone say so; several if it may be any of
+      them. What two methods on counts leave together follows from these.
     """
 
     repeatable: bool = False
@@ -52,6 +43,8 @@ class Abilities:
     one_number: bool = False
     sums_only: bool = False
     changed: float = 0.0
+    entropy: float = 0.0
+    channels: tuple[Channel, ...] = field(default=(), compare=False)
 
 
 NOTHING_PROMISED = Abilities()
@@ -113,8 +106,8 @@ def abilities_of(method: object) -> Abilities:
     """The abilities that a method declares, or none.
 
     >>> from lustrum.protect import RandomRounding
-    >>> abilities_of(RandomRounding())
-    Abilities(repeatable=True, keyed_per_cell=True, one_number=True, sums_only=False, changed=1.0)
+    >>> abilities_of(RandomRounding()).one_number, abilities_of(RandomRounding()).changed
+    (True, 1.0)
     >>> abilities_of(object()) == NOTHING_PROMISED
     True
     """

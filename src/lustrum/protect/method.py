@@ -12,25 +12,14 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Words
+from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.keys import cell_words
+from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.records import Records
 from lustrum.model.status import CellStatus
-from lustrum.model.table import check_table
-
-__all__ = [
-    "MICRODATA",
-    "TABULAR",
-    "Method",
-    "RecordMethod",
-    "Stage",
-    "checked_input",
-    "released",
-    "uniform_words",
-    "whole_counts",
-]
+from lustrum.model.table import check_table, whole_cells
 
 Stage = Literal["microdata", "hypercube", "table", "population", "magnitudes"]
 
@@ -72,6 +61,12 @@ class RecordMethod(Protocol):
         ...
 
 
+class MethodSpec(DeclaredSpec):
+    """What methods share whose words are their declared parameters."""
+
+    group: ClassVar[str] = "method"
+
+
 def checked_input(table: object, rng: object) -> np.random.Generator | None:
     """The generator for a seed; raises an error for a table or a seed of the wrong type."""
     check_table(table, "A protection method")
@@ -96,6 +91,25 @@ def uniform_words(table: Table, rng: np.random.Generator | None, purpose: str) -
     if table.keys is None:
         raise InputError("The table has no record keys; give a random generator ('rng').")
     return cell_words(table.keys, purpose)
+
+
+Kept = Literal["nothing", "grand-total", "totals"]
+
+
+def kept_cells(table: Table, keep: Kept) -> Mask:
+    """The cells that are published as they are: cells that cannot hold anybody, and totals as asked for.
+
+    The grand total is the total of everybody. A table that has no such cell keeps none: totals of parts are
+    not taken for it.
+    """
+    kept = np.zeros(table.shape, dtype=np.bool_)
+    if table.structural is not None:
+        kept |= table.structural
+    if keep == "totals":
+        kept |= ~table.inner
+    elif keep == "grand-total":
+        kept |= whole_cells(table.axes)
+    return kept
 
 
 def released(

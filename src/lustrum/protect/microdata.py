@@ -14,17 +14,6 @@ from lustrum.model.records import Records
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.structure import UNBOUNDED
 
-__all__ = [
-    "anything",
-    "canonical_order",
-    "combined",
-    "exact_cells",
-    "names",
-    "numbered",
-    "variables_of",
-]
-
-
 _FITS = 2**62
 _DENSE = 8  # values up to this many times the number of records are counted instead of sorted
 

@@ -8,7 +8,6 @@ average.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar
 
@@ -24,12 +23,10 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
+from lustrum.protect.entropy_left import left_by_row, left_by_two_codes
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
 from lustrum.protect.perturbation.invariant import invariant
-
-__all__ = ["PostRandomisation", "PramEstimate", "estimate", "randomise"]
-
 
 _SINGULAR = 1e12
 
@@ -104,18 +101,23 @@ class PostRandomisation:
         """Of what is drawn back, or lies alone in its category, nothing is certain to change."""
         if self.invariant or self.level is not None:
             return Abilities(repeatable=True)
-        stay = self.stay
+        stay, left = self.stay, left_by_two_codes(self.stay)
         if self.matrix is not None:
             stay = max(row[place] for place, row in enumerate(self.matrix))
+            left = float(left_by_row(np.array(self.matrix)).min())
         elif not self.joint:
             for _ in self.variables[1:]:
                 stay = stay * self.stay
-        return Abilities(repeatable=True, changed=changed_by_leaving(1.0 - stay))
+        return Abilities(repeatable=True, changed=changed_by_leaving(1.0 - stay), entropy=left)
 
     def matrix_of(self, dataset: Dataset, *variables: str) -> Floats:
         """The transition matrix of a variable, or of combinations of several, without any invariance."""
         sizes = [len(dataset.variable(name).codes) for name in variables]
         size = int(np.prod(sizes))
+        if size < 2:
+            raise InputError(
+                f"Post-randomisation cannot change {' x '.join(variables)}, which has one code only."
+            )
         if self.matrix is not None:
             if len(self.matrix) != size:
                 raise InputError(
@@ -274,15 +276,6 @@ def estimate(counts: npt.ArrayLike, matrix: npt.ArrayLike, axis: int = 0) -> Pra
     return PramEstimate(
         np.moveaxis(values, 0, axis), np.moveaxis(np.sqrt(np.maximum(variance, 0)), 0, axis)
     )
-
-
-def randomise(
-    methods: Iterable[PostRandomisation], records: Records, rng: np.random.Generator
-) -> Records:
-    """Several post-randomisations, one after the other, with one generator."""
-    for method in methods:
-        records = method.apply_records(records, rng)
-    return records
 
 
 def _inverted(matrix: Floats) -> Floats | None:

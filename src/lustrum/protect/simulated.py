@@ -15,7 +15,7 @@ import numpy as np
 
 from lustrum.arithmetic import exp, log_gamma
 from lustrum.arrays import Ints
-from lustrum.audit.fibre import Margins, enumerate_fibre, sample_fibre
+from lustrum.audit.fibre import FibreMargins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.distributions import chi_square_above
 from lustrum.loglinear import LogLinearFit, fit_generators
@@ -27,8 +27,6 @@ from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
-
-__all__ = ["SimulatedTables", "draw_decomposable", "draw_table", "draw_two_way", "fits"]
 
 Axes = tuple[int, ...]
 TARGETS = ("hypergeometric", "uniform")
@@ -100,7 +98,7 @@ class SimulatedTables:
             raise InputError("A simulated table needs each variable in a margin that is kept.")
         kept = ";".join(",".join(map(str, c)) for c in cliques)
         purpose = f"{self.name} {self.target} {self.burn} {kept}"
-        margins = Margins.of(inner.counts(table), cliques, inner.possible(table))
+        margins = FibreMargins.of(inner.counts(table), cliques, inner.possible(table))
         chance = inner.generator(table, rng, purpose)
         made = self._retained(inner, table, margins, chance)
         low, high = inner.ends(made, cliques)
@@ -123,7 +121,7 @@ class SimulatedTables:
         )
 
     def _retained(
-        self, inner: InnerTable, table: Table, margins: Margins, rng: np.random.Generator
+        self, inner: InnerTable, table: Table, margins: FibreMargins, rng: np.random.Generator
     ) -> Ints:
         """The first draw that is consistent with the richer model, if there is one."""
         if not self.consistent:
@@ -179,7 +177,9 @@ def fits(counts: Ints, model: LogLinearFit, level: float) -> bool:
     )
 
 
-def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: int = 1000) -> Ints:
+def draw_table(
+    margins: FibreMargins, target: str, rng: np.random.Generator, burn: int = 1000
+) -> Ints:
     """One table with these margins: exactly where that can be done, otherwise the end of a Markov chain."""
     tree = junction_tree(margins.cliques, len(margins.shape))
     if target == "hypergeometric" and margins.possible is None and tree is not None:
@@ -197,7 +197,7 @@ def draw_table(margins: Margins, target: str, rng: np.random.Generator, burn: in
     return np.array(tables[0, -1].reshape(margins.shape))
 
 
-def draw_decomposable(margins: Margins, rng: np.random.Generator) -> Ints:
+def draw_decomposable(margins: FibreMargins, rng: np.random.Generator) -> Ints:
     """An exact draw given decomposable margins, weighted by one over the factorials.
 
     Clique after clique: given the table so far and the next clique, the tables of the new axes

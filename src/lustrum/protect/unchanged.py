@@ -13,8 +13,6 @@ from lustrum.model.chance import Seed
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released
 
-__all__ = ["IdentityChannel", "Unchanged"]
-
 
 @dataclass(frozen=True)
 class IdentityChannel:

@@ -5,6 +5,7 @@ a cell                 :func:`cell_entropy`, :func:`expected_risk`: of what an a
 a table                :class:`EntropyRisk`, :class:`PaperEntropyRisk`, :func:`r1`, :func:`r2`
 parts of a table       :func:`slice_risks`: any table measure, row by row or area by area
 a table from a sample  :func:`estimate_risk`, :class:`SampleRisk`, :func:`choose_model`
+an attribute           :class:`AttributeInference`: what the row of a person adds to a guess
 what agencies quote    :class:`Uniques`, :class:`SmallCells`, :class:`Zeros`, :class:`SparseLines`
 =====================  ==========================================================================
 """
@@ -42,6 +43,7 @@ from lustrum.risk.table_entropy import (
 )
 
 if TYPE_CHECKING:
+    from lustrum.risk.attribute_inference import AttributeInference
     from lustrum.risk.cell_certainty import CellCertainty
     from lustrum.risk.choose import ModelChoice, choose_model
     from lustrum.risk.close_estimates import CloseEstimates
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "R1",
     "R2",
+    "AttributeInference",
     "CellCertainty",
     "CloseEstimates",
     "EntropyRisk",
@@ -104,21 +107,15 @@ __all__ = [
 
 # Models of a population bring compiled kernels along; they are imported when first asked for.
 _LATER = {
-    "CellCertainty": "cell_certainty",
-    "CloseEstimates": "close_estimates",
-    "KnownPopulation": "population",
-    "KnownProbabilities": "population",
-    "LogLinear": "population",
-    "LogLinearFit": "population",
-    "ModelChoice": "choose",
-    "ModelRisk": "estimate",
-    "PolyaUrn": "population",
-    "PopulationModel": "population",
-    "RiskEstimate": "estimate",
-    "SampleRisk": "estimate",
-    "choose_model": "choose",
-    "estimate_risk": "estimate",
-    "simple_random_samples": "population",
+    "attribute_inference": "AttributeInference",
+    "cell_certainty": "CellCertainty",
+    "choose": "ModelChoice choose_model",
+    "close_estimates": "CloseEstimates",
+    "estimate": "ModelRisk RiskEstimate SampleRisk estimate_risk",
+    "population": (
+        "KnownPopulation KnownProbabilities LogLinear LogLinearFit PolyaUrn "
+        "PopulationModel simple_random_samples"
+    ),
 }
 
 __getattr__, __dir__ = offer(__name__, _LATER, __all__)

@@ -25,8 +25,6 @@ from lustrum.risk.entropy import xlogx
 from lustrum.risk.r1 import WEIGHTS, r1_values
 from lustrum.risk.r2 import r2_values
 
-__all__ = ["risks_of_many"]
-
 _LOOKUP = 1 << 20
 """Entries of the table of ``x log x``: 8 MiB, of which a study touches a few hundred KiB."""
 

@@ -33,8 +33,6 @@ from lustrum.structure import UNBOUNDED
 if TYPE_CHECKING:
     from lustrum.audit import Attacker, Knowledge, Prior
 
-__all__ = ["CellCertainty", "CertainCells", "certainties"]
-
 Audit = Literal["cell", "propagate", "sharp"]
 
 _NEGLIGIBLE = 1e-12

@@ -20,8 +20,6 @@ from lustrum.model import InputError
 if TYPE_CHECKING:
     from lustrum.audit import Belief
 
-__all__ = ["cell_entropy", "expected_risk"]
-
 
 def cell_entropy(belief: Belief, base: float = 2.0) -> Floats:
     """The risk of each cell: 0 where anything is possible, infinite where one value is left.

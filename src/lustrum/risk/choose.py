@@ -15,8 +15,6 @@ from lustrum.model.chance import Seed, any_generator
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_size
 from lustrum.risk.population import LogLinear, PopulationModel
 
-__all__ = ["ModelChoice", "choose_model"]
-
 
 @dataclass(frozen=True, eq=False)
 class ModelChoice:

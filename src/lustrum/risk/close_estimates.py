@@ -28,8 +28,6 @@ from lustrum.risk.measure import RiskSpec
 if TYPE_CHECKING:
     from lustrum.sensitivity.rule import Rule
 
-__all__ = ["CloseEstimates"]
-
 
 @dataclass(frozen=True)
 class CloseEstimates(RiskSpec):

@@ -12,19 +12,6 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table, TableAxis
 
-__all__ = [
-    "Cells",
-    "CountsLike",
-    "NotMeasurableError",
-    "as_counts",
-    "cells_of",
-    "check_draws",
-    "check_scale",
-    "check_size",
-    "check_weights",
-    "same_cells",
-]
-
 
 class NotMeasurableError(InputError):
     """A table has no entropy scale: fewer than two cells, or nobody in it."""

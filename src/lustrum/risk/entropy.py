@@ -27,8 +27,6 @@ import numpy.typing as npt
 from lustrum.arithmetic import exp, log
 from lustrum.arrays import Floats
 
-__all__ = ["conditional_entropy", "entropy", "share_to_power", "size_of", "xlogx"]
-
 
 def xlogx(values: npt.ArrayLike) -> Floats:
     """``x log x``, which is 0 at 0.

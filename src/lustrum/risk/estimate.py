@@ -41,8 +41,6 @@ from lustrum.risk.r2 import R2, r2_values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ModelRisk", "RiskEstimate", "SampleRisk", "draw_risks", "estimate_risk"]
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CELLS_AT_ONCE = 1 << 22
 """Draws are made in portions of this many cells, which bounds the memory."""

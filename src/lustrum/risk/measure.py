@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.parameters import words_of
-
-__all__ = ["RiskMeasure", "RiskSpec"]
+from lustrum.model.parameters import DeclaredSpec
 
 
 @runtime_checkable
@@ -43,10 +41,10 @@ class RiskMeasure(Protocol):
         ...
 
 
-class RiskSpec:
+class RiskSpec(DeclaredSpec):
     """What all risk measures share; those that measure releases say so and have ``after``."""
 
-    name: ClassVar[str]
+    group: ClassVar[str] = "measure"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     measures_releases: ClassVar[bool] = False
@@ -65,7 +63,3 @@ class RiskSpec:
     def of(self, table: Table, release: Release | None = None) -> float:
         """The risk of the release, or of the table as it is."""
         return self.before(table) if release is None else self.after(table, release)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        return words_of(self, "measure")

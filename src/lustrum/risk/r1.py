@@ -23,8 +23,6 @@ from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights
 from lustrum.risk.entropy import entropy, size_of
 from lustrum.risk.measure import RiskSpec
 
-__all__ = ["R1", "WEIGHTS", "r1", "r1_values"]
-
 WEIGHTS = (0.1, 0.8, 0.1)
 """The paper's weights of zeros, entropy and size."""
 

@@ -32,8 +32,6 @@ from lustrum.risk.entropy import conditional_entropy, entropy, share_to_power, s
 from lustrum.risk.measure import RiskSpec
 from lustrum.risk.r1 import WEIGHTS, r1
 
-__all__ = ["R2", "r2", "r2_values"]
-
 
 def r2(
     population: CountsLike, published: CountsLike | Release, weights: Sequence[float] = WEIGHTS

@@ -16,21 +16,9 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
-
-__all__ = [
-    "SmallCells",
-    "SparseLines",
-    "Uniques",
-    "Zeros",
-    "share_of_small_cells",
-    "share_of_sparse_lines",
-    "share_of_uniques",
-    "share_of_zeros",
-    "sparse_lines",
-]
 
 
 @dataclass(frozen=True)
@@ -58,10 +46,8 @@ class SmallCells(RiskSpec):
     """
 
     name: ClassVar[str] = "small-cells"
+    what: ClassVar[str] = "Small cells"
     most: int = parameter(2, "Counts from 1 up to this are small.", least=1)
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Small cells")
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""
@@ -98,13 +84,11 @@ class SparseLines(RiskSpec):
     """
 
     name: ClassVar[str] = "sparse-lines"
+    what: ClassVar[str] = "Sparse lines"
     axis: str | None = parameter(None, "The axis along which lines run; by default every axis.")
     populated: int = parameter(
         2, "A line with at most this many populated cells is sparse.", least=1
     )
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Sparse lines")
 
     def before(self, table: Table) -> float:
         """The share in the table as it is."""

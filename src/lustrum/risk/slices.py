@@ -17,8 +17,6 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.errors import choices
 from lustrum.risk.counts import CountsLike, NotMeasurableError, cells_of, check_scale
 
-__all__ = ["SliceRisk", "SliceRisks", "TableMeasure", "slice_risks"]
-
 
 class TableMeasure(Protocol):
     """What slices need of a measure: its two verbs."""

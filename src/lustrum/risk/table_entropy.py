@@ -56,17 +56,7 @@ from lustrum.model.table import check_table
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import share_to_power, size_of
 from lustrum.risk.measure import RiskSpec
-
-__all__ = [
-    "EntropyRisk",
-    "PaperEntropyRisk",
-    "RiskTerms",
-    "entropy_term",
-    "expected_behind",
-    "size_term",
-    "whole_counts",
-    "zeros_term",
-]
+from lustrum.risk.table_entropy_batch import terms_of_many
 
 Shared = Literal["observed", "expected"]
 Parts = Literal["published", "true"]
@@ -135,10 +125,21 @@ class EntropyRisk(RiskSpec):
 
     def combine(self, terms: RiskTerms) -> float:
         """The weighted sum, or the L2 norm over the square root of the number of terms."""
-        values = np.array(terms.as_tuple())
+        return float(self._combined(tuple(np.array(term) for term in terms.as_tuple())))
+
+    def of_many(self, tables: Ints, published: Ints, channel: Channel) -> tuple[Floats, Floats]:
+        """The risk before and after of tables, one a row, that may stand behind the same published numbers.
+
+        Every table has two cells or more and somebody in it.
+        """
+        found = terms_of_many(tables, published, channel, self.split, self.parts, self.shared)
+        return self._combined(found.before), self._combined(found.after)
+
+    def _combined(self, terms: tuple[Floats, ...]) -> Floats:
+        values = np.stack(terms, axis=-1)
         if self.weights == "l2":
-            return float(np.sqrt((values**2).sum() / values.size))
-        return float((values * np.array(self.weights)).sum())
+            return np.asarray(np.sqrt((values**2).sum(axis=-1) / values.shape[-1]))
+        return np.asarray((values * np.array(self.weights)).sum(axis=-1))
 
     def terms_before(self, table: Table) -> RiskTerms:
         """The four terms of the original table."""

@@ -34,7 +34,7 @@ class Tied:
         engine = FrameEngine(businesses(count), dataset, Secret(bytes(32)))
         self.records: Records = records_of(engine)
         self.cells = finest_cells(engine)
-        self.spec = ProtectedMagnitudes(p=10, sweeps=2, max_variables=2)
+        self.spec = ProtectedMagnitudes(p=10, sweeps=2, max_variables=2, public_classes=("size",))
         held = self.spec.held(self.records, self.cells, 3, KEY)
         self.held = held
         counts = ProtectedPopulation(sweeps=2, max_variables=2, extra_tables=0)

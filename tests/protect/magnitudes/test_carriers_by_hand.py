@@ -22,7 +22,7 @@ from lustrum.protect.magnitudes.carry_kernel import carry
 from lustrum.protect.magnitudes.held import held_cells
 from lustrum.protect.magnitudes.kernels import _settle, add_amounts, rank_noise
 from lustrum.protect.magnitudes.search import Ranking, relative_scale, search
-from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers
 from protect.magnitudes.test_search_by_hand import (
     KEY,
@@ -277,7 +277,7 @@ class Scene:
         self.values[rng.random((count, 2)) < 0.2] = 0
         self.values[:idle] = 0
         self.identity = rng.permutation(np.arange(count)).astype(np.uint64)
-        self.plan: Plan = plan_tables(dataset, 1)
+        self.plan: TablePlan = plan_tables(dataset, 1)
 
     def carried(self, kept: KeptPlaces | None = None, sweeps: int = 1) -> Carried:
         return carried_by(

@@ -26,7 +26,7 @@ from lustrum.tabulate import FrameEngine, RecordsEngine, read_description, recor
 from magnitude_registers import register
 
 KEY = b"sixteen bytes ok"
-SPEC = ProtectedMagnitudes(p=10, sweeps=2)
+SPEC = ProtectedMagnitudes(p=10, sweeps=2, public_classes=("size",))
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 1), st.integers(0, 300)),
@@ -43,7 +43,7 @@ def firms() -> Records:
 
 @pytest.fixture(scope="module")
 def made(firms: Records) -> MagnitudeResult:
-    return ProtectedMagnitudes(p=10).protect(firms, KEY)
+    return replace(SPEC, sweeps=10).protect(firms, KEY)
 
 
 def audited(records: Records, protected: np.ndarray, measure: str = "turnover") -> object:
@@ -129,7 +129,7 @@ def test_all_records_of_an_owner_go_the_same_way(firms: Records, made: Magnitude
 def test_the_search_brings_sums_closer(firms: Records) -> None:
     """Relative errors of cells that are not sensitive, with and without the search."""
     errors = [
-        ProtectedMagnitudes(p=10, sweeps=sweeps, search_range=room).protect(firms, KEY).agency
+        replace(SPEC, sweeps=sweeps, search_range=room, leader_part=1.0).protect(firms, KEY).agency
         for sweeps, room in ((1, 0.0), (6, 0.5))
     ]
     for measure in ("turnover", "wages"):

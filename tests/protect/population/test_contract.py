@@ -35,7 +35,9 @@ class Broken(ProtectedPopulation):
     mistake: str = ""
 
     def to_mapping(self) -> dict[str, Any]:
-        return {**super().to_mapping(), "method": self.name}
+        words = {**super().to_mapping(), "method": self.name}
+        del words["mistake"]
+        return words
 
     def protect(self, cells: FinestCells, key: bytes, **options: Any) -> PopulationResult:  # type: ignore[override]
         if self.mistake == "fresh":

@@ -15,17 +15,18 @@ from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.replay import replay
 from lustrum.protect.population.search.run import (
     SearchCells,
-    Searched,
+    SearchedPopulation,
     SearchState,
     _errors,
     _lack,
     _laid_out,
+    _tally,
     search,
 )
-from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.stages import ErrorCost, Stage
 from protect.population.worlds import KEY, cells_of, town
 
-COSTS = (Cost(20, 0, 200, 4), Cost(50, 1), Cost(90, 2), Cost(5))
+COSTS = (ErrorCost(20, 0, 200, 4), ErrorCost(50, 1), ErrorCost(90, 2), ErrorCost(5))
 SIZES = (12, 6, 5, 4)
 
 
@@ -51,7 +52,9 @@ def problem_and_stages():  # type: ignore[no-untyped-def]
     return prepared.problem, stages
 
 
-def run(workers: int, resume: SearchState | None = None) -> tuple[Searched, list[SearchState]]:
+def run(
+    workers: int, resume: SearchState | None = None
+) -> tuple[SearchedPopulation, list[SearchState]]:
     problem, stages = problem_and_stages()
     states: list[SearchState] = []
 
@@ -149,7 +152,8 @@ def test_a_move_is_made_again_only_if_it_costs_no_more_than_it_may(kind: int) ->
         own = cells._replace(up=cells.up.copy())
         here = errors.copy()
         forces = np.zeros((here.size, 2), dtype=np.int32)
-        tally = np.array([-(10**6), *problem.empty_share], dtype=np.int64)
+        tally = _tally(problem, cells)
+        tally[0] = -(10**6)
         common = (np.zeros((1, 2)), tally, np.zeros(1, np.uint64), np.zeros((3, 2), np.int64))
         log = np.array([moved], dtype=np.int32), np.array([total[1] - total[0] + allowance], float)
         first = Lane(0, own.up, here, forces, *common, np.array([0]), *log)

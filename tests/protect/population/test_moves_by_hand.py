@@ -25,7 +25,7 @@ from lustrum.protect.population.search.exchanges import (
 from lustrum.protect.population.search.forces import add_move, set_forces
 from lustrum.protect.population.search.kernels import flip_cost, places
 from lustrum.protect.population.search.lanes import Lane, share_out, working_together
-from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
@@ -34,12 +34,18 @@ from lustrum.protect.population.search.moves import (
     swap_cost,
 )
 from lustrum.protect.population.search.replay import replay
-from lustrum.protect.population.search.run import _errors, _lack, _laid_out
-from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.run import (
+    DRIFT,
+    _errors,
+    _lack,
+    _laid_out,
+    _tally,
+)
+from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.stream import mixed
 from protect.population.worlds import KEY, cells_of, town
 
-KINDS = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2), Cost(4))
+KINDS = (ErrorCost(10, 0, 70, 3), ErrorCost(50, 1, 100, 4), ErrorCost(90, 2), ErrorCost(4))
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +56,13 @@ def _words_that_overflow() -> Iterator[None]:
         yield
 
 
-def made(share: float = 0.3) -> tuple[Any, Any, Any, Plan, Stage]:
+def made(
+    share: float = 0.3, held: tuple[int, int] | None = None
+) -> tuple[Any, Any, Any, TablePlan, Stage]:
     cells = cells_of(town((4, 4, 3)), np.random.default_rng(2).poisson(1.6, (4, 4, 3)))
     plan = plan_tables(cells.dataset, 2, (("v0:half", "v1", "v2"),), extra_tables=2)
     problem = prepare(cells, KEY, base=3, small_only=False, empty_share=share).problem
+    problem = replace(problem, start_share=held)
     laid, order = _laid_out(problem, plan)
     return problem, laid, order, plan, Stage(plan, 1, 0.1, 0.1, KINDS)
 
@@ -144,7 +153,7 @@ def test_a_move_is_allowed_where_enough_cells_stay_empty_or_no_more_are_missing(
         smallest = int((shown == problem.step).sum()) + problem.fixed_smallest
         empty = int((problem.is_empty & (shown > 0)).sum()) + problem.fixed_empty
         assert before == share[0] * smallest - share[1] * empty
-        tally = np.array([before, *share], dtype=np.int64)
+        tally = _tally(problem, cells)
         chosen = rng.choice(cells.up.size, int(rng.choice([1, 2, 4])), replace=False)
         words = [np.int64(c) for c in chosen] + [none] * (4 - chosen.size)
         answer = allowed(cells, tally, *words)
@@ -155,6 +164,51 @@ def test_a_move_is_allowed_where_enough_cells_stay_empty_or_no_more_are_missing(
         assert answer == (after <= 0 or after <= before)
         outcomes.add((answer, after > 0))
     assert len(outcomes) > 1 or share[0] == 0
+
+
+@pytest.mark.parametrize("start", [(1, 1), (2, 3), (1, 10)])
+def test_a_move_keeps_every_residue_as_far_from_its_start_as_it_is_or_may_be(
+    start: tuple[int, int],
+) -> None:
+    problem, cells, order, _, _ = made(0.0, start)
+    rng = np.random.default_rng(6)
+    residue, low = problem.residue[order], problem.low[order]
+    classes = [(residue == r) & (below == (low == 0)) for below in (True, False) for r in (1, 2)]
+    first = cells.up.copy()
+    ends = []
+    for number, inside in enumerate(classes):
+        expected = inside.sum() * (number % 2 + 1) * start[0] / (3 * start[1])
+        begins = int(first[inside].sum())
+        away = inside.sum() * float(DRIFT)
+        ends.append(
+            (
+                min(begins, int(np.floor(expected - away))),
+                max(begins, int(np.ceil(expected + away))),
+            )
+        )
+    assert [tuple(e) for e in zip(cells.least_up, cells.most_up, strict=True)] == ends
+
+    def beyond(number: int) -> int:
+        up, (least, most) = int(cells.up[classes[number]].sum()), ends[number]
+        return max(up - most, least - up, 0)
+
+    outcomes = set()
+    for _ in range(400):
+        cells.up[:] = np.where(rng.random(first.size) < rng.choice([0.05, 0.8]), 1 - first, first)
+        tally = _tally(problem, cells)
+        chosen = rng.choice(cells.up.size, int(rng.choice([1, 2, 4])), replace=False)
+        words = [np.int64(c) for c in chosen] + [np.int64(-1)] * (4 - chosen.size)
+        counts = [sum(bool(inside[c]) for c in chosen) for inside in classes]
+        before = sum(n * beyond(k) for k, n in enumerate(counts))
+        answer = allowed(cells, tally, *words)
+        assert np.array_equal(tally, _tally(problem, cells)), "judging changes nothing"
+        for c in chosen:
+            move(cells, tally, np.int64(c))
+        assert np.array_equal(tally, _tally(problem, cells))
+        after = sum(n * beyond(k) for k, n in enumerate(counts))
+        assert answer == (after <= before)
+        outcomes.add((answer, before > 0))
+    assert len(outcomes) == 4
 
 
 def test_the_fourth_cell_of_a_rectangle_is_found_by_its_codes_even_beside_a_false_one() -> None:
@@ -299,8 +353,7 @@ class Again:
         errors = _errors(problem, now, self.order, plan)
         forces = np.zeros((errors.size, 2), dtype=np.int32)
         set_forces(errors, kind_of, costs.force, forces, 0, errors.size)
-        tally = np.zeros(16, dtype=np.int64)
-        tally[:3] = _lack(problem, now), *share
+        tally = _tally(problem, now)
         empty = np.zeros(16, dtype=np.int64)
         words = np.zeros(16, dtype=np.uint64)
         fields = np.zeros((len(self.codes), 2), dtype=np.float32)
@@ -376,7 +429,7 @@ def test_a_step_of_a_walk_is_undone_when_it_is_made_twice() -> None:
     rng = np.random.default_rng(7)
     errors = _errors(problem, cells, order, plan)
     forces = np.zeros((errors.size, 2), dtype=np.int32)
-    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    tally = _tally(problem, cells)
     tried = 0
     for i, j, k, m in [*rectangles(codes)] * 3:
         for chosen in ((i, j, -1, -1), (i, j, k, m)):
@@ -443,7 +496,7 @@ def test_a_walk_makes_the_cheapest_move_that_is_allowed() -> None:
             inside[rectangle], rests[rectangle] = False, 0
         share = [(0, 1000), (1, 3)][trial % 3 == 0]
         object.__setattr__(problem, "empty_share", share)
-        tally = np.array([_lack(problem, cells), *share], dtype=np.int64)
+        tally = _tally(problem, cells)
         found = np.full(4, -1, dtype=np.int64)
         near = np.empty((3, walks._NEAR), dtype=np.int64)
         arguments = (inside, rests, 9, errors, tally, near, rise, found)
@@ -492,7 +545,7 @@ def test_a_walk_ends_without_large_errors_and_hears_a_stop_at_every_step() -> No
     for beyond in (largest, largest - 1, largest - 2):
         cells.up[:] = problem.up[order]
         errors = before.copy()
-        tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+        tally = _tally(problem, cells)
         asked: list[int] = []
         with stopping(lambda: bool(asked.append(1))):  # noqa: B023
             walks.walk(
@@ -555,7 +608,7 @@ def test_what_decides_the_bytes_of_a_large_search_belongs_to_its_version() -> No
     """Where one of these changes, ``SEARCH`` must change; small searches show only some of them."""
     own = (lanes._LANES, lanes._LANE_CELLS, lanes._ROUND_CELLS, lanes._ROUNDS)
     steps = (walks._TRIED, walks._ASTRAY, walks._PATIENCE, walks._REST, walks._NEAR)
-    assert (SEARCH, own, steps) == (5, (2, 8192, 2048, 32), (10_000, 5, 400, 50, 32))
+    assert (SEARCH, own, steps) == (7, (2, 8192, 2048, 32), (10_000, 5, 400, 50, 32))
     assert (kernels._FRESH, exchanges._FARTHEST, stages._REACH, stages._QUANTILES) == (
         16,
         4,

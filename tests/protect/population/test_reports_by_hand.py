@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from itertools import pairwise, product
-from math import exp, floor, log2
+from math import floor, log2
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from lustrum.model import Category, Dataset, InputError
 from lustrum.protect.population import channel as channels
 from lustrum.protect.population import public as public_module
 from lustrum.protect.population import support as supports
-from lustrum.protect.population.candidates import candidates, candidates_with_totals
+from lustrum.protect.population.candidates import candidates
 from lustrum.protect.population.cells import FinestCells, possible_cells
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
@@ -23,7 +23,7 @@ from lustrum.protect.population.channel import (
     PopulationChannel,
     coarse_rates,
     error_class,
-    normal_rates,
+    nearest_rates,
     size_class,
 )
 from lustrum.protect.population.public import (
@@ -281,47 +281,6 @@ def test_a_cell_in_which_readers_cannot_be_is_not_pinned() -> None:
     assert found.histogram() == {1: 3, 2: 8, 3: 1}
 
 
-@pytest.mark.parametrize("known", [0, 1, 2])
-@pytest.mark.parametrize("totals", [(9, 13), (4, 9), (2, 12), (3, 7)])
-def test_bounds_with_exact_totals_are_those_of_enumeration(
-    known: int, totals: tuple[int, int]
-) -> None:
-    least = np.where(FILE > 0, known, 0)
-    kept = EVERY[(least <= EVERY).all(axis=(1, 2)) & (EVERY.sum(axis=2) == totals).all(axis=1)]
-    assert len(kept)
-    listed = kept[:, FILE > 0]
-    found = candidates_with_totals(
-        LISTED, Support(3), "v0", {"00": totals[0], "01": totals[1]}, known
-    )
-    assert found.low.tolist() == listed.min(axis=0).tolist()
-    assert found.high.tolist() == listed.max(axis=0).tolist()
-    assert found.pinned == int((listed.min(axis=0) == listed.max(axis=0)).sum())
-
-
-def test_a_code_in_which_nobody_is_listed_has_a_total_too() -> None:
-    found = candidates_with_totals(SPARSE, Support(3), "v0", {"00": 5, "01": 3})
-    assert (found.low.tolist(), found.high.tolist()) == ([4], [5])
-    with pytest.raises(InputError, match="'01' does not fit"):
-        candidates_with_totals(SPARSE, Support(3), "v0", {"01": 5})
-    (counted,) = known_totals(SPARSE, [["v0"]])
-    assert counted.values == (6, 0)
-
-
-def test_a_total_of_one_code_says_nothing_of_other_codes() -> None:
-    # Of the variable v1: codes 10 and 12 are known; code 11, which is between them, is not.
-    found = candidates_with_totals(LISTED, Support(3), "v1", {"10": 5, "12": 4})
-    # Column 0 holds one possible cell; of column 2, 4 is the least of the shown 6.
-    assert found.low.tolist() == [5, 0, 4]
-    assert found.high.tolist() == [5, 5, 4]
-    with pytest.raises(InputError, match="name a code"):
-        candidates_with_totals(LISTED, Support(3), "v0", {"00": 4, "x": 9})
-    for code, total in (("00", 10), ("01", 3), ("01", 14)):
-        with pytest.raises(InputError, match=f"'{code}' does not fit"):
-            candidates_with_totals(LISTED, Support(3), "v0", {code: total})
-    for code, total in (("00", 9), ("00", 0), ("01", 4), ("01", 13)):
-        candidates_with_totals(LISTED, Support(3), "v0", {code: total})
-
-
 def test_totals_are_counted_by_their_categories() -> None:
     dataset = town((4, 3), zeros=False)
     counts = np.arange(12).reshape(4, 3)
@@ -393,39 +352,18 @@ def test_a_rate_is_spread_evenly_over_the_numbers_of_its_class(base: int, step: 
         assert np.allclose(rows.probability[mine], np.array(chances) / sum(chances), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("base", "step", "error"),
-    [(3, 3, 2.0), (3, 1, 7.5), (5, 5, 30.0), (2, 2, 12.75), (2, 2, 15.0), (2, 1, 0.5)],
-)
-def test_normal_rates_are_those_of_a_normal_curve_at_the_numbers(
-    base: int, step: int, error: float
-) -> None:
+@pytest.mark.parametrize(("base", "step"), [(3, 3), (3, 1), (5, 5), (2, 2), (7, 7)])
+def test_the_least_rates_are_those_of_the_numbers_next_to_a_count(base: int, step: int) -> None:
     wanted = []
     for kind in examples(base):
         shares = [0.0] * 8
         for true in kind:
-            numbers = numbers_around(true, base, step)
-            heights = [exp(-0.5 * ((m - true) / error) ** 2) for m in numbers]
-            for m, height in zip(numbers, heights, strict=True):
-                shares[class_of_error(m - true, base)] += height / sum(heights) / len(kind)
+            near = [m for m in numbers_around(true, base, step) if abs(m - true) < step]
+            for m in near:
+                shares[class_of_error(m - true, base)] += 1 / len(near) / len(kind)
         powers = [floor(-log2(share) + 0.5) if share else 99 for share in shares]
         wanted.append(tuple(p if p <= 4 else s for p, s in zip(powers, SMALL, strict=True)))
-    assert normal_rates(base, step, error) == tuple(wanted)
-
-
-@pytest.mark.parametrize("error", [0.0, -1.0, float("nan")])
-def test_a_typical_error_is_above_0(error: float) -> None:
-    with pytest.raises(InputError, match="above 0"):
-        normal_rates(3, 3, error)
-    assert normal_rates(3, 3, 0.5)[0] == (0, 6, 7, 8, 9, 10, 11, 12)
-
-
-@pytest.mark.parametrize("error", [0.02, 1e-9, 1e-300])
-def test_however_small_the_error_the_nearest_numbers_are_shown(error: float) -> None:
-    rates = normal_rates(3, 3, error)
-    assert rates[0] == (0, *SMALL[1:])  # 0 is shown as it is
-    assert rates[1] == (SMALL[0], 0, *SMALL[2:])  # 1 and 2 are 1 away from a multiple of 3
-    assert rates[2:] == ((2, 1, *SMALL[2:]),) * 3  # a third of larger counts is shown as it is
+    assert nearest_rates(base, step) == tuple(wanted)
 
 
 def test_shares_below_one_in_32_are_stated_by_a_schedule() -> None:
@@ -574,6 +512,10 @@ def test_a_report_comes_back_from_plain_values() -> None:
         "free_rates": [list(row) for row in RATES[::-1]],
         "known": [{"by": ["v0"], "values": [1, 2]}],
         "search": 3,
+        "releases": {
+            "odds": None,
+            "left": {"0": [0, 2], "3": [1, 5], "6": [4, 8], "0 and 3": [1, 2], "3 and 6": [4, 5]},
+        },
     }
     assert list(report(errors={4: 1.0, 1: 0.5}).to_mapping()["errors"]) == ["1", "4"]
     assert list(report(group_errors={4: 1.0, 1: 0.5}).to_mapping()["group_errors"]) == ["1", "4"]
@@ -586,3 +528,8 @@ def test_a_report_comes_back_from_plain_values() -> None:
             PublicReport.from_mapping({k: v for k, v in words.items() if k != missing})
     with pytest.raises(InputError, match="other words"):
         PublicReport.from_mapping({**words, "changed": "much"})
+
+
+def test_a_code_in_which_nobody_is_listed_has_a_total_too() -> None:
+    (counted,) = known_totals(SPARSE, [["v0"]])
+    assert counted.values == (6, 0)

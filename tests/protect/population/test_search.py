@@ -19,7 +19,7 @@ from lustrum.protect.population.search.kernels import all_fields
 from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchState, _errors, _laid_out, _visited, search
-from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.stages import ErrorCost, Stage
 from protect.population.worlds import KEY, cells_of, dense, town
 
 
@@ -39,7 +39,7 @@ def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact(
     cells = crowd()
     plan = plan_tables(cells.dataset, 3, (("v0:half", "v1", "v2", "v3"),))
     prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
-    kinds = (Cost(10, 0, 70, 3), Cost(50, 1, 100, 4), Cost(90, 2), Cost(1))
+    kinds = (ErrorCost(10, 0, 70, 3), ErrorCost(50, 1, 100, 4), ErrorCost(90, 2), ErrorCost(1))
     stage = Stage(plan, 6, 1e-12, 1e-12, kinds)
     true = dense(cells)
     problem = prepared.problem
@@ -165,7 +165,7 @@ def test_the_last_stage_moves_nothing_but_lowers_large_errors() -> None:
     cells = crowd()
     plan = plan_tables(cells.dataset, 2, extra_tables=5)
     prepared = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0)
-    costs = (Cost(1, 0, 100, 4),) * 4
+    costs = (ErrorCost(1, 0, 100, 4),) * 4
     stage = Stage(plan, 4, 1e-12, 1e-12, costs, beyond=5)
     before = search(prepared.problem, [Stage(plan, 0, 1, 1, costs)], 1)
     after = search(prepared.problem, [stage], 1)
@@ -193,7 +193,7 @@ def test_a_repair_visits_cells_in_large_errors_and_of_many_an_even_share() -> No
         if not table.extra:
             expected |= np.abs(errors[table.places()][tuple(codes)]) > 20
     assert 0.1 * expected.size < expected.sum() < 0.9 * expected.size, expected.sum()
-    costs = (Cost(1),) * 4
+    costs = (ErrorCost(1),) * 4
     visited = []
     for most in (1.0, 0.01):
         stage = Stage(plan, 1, 1, 1, costs, beyond=20, most=most)
@@ -212,7 +212,9 @@ def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float)
     sizes = (5, 9, 4, 3, 2)
     cells = cells_of(town(sizes, zeros=False), rng.poisson(people, sizes))
     plan = plan_tables(cells.dataset, 3, extra_tables=4)
-    stage = Stage(plan, 1, 1, 1, (Cost(10, 0, 70, 3), Cost(50, 1), Cost(90, 2), Cost(3)))
+    stage = Stage(
+        plan, 1, 1, 1, (ErrorCost(10, 0, 70, 3), ErrorCost(50, 1), ErrorCost(90, 2), ErrorCost(3))
+    )
     problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.1).problem
     laid, order = _laid_out(problem, plan)
     errors = _errors(problem, laid, order, plan)
@@ -244,7 +246,7 @@ def test_an_exchange_that_is_given_up_early_never_makes_the_cost_larger() -> Non
     cells = crowd()
     plan = plan_tables(cells.dataset, 3)
     problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.0).problem
-    costs = (Cost(10), Cost(50), Cost(50), Cost(10))
+    costs = (ErrorCost(10), ErrorCost(50), ErrorCost(50), ErrorCost(10))
     totals = []
     for sweeps in range(3):
         stage = Stage(plan, sweeps, 1e-12, 1e-12, costs, lost=0.0)

@@ -41,7 +41,7 @@ def test_the_same_records_show_the_same_numbers_again() -> None:
     assert again.agency.changed == 0
 
 
-def test_only_cells_whose_records_changed_may_show_another_number() -> None:
+def test_cells_that_differ_are_not_the_ones_that_changed() -> None:
     rng = np.random.default_rng(3)
     dataset = town((6, 5, 4), zeros=False)
     counts = rng.poisson(1.0, (6, 5, 4))
@@ -54,11 +54,17 @@ def test_only_cells_whose_records_changed_may_show_another_number() -> None:
     second = METHOD.protect(with_keys(dataset, later, later_keys), KEY, previous=first.memory)
     one, two = dense(first.cells), dense(second.cells)
     moved = changed & ((counts > 0) | (later > 0))
-    assert np.array_equal(one[~moved], two[~moved])
+    differs = one != two
+    assert (differs & ~moved).sum() > (differs & moved).sum() > 0
     assert second.agency.changed == int(moved.sum())
+    apart = second.agency.differences
+    assert (apart.cells, apart.changed) == (differs.sum(), (differs & moved).sum())
+    assert sum(step.cells for step in apart.steps) == apart.cells
     low, high = METHOD.support.bounds(two)
     assert ((low <= later) & (later <= high)).all()
-    assert together(first.cells, second.cells, METHOD.support).changed == int((one != two).sum())
+    both = together(first.cells, second.cells, METHOD.support)
+    assert both.differing == int(differs.sum())
+    assert both.changed == apart.certain == int((np.abs(one - two) > 3).sum())
 
 
 @settings(max_examples=examples(8, 60), deadline=None)

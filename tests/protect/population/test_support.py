@@ -11,9 +11,9 @@ from lustrum.audit import attack
 from lustrum.model import Category, InputError
 from lustrum.model.table import Table, TableAxis
 from lustrum.protect.method import released
-from lustrum.protect.population.candidates import candidates, candidates_with_totals
-from lustrum.protect.population.cells import FinestCells, possible_cells
-from lustrum.protect.population.channel import PopulationChannel, normal_rates
+from lustrum.protect.population.candidates import candidates
+from lustrum.protect.population.cells import possible_cells
+from lustrum.protect.population.channel import PopulationChannel, nearest_rates
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
 from protect.population.worlds import cells_of, dense, town
@@ -92,40 +92,8 @@ def test_candidates_shrink_with_what_a_reader_knows() -> None:
     assert "cannot" in str(candidates(support, 0, 3))
 
 
-@pytest.mark.parametrize("known", [0, 1])
-def test_exact_totals_leave_what_enumeration_leaves(known: int) -> None:
-    dataset = town((2, 3), zeros=True)  # the last row cannot have the first column
-    shown = np.array([[3, 0, 0], [0, 3, 6]])
-    cells = FinestCells(dataset, np.stack(np.nonzero(shown)), shown[shown > 0])
-    support = Support(3)
-    low, high = support.bounds(shown)
-    high[1, 0] = 0
-    at_least = np.where(shown > 0, np.maximum(low, known), low)
-    for totals in [(0, 9), (5, 4), (9, 13), (1, 7)]:
-        if known and totals in ((0, 9), (5, 4)):
-            continue  # with somebody in every listed cell these totals cannot be
-        kept = [
-            np.array(x).reshape(2, 3)
-            for x in product(
-                *(range(a, b + 1) for a, b in zip(at_least.ravel(), high.ravel(), strict=True))
-            )
-            if sum(x[:3]) == totals[0] and sum(x[3:]) == totals[1]
-        ]
-        found = candidates_with_totals(
-            cells, support, "v0", {"00": totals[0], "01": totals[1]}, known
-        )
-        seen = np.array(kept)[:, shown > 0]
-        assert found.low.tolist() == seen.min(axis=0).tolist()
-        assert found.high.tolist() == seen.max(axis=0).tolist()
-        assert found.pinned == int((seen.min(axis=0) == seen.max(axis=0)).sum())
-    with pytest.raises(InputError, match="fit"):
-        candidates_with_totals(cells, support, "v0", {"00": 99})
-    with pytest.raises(InputError, match="code"):
-        candidates_with_totals(cells, support, "v0", {"x": 9})
-
-
 def test_a_belief_follows_bayes_within_the_bounds() -> None:
-    channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.0))
+    channel = PopulationChannel(3, 3, nearest_rates(3, 3))
     axis = TableAxis.plain("v", ["a", "b"])
     table = Table((axis,), np.array([3, 6]))
     low, high = np.array([0, 2]), np.array([8, 9])
@@ -148,7 +116,7 @@ def test_a_belief_follows_bayes_within_the_bounds() -> None:
 
 
 def test_rows_of_the_channel_add_up_and_show_only_multiples() -> None:
-    channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.5))
+    channel = PopulationChannel(3, 3, nearest_rates(3, 3))
     rows = channel.transitions(np.arange(40))
     assert np.allclose(np.bincount(rows.origin, rows.probability), 1.0)
     assert not (rows.published % 3).any()
@@ -158,5 +126,3 @@ def test_rows_of_the_channel_add_up_and_show_only_multiples() -> None:
         PopulationChannel(3, 0, channel.rates)
     with pytest.raises(InputError):
         PopulationChannel(3, 3, channel.rates[:2])
-    with pytest.raises(InputError):
-        normal_rates(3, 3, 0.0)

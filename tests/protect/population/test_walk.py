@@ -16,14 +16,20 @@ from lustrum.protect.population.search.run import (
     _errors,
     _lack,
     _laid_out,
+    _tally,
     search,
 )
-from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.search.walk import _inside, walk
 from protect.population.worlds import KEY, cells_of, town
 
 SIZES = (12, 6, 5, 4)
-WALL = (Cost(20, 0, 10**6, 3), Cost(50, 1, 10**6, 3), Cost(90, 2, 10**6, 3), Cost(5))
+WALL = (
+    ErrorCost(20, 0, 10**6, 3),
+    ErrorCost(50, 1, 10**6, 3),
+    ErrorCost(90, 2, 10**6, 3),
+    ErrorCost(5),
+)
 
 
 def searched(seed: int, share: float = 0.2) -> Any:
@@ -51,7 +57,7 @@ def walked(seed: int) -> tuple[int, int]:
     empty = _lack(replace(problem, empty_share=(0, -1)), cells)
     # The rule of empty cells just holds, so that many moves would break it.
     problem = replace(problem, empty_share=(empty, showing))
-    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    tally = _tally(problem, cells)
     walk(stage, cells, errors, tally, np.array([seed], dtype=np.uint64), np.int32(problem.step))
     assert np.array_equal(errors, _errors(problem, cells, order, stage.plan))
     assert tally[0] == _lack(problem, cells) <= 0
@@ -80,7 +86,7 @@ def test_a_walk_that_leads_nowhere_leaves_every_cell_as_it_was(
     # No state is ever called better, and so the walk goes back to where it began.
     monkeypatch.setattr(walks, "_beyond", lambda errors, most: 5)
     up, before = cells.up.copy(), errors.copy()
-    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+    tally = _tally(problem, cells)
     walk(stage, cells, errors, tally, np.array([1], dtype=np.uint64), np.int32(problem.step))
     assert len(made) > 10
     assert np.array_equal(cells.up, up)

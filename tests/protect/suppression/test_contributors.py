@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from typing import Literal
 
 import numpy as np
@@ -415,3 +415,72 @@ def test_linked_tables_name_one_attacker_and_no_unions() -> None:
             [replace(RULE, attacker="singletons", rule=NOTHING)] * 2,
             [replace(table, contributors=None) for table in plain],
         )
+
+
+def test_a_search_that_begins_without_contributors_ends_safe_from_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import lustrum.protect.suppression.choose as choose
+
+    searched: list[int] = []
+    right = choose._searched
+    monkeypatch.setattr(
+        choose, "_searched", lambda p, asked: searched.append(len(p.views)) or right(p, asked)
+    )
+    rng = np.random.default_rng(7)
+    returned = 0
+    for _ in range(12):
+        tables = pair(random_firms(rng))
+        problem = linked_problem([RULE, RULE], tables)
+        if not problem.views or not problem.primary.any():
+            continue
+        found = []
+        for many in (10**9, 0):
+            monkeypatch.setattr(choose, "_MANY", many)
+            searched.clear()
+            found.append(suppress(problem))
+            assert searched[0] <= (len(problem.views) if many else 0)
+        returned += len(searched) > 1
+        # Both end in the same audit of everybody, or name cells that nothing protects.
+        assert found[0].safe == found[1].safe
+        assert audit_pattern(problem, found[1].suppressed).safe == found[1].safe
+    assert returned  # the audit sent some searches back
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_pairs_that_are_kept_find_all_that_any_two_holdings_find(seed: int) -> None:
+    """Few pairs stand for all: the same cells are short as to every two holdings, one pair after the other."""
+    rng = np.random.default_rng(seed)
+    firms = [
+        Firm(
+            int(rng.integers(4)) if rng.random() < 0.4 else 10 + i,
+            CUBE[int(rng.integers(8))],
+            amount,
+        )
+        for i, amount in enumerate(rng.integers(1, 90, size=int(rng.integers(4, 9))).tolist())
+    ]
+    table = made(firms, 2, ranks=9)
+    problem = replace(RULE, rule=PPercent(10)).problem(table)
+    every = sorted({firm.holding for firm in firms})
+    two = list(combinations(every, 2))
+    slow = contributor_views([table], problem, alone_only=False, coalitions=two)
+    quick = contributor_views([table], problem, alone_only=False, pairs=True)
+    for _ in range(6):
+        hidden = problem.fixed | (rng.random(problem.values.size) < 0.5)
+        found = [
+            {cell for cell, _ in audit_pattern(replace(problem, views=views), hidden).short}
+            for views in (slow, quick)
+        ]
+        assert found[0] == found[1]
+
+
+def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    firms = [Firm(i, CUBE[i % 8], 10 + i) for i in range(9)]
+    monkeypatch.setattr("lustrum.protect.suppression.contributors.MOST_PAIRS", 3)
+    with pytest.raises(InputError, match="pairs, and at most 3 can be attacked with"):
+        replace(RULE, attacker="pairs").problem(made(firms, 2, ranks=3))
+
+
+def test_pairs_need_contributors() -> None:
+    with pytest.raises(InputError, match="'pairs' needs sums with the number of contributors"):
+        Suppression(attacker="pairs").problem(Table.from_counts([[1, 8], [9, 7]]))

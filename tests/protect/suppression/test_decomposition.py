@@ -23,7 +23,7 @@ from lustrum.protect.suppression.decomposition.topdown import protect_top_down
 from lustrum.protect.suppression.search.attacks.attack import attacks_on
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.solve import Asked, solve
+from lustrum.protect.suppression.solve import SearchRequest, solve
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_optimum import FLAT2, FLAT3, NESTED, OVERLAP, Sums, optimum, small
 
@@ -41,7 +41,7 @@ def small_hierarchy(sums: tuple[Sums, ...], seed: int) -> SuppressionProblem:
 
 
 def optimum_of(part: SuppressionProblem) -> np.ndarray:
-    quiet = Asked("exact", 500, lambda what, cost, bound: None)
+    quiet = SearchRequest("exact", 500, lambda what, cost, bound: None)
     return solve(part, attacks_on(Tasks.of(part)), quiet).suppressed
 
 
@@ -76,7 +76,7 @@ def test_what_sub_tables_leave_open_is_repaired_in_the_whole_table(
     pattern = solve(
         problem,
         attacks_on(Tasks.of(problem)),
-        Asked("decomposition", None, lambda what, cost, bound: None),
+        SearchRequest("decomposition", None, lambda what, cost, bound: None),
     )
     # Before the audit of 'suppress' could repair anything.
     assert audit_pattern(problem, pattern.suppressed).safe

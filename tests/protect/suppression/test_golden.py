@@ -90,7 +90,12 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+LONG = {"24 x 24 in groups, wide gap", "6 x 6 x 6"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.deep] if n in LONG else []) for n in GOLDEN]
+)
 def test_the_optimum_of_a_table_like_those_in_use_is_found_and_proven(name: str) -> None:
     golden = GOLDEN[name]
     problem = made(golden.axes, golden.primaries, golden.seed)

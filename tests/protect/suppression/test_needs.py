@@ -20,7 +20,7 @@ from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.start import published_pattern
 from lustrum.solve import deviations
 from lustrum.solve.cutting import Cut, CuttingProgram, Searched, stacked
@@ -165,7 +165,7 @@ def test_patterns_made_anew_in_both_ways_are_safe_and_repeatable() -> None:
         assert audit_pattern(problem, pattern).safe
 
 
-def _patterns_anew(problem: SuppressionProblem) -> tuple[npt.NDArray[np.bool_], anew.PatternsAnew]:
+def _patterns_anew(problem: SuppressionProblem) -> tuple[npt.NDArray[np.bool_], anew.FreshPatterns]:
     attacks = ProgramAttacks(Tasks.of(problem))
     state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
     assert first is not None
@@ -202,15 +202,15 @@ def test_patterns_around_cells_go_on_elsewhere_after_many_in_vain(
     assert audit_pattern(problem, search.near(np.zeros(len(problem))).suppressed).safe
     search.whole = None
     begun: list[tuple[npt.NDArray[np.bool_], bool]] = []
-    begin = anew.PatternsAnew._begin
+    begin = anew.FreshPatterns._begin
 
     def noted(
-        self: anew.PatternsAnew, pattern: npt.NDArray[np.bool_], *, mixed: bool = False
+        self: anew.FreshPatterns, pattern: npt.NDArray[np.bool_], *, mixed: bool = False
     ) -> None:
         begun.append((pattern.copy(), mixed))
         begin(self, pattern, mixed=mixed)
 
-    monkeypatch.setattr(anew.PatternsAnew, "_begin", noted)
+    monkeypatch.setattr(anew.FreshPatterns, "_begin", noted)
     first = best.copy()
     for _ in range(60):
         found = search.pattern(best, None)
@@ -304,9 +304,8 @@ def test_known_witnesses_need_no_programs() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_patterns_of_a_table_of_three_variables_take_little_work(seed: int) -> None:
-    # Work is counted in programs and their pivots. Without what attempts in vain teach, three patterns of
-    # the first table took 1,350 programs; where bounds of two kinds took turns in one program, the second
-    # took 68,000 pivots in vain.
+    # Work is counted in programs. Without what attempts in vain teach, three patterns of the first table took
+    # 1,350; where witnesses were any furthest deviations, and not those that move least, the second took 572.
     problem = table((11, 11, 11), 0.08, seed)
     boxed = protect_by_boxes(problem, lambda what, cost, bound: None)
     assert boxed is not None
@@ -317,8 +316,7 @@ def test_patterns_of_a_table_of_three_variables_take_little_work(seed: int) -> N
     assert found is not None
     for _ in range(2):
         publisher.again(found)
-    assert publisher.joint.programs < 600
-    assert publisher.joint.pivots < 20_000
+    assert publisher.joint.programs < 400
 
 
 def test_no_pattern_near_a_point_is_looked_for_beyond_the_limit_of_the_work(
@@ -329,7 +327,7 @@ def test_no_pattern_near_a_point_is_looked_for_beyond_the_limit_of_the_work(
     asked = []
     near = start.FirstPattern.near
 
-    def counted(self: start.FirstPattern, x: npt.NDArray[np.float64]) -> Witnessed | None:
+    def counted(self: start.FirstPattern, x: npt.NDArray[np.float64]) -> WitnessedPattern | None:
         asked.append(x)
         return near(self, x)
 
@@ -354,11 +352,11 @@ def test_a_pattern_near_a_point_comes_before_those_around_cells(
     assert first is not None
     asked = []
 
-    def near(x: npt.NDArray[np.float64]) -> Witnessed | None:
+    def near(x: npt.NDArray[np.float64]) -> WitnessedPattern | None:
         asked.append("near")
         return first.near(x)
 
-    def made_anew(suppressed: npt.NDArray[np.bool_], x: object) -> Witnessed | None:
+    def made_anew(suppressed: npt.NDArray[np.bool_], x: object) -> WitnessedPattern | None:
         asked.append("anew")
         return None
 
@@ -406,14 +404,17 @@ def test_whole_patterns_are_not_searched_for_in_a_dense_program_with_a_wide_gap(
 def test_a_program_that_goes_in_circles_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     luck = np.random.default_rng(3)
     matrix = sparse.csr_array(luck.choice([-1, 0, 0, 1], (6, 15)))
-    weights = luck.standard_normal((8, 15))
     ends = luck.uniform(0.5, 3.0, (8, 15))
+
+    def reaches(program: DeviationProgram) -> list[float]:
+        every = matrix.T.tocsr()
+        return [program.reasons(every, k, (k, 1, -e, e, 9.0))[0] for k, e in enumerate(ends)]
+
     plain = DeviationProgram(matrix)
-    expected = [w @ plain.most(w, -e, e) for w, e in zip(weights, ends, strict=True)]
+    expected = reaches(plain)
     assert plain.restarts == 0
     monkeypatch.setattr(deviations, "_LEAST_PIVOTS", 0)
     monkeypatch.setattr(deviations, "_PIVOTS_EACH", 0)
     short = DeviationProgram(matrix)
-    found = [w @ short.most(w, -e, e) for w, e in zip(weights, ends, strict=True)]
+    assert np.allclose(reaches(short), expected)
     assert short.restarts > 0
-    assert np.allclose(found, expected)

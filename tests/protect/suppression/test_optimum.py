@@ -18,7 +18,12 @@ from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks, at
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.greedy import Publisher
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.search.heuristic import (
+    WitnessedPattern,
+    clean_up,
+    improve,
+    protect_all,
+)
 from lustrum.protect.suppression.search.neighbourhoods import cells_near_each_other, improve_nearby
 from lustrum.protect.suppression.search.start import published_pattern
 
@@ -169,7 +174,7 @@ def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums,
     attacks = ProgramAttacks(tasks)
     every = np.arange(len(tasks))
     patterns = {}
-    paths = Witnessed(attacks, problem.fixed)
+    paths = WitnessedPattern(attacks, problem.fixed)
     protect_all(paths, problem.cost, every)
     patterns["paths"] = paths.suppressed.copy()
     clean_up(paths, problem.cost)
@@ -188,7 +193,7 @@ def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums,
     near = start.near(0.5 * patterns["paths"])
     assert near is not None
     patterns["near"] = near.suppressed
-    wide = Witnessed(attacks, ~problem.frozen)
+    wide = WitnessedPattern(attacks, ~problem.frozen)
     assert not wide.look(every).size
     search = BranchAndCut(attacks, wide, 10_000, lambda what, cost, bound: None)
     improve_nearby(search, 2_000, search._repair)
@@ -224,7 +229,7 @@ def test_flows_and_programs_prove_the_same_optimum() -> None:
     assert not isinstance(attacks_on(tasks), ProgramAttacks)
     costs = []
     for attacks in (attacks_on(tasks), ProgramAttacks(tasks)):
-        state = Witnessed(attacks, ~problem.frozen)
+        state = WitnessedPattern(attacks, ~problem.frozen)
         state.look(np.arange(len(tasks)))
         found = BranchAndCut(attacks, state, 10_000, lambda what, cost, bound: None).run()
         assert found.finished

@@ -18,7 +18,7 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
 from lustrum.protect.suppression.search.attacks.shared import SharedMoves
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
 
 SIDE = 3
 CELLS = SIDE**3
@@ -114,7 +114,7 @@ def test_shared_deviations_save_programs_and_change_no_pattern(
 
     def pattern() -> tuple[list[bool], int]:
         attacks = ProgramAttacks(tasks)
-        state = Witnessed(attacks, problem.fixed)
+        state = WitnessedPattern(attacks, problem.fixed)
         protect_all(state, problem.cost, np.arange(len(tasks)))
         assert not state.open.size
         for task, cells in enumerate(state.witness):
@@ -124,7 +124,7 @@ def test_shared_deviations_save_programs_and_change_no_pattern(
         return state.suppressed.tolist(), attacks.steps
 
     fewer = pattern()
-    monkeypatch.setattr(Witnessed, "share", lambda _: None)
+    monkeypatch.setattr(WitnessedPattern, "share", lambda _: None)
     alone = pattern()
     assert fewer[0] == alone[0]
     assert fewer[1] < alone[1]

@@ -10,7 +10,7 @@ import pytest
 
 from lustrum.audit import Bounds, bounds
 from lustrum.protect.suppression import audit_pattern, check, shown, singleton_views, suppress
-from lustrum.protect.suppression.shown import checked_ends, shown_ends
+from lustrum.protect.suppression.shown import CheckedMoves, shown_ends
 from protect.suppression.test_boxes import FLAT, TREE, table
 
 
@@ -87,21 +87,21 @@ def test_wrong_deviations_show_nothing() -> None:
     cells = np.flatnonzero(problem.primary)
     row = np.zeros(problem.values.size)
     row[np.flatnonzero(suppressed)] = 1.0
-    assert not np.concatenate(checked_ends(problem, suppressed, cells, row[None])).any()
+    assert not np.concatenate(CheckedMoves(problem, suppressed, row[None]).ends(cells)).any()
     # Two by two cells that rise and fall together keep all relations; only suppressed ones may move.
     box = np.zeros((TREE.size, FLAT.size))
     box[np.ix_([0, 1], [0, 1])] = [[1.0, -1.0], [-1.0, 1.0]]
     move = box.ravel()[None]
     inside = np.flatnonzero(move[0])
     every = np.ones(problem.values.size, dtype=np.bool_)
-    up, down = checked_ends(problem, every, inside, move)
+    up, down = CheckedMoves(problem, every, move).ends(inside)
     values = problem.values[inside]
     assert up[0] == down[1] == min(values[1], values[2])
     assert down[0] == up[1] == min(values[0], values[3])
     for cell in inside:
         fewer = every.copy()
         fewer[cell] = False
-        assert not np.concatenate(checked_ends(problem, fewer, inside, move)).any()
+        assert not np.concatenate(CheckedMoves(problem, fewer, move).ends(inside)).any()
 
 
 def test_contributors_have_closer_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

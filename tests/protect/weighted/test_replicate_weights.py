@@ -15,7 +15,12 @@ from lustrum.model import Dataset, DescriptionError, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import Replicates
 from lustrum.protect import ProtectedPopulation
-from lustrum.protect.weighted import Part, ProtectedRespondents, ProtectedSurvey, SurveyRecords
+from lustrum.protect.weighted import (
+    ProtectedRespondents,
+    ProtectedSurvey,
+    RespondentSums,
+    SurveyRecords,
+)
 from lustrum.protect.weighted.replicates import (
     GivenReplicates,
     ReplicateFactors,
@@ -112,7 +117,7 @@ def test_standard_errors_follow_from_shared_factors(
     assert (made.weights == plain.weights).all()
     ratios = []
     for v, variable in enumerate(drawn[0].variables):
-        part = Part(made.codes[v], len(variable.codes))
+        part = RespondentSums(made.codes[v], len(variable.codes))
         one, other = made.totals(part), plain.totals(part)
         assert np.array_equal(one.values, other.values)
         large = one.respondents >= 50
@@ -262,7 +267,7 @@ def test_the_file_keeps_its_replicates_and_damaged_ones_are_refused(
     assert again.replicates is not None
     assert np.array_equal(again.replicates.factors, made.replicates.factors)
     assert again.replicates.scale == 1.6
-    part = Part(again.codes[1], 2)
+    part = RespondentSums(again.codes[1], 2)
     assert np.allclose(again.totals(part).variances, ordered.totals(part).variances)
     short = ReplicateFactors(made.replicates.factors[:-1], 0.1)
     with pytest.raises(ValueError, match="do not fit"):

@@ -11,7 +11,7 @@ from lustrum.arrays import Ints
 from lustrum.protect.weighted.classes import classes_of, weight_classes
 from lustrum.protect.weighted.mean_weights import class_weights
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
-from lustrum.protect.weighted.values import shared_values
+from lustrum.protect.weighted.values import cut_values, shared_values
 
 NUMBERS = np.array([[12, 11], [9, 30], [2, 0], [40, 10]])
 
@@ -146,3 +146,68 @@ def test_noise_is_uniform_and_belongs_to_the_respondents() -> None:
     assert np.array_equal(found, again)
     for other in (("another", "weights"), ("a secret", "values")):
         assert not np.isin(class_noise(other[0].encode(), other[1], group, keys, 2000), found).any()
+
+
+def test_a_class_of_two_uses_neither_value() -> None:
+    """Of two nobody can be cut: whatever they have, the shared values are the same."""
+    group = np.array([0, 0, 1, 1, 1])
+    found = [
+        shared_values(group, np.array([*pair, 4, 5, 6]), 2, 3, np.zeros(2))[0].tolist()
+        for pair in ((1, 1), (900, 700))
+    ]
+    assert found[0] == found[1] == [4, 4]
+
+
+def test_values_are_cut_to_the_third_largest_of_their_class_where_it_has_three() -> None:
+    group, values = np.array([0, 0, 0, 0, 1, 1, 1]), np.array([1, 9, 2, 5, -7, 3, -4])
+    assert cut_values(group, values).tolist() == [1, 2, 2, 2, -3, 3, -3]
+    assert cut_values(np.array([0, 0, 1]), np.array([8, 3, -6])).tolist() == [3, 3, -6]
+
+
+def test_shared_values_are_means_of_cut_values_with_their_noise() -> None:
+    group = np.array([0, 0, 0, 1, 1, 1, 1, 3])
+    values = np.array([10, 20, 30, -40, -40, -70, -90, 5])
+    noise = np.array([0.5, -0.25, 0.1, 0.2])
+    found, spread = shared_values(group, values, 4, 4, noise)
+    # The two largest of a class count as the third largest; the class of one is not used.
+    cut = np.sign(values[:7]) * np.minimum(np.abs(values[:7]), [10] * 3 + [40] * 4)
+    every = cut.mean()
+    mean = np.array([(30.0 + every) / 4, -40.0, every, every])
+    assert found.tolist() == np.rint(mean * (1 + noise)).tolist()
+    own = mean[group[:7]]
+    assert spread == pytest.approx(np.sqrt(((cut - own) ** 2).mean()) / np.abs(own).mean())
+
+
+def test_where_no_class_has_three_no_value_is_used() -> None:
+    found, spread = shared_values(np.array([0, 0, 2]), np.array([70, 80, 90]), 4, 3, np.zeros(4))
+    assert found.tolist() == [1, 1, 1, 1]
+    assert spread == 0.0
+    found, spread = shared_values(np.zeros(4, int), np.array([1, 1, 1, 0]), 1, 3, np.zeros(1))
+    assert (found.tolist(), spread) == ([1], pytest.approx(3**0.5 / 3))
+    found, spread = shared_values(np.zeros(3, int), np.zeros(3, int), 1, 3, np.zeros(1))
+    assert (found.tolist(), spread) == ([0], 0.0)
+
+
+def test_classes_are_filled_up_with_the_mean_of_all() -> None:
+    group, values = np.array([0, 0, 1]), np.array([2.0, 4.0, 9.0])
+    assert filled_means(group, values, 3, 3) == pytest.approx([11 / 3, 19 / 3, 5.0])
+    assert filled_means(group, values, 3, 2) == pytest.approx([3.0, 7.0, 5.0])
+    assert filled_means(group, values, 3, 0).tolist() == [3.0, 9.0, 0.0]
+    assert filled_means(group[:0], values[:0], 2, 3).tolist() == [1.0, 1.0]
+
+
+def test_weights_are_limited_by_their_class_if_it_is_full() -> None:
+    weights = np.array([100.0, 1.0, 1.0, 1.0])
+    group = np.array([0, 1, 1, 1])
+    assert limited_weights(group, weights, 3, 0).tolist() == [100.0, 1.0, 1.0, 1.0]
+    assert limited_weights(group, weights, 3, 1).tolist() == [100.0, 1.0, 1.0, 1.0]
+    assert limited_weights(group, weights, 3, 2).tolist() == [3.0, 1.0, 1.0, 1.0]
+    assert limited_weights(group[:0], weights[:0], 2, 3).size == 0
+
+
+def test_classes_without_respondents_have_noise_of_their_own() -> None:
+    found = class_noise(b"secret", "x", np.array([1]), np.array([7], dtype=np.uint64), 4)
+    assert len(set(found.tolist())) == 4
+    other = class_noise(b"secret", "x", np.array([0]), np.array([7], dtype=np.uint64), 4)
+    assert found[1] == other[0]
+    assert found[2:].tolist() == other[2:].tolist()

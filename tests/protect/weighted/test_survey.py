@@ -16,9 +16,9 @@ from lustrum.demo.labour_force.survey import frame, survey
 from lustrum.model import Dataset, InputError
 from lustrum.protect import ProtectedPopulation
 from lustrum.protect.weighted import (
-    Part,
     ProtectedRespondents,
     ProtectedSurvey,
+    RespondentSums,
     SurveyRecords,
     weight_classes,
 )
@@ -88,7 +88,7 @@ def test_estimates_cover_the_population_that_the_sample_was_drawn_from(
     for number in (1, 2):
         for picks in combinations(range(5), number):
             place, count = cells(made.codes, dataset, picks)
-            found = made.totals(Part(place, count), number)
+            found = made.totals(RespondentSums(place, count), number)
             true = np.bincount(cells(everybody, dataset, picks)[0], minlength=count)
             own = estimate_totals(records.design, cells(records.codes, dataset, picks)[0], count)
             large = own.respondents >= 30
@@ -110,7 +110,7 @@ def test_tables_add_up_and_sum_to_the_frame(
     assert abs(whole - records.total) <= 0.02 * records.total
     for picks in ((0,), (1, 2), (2, 3, 4)):
         place, count = cells(made.codes, dataset, picks)
-        found = made.totals(Part(place, count))
+        found = made.totals(RespondentSums(place, count))
         assert found.values.sum() == whole
         assert (found.values == np.rint(found.values)).all()
 
@@ -186,7 +186,7 @@ def test_few_protected_respondents_are_flagged_whatever_their_weight(
     dataset: Dataset, made: ProtectedRespondents
 ) -> None:
     place, count = cells(made.codes, dataset, (0, 2, 4))
-    found = made.totals(Part(place, count), 3)
+    found = made.totals(RespondentSums(place, count), 3)
     flags = found.flagged(Reliability(respondents=20, unreliable=0.3))
     assert flags[found.respondents < 20].all()
     assert not flags.all()
@@ -251,9 +251,9 @@ def test_sums_of_a_measure_cover_the_population(
         true_place = cells(codes, dataset, picks)[0]
         true = np.bincount(true_place, weights=hours, minlength=count)
         people = np.bincount(true_place, minlength=count)
-        part = Part(place, count, "hours")
+        part = RespondentSums(place, count, "hours")
         found = made.totals(part, len(picks))
-        mean = made.quotients(part, Part(place, count), np.arange(count), len(picks))
+        mean = made.quotients(part, RespondentSums(place, count), np.arange(count), len(picks))
         large = (found.respondents >= 30) & (true > 0)
         inside += (np.abs(found.values - true) <= 1.96 * found.standard_errors)[large].tolist()
         apart = np.abs(mean.values - true / np.maximum(people, 1))

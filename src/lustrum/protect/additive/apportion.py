@@ -16,9 +16,6 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import InputError
 
-__all__ = ["apportioned", "spread_words", "systematic"]
-
-
 _ALL = 1 << 64
 
 

@@ -12,8 +12,6 @@ from scipy import sparse
 from lustrum.arrays import Floats, Indices
 from lustrum.model import InputError
 
-__all__ = ["Layer", "fit_layers", "layers_of"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

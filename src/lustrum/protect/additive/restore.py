@@ -25,8 +25,6 @@ from lustrum.protect.adjustment.work import STEPS, Work
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Fitted", "Restored", "fit", "restore", "restore_sums"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Axes: TypeAlias = tuple[int, ...]
@@ -46,7 +44,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Restored:
+class RestoredTable:
     """A table of whole numbers.
 
     ``exact`` says whether every margin holds exactly; if not, ``largest_error`` is the largest deviation.
@@ -61,7 +59,7 @@ class Restored:
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.values.shape))
-        return f"Restored({shape} cells, {'exact' if self.exact else 'not exact'})"
+        return f"RestoredTable({shape} cells, {'exact' if self.exact else 'not exact'})"
 
 
 def fit(
@@ -94,7 +92,7 @@ def restore(
     steps: int = STEPS,
     tolerance: float = 1e-9,
     rounds: int = 2000,
-) -> Restored:
+) -> RestoredTable:
     """The whole table nearest to the fitted one whose margins hold to the last unit.
 
     For a two-way table with margins along one axis each, it is always found. With more dimensions a search
@@ -107,7 +105,7 @@ def restore(
     wanted = {axes: _whole(m, str(axes)) for axes, m in _margins(start.shape, margins).items()}
     layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
     found = _restored(start.ravel(), layers, steps, tolerance, rounds)
-    return Restored(
+    return RestoredTable(
         found.values.reshape(start.shape), found.exact, found.largest_error, found.nearest
     )
 
@@ -120,7 +118,7 @@ def restore_sums(
     steps: int = STEPS,
     tolerance: float = 1e-9,
     rounds: int = 2000,
-) -> Restored:
+) -> RestoredTable:
     """The same for any totals: row ``i`` of the 0/1 matrix marks the cells that total ``i`` adds up.
 
     So groups of a hierarchy, or several tables, are restored at once; a
@@ -139,7 +137,7 @@ def restore_sums(
 
 def _restored(
     start: Floats, layers: Sequence[Layer], steps: int, tolerance: float, rounds: int
-) -> Restored:
+) -> RestoredTable:
     fitted, _, _, _ = fit_layers(start, layers, tolerance, rounds)
     live = np.flatnonzero(start > 0)
     matrix = sparse.vstack([layer.matrix(start.size) for layer in layers], format="csr")[:, live]
@@ -157,7 +155,7 @@ def _restored(
     values = np.zeros(start.size, dtype=np.int64)
     values[live] = whole
     error = int(np.abs(matrix @ whole - target).max(initial=0))
-    return Restored(values, error == 0, error, nearest)
+    return RestoredTable(values, error == 0, error, nearest)
 
 
 def _check_possible(matrix: Sparse, target: Ints) -> None:

@@ -26,8 +26,6 @@ from lustrum.protect.adjustment.work import STEPS, Work
 from lustrum.solve.threads import one_thread
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["Adjusted", "WeightWord", "adjust", "largest_moves"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 WeightWord = Literal["reciprocal", "unit"]

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.arrays import Floats, Indices
-from lustrum.protect.adjustment.problem import Problem
+from lustrum.protect.adjustment.problem import AdjustmentProblem
 from lustrum.solve.dense import cholesky
 from lustrum.solve.products import dot, sparse_product
-
-__all__ = ["alternating", "balanced", "imbalance", "neighbours", "settled"]
 
 Signs = npt.NDArray[np.int64]
 
@@ -26,7 +24,7 @@ _FIRMNESS = 10.0  # the weight of a sensitive cell's level against that of its m
 _DENSE_UP_TO = 1500
 
 
-def alternating(problem: Problem) -> Signs:
+def alternating(problem: AdjustmentProblem) -> Signs:
     """Up and down in turn, the largest levels first: a fixed start."""
     order = np.argsort(-(problem.up + problem.down), kind="stable")
     signs = np.ones(problem.places.size, dtype=np.int64)
@@ -34,7 +32,7 @@ def alternating(problem: Problem) -> Signs:
     return signs
 
 
-def imbalance(problem: Problem) -> Floats:
+def imbalance(problem: AdjustmentProblem) -> Floats:
     """The matrix Q of ``s Q s``: the least squared cost of movements s of the sensitive cells.
 
     For large problems, Q only measures the imbalance of the relations themselves.
@@ -49,7 +47,7 @@ def imbalance(problem: Problem) -> Floats:
     return np.asarray((own.T @ own).toarray() * around + np.diag(weights[places]))
 
 
-def _least_squares(problem: Problem) -> Floats | None:
+def _least_squares(problem: AdjustmentProblem) -> Floats | None:
     """The form by factors of dense matrices; None where rounding errors are too large for that."""
     places, weights = problem.places, problem.weights
     span = problem.floats
@@ -69,7 +67,7 @@ def _least_squares(problem: Problem) -> Floats | None:
     return None if turned is None else turned.inverse()
 
 
-def settled(form: Floats, problem: Problem, directions: Signs) -> tuple[Signs, float]:
+def settled(form: Floats, problem: AdjustmentProblem, directions: Signs) -> tuple[Signs, float]:
     """Flip directions, and pairs of opposite ones, while the form falls; also returns its final value."""
     up, down = problem.up.astype(np.float64), problem.down.astype(np.float64)
     signs = directions.astype(np.int64).copy()
@@ -104,7 +102,7 @@ def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
     return (one, other) if both[one, other] > 1e-9 * (1.0 + np.abs(gain).max()) else ()
 
 
-def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Signs]:
+def balanced(form: Floats, problem: AdjustmentProblem, starts: Iterable[Signs]) -> list[Signs]:
     """Each start after local search, the best first, without duplicates."""
     ends = [settled(form, problem, start) for start in starts]
     ends.sort(key=lambda end: end[1])  # stable: of equals the earlier start
@@ -114,7 +112,7 @@ def balanced(form: Floats, problem: Problem, starts: Iterable[Signs]) -> list[Si
     return list(seen.values())
 
 
-def neighbours(form: Floats, problem: Problem, size: int) -> list[Indices]:
+def neighbours(form: Floats, problem: AdjustmentProblem, size: int) -> list[Indices]:
     """Blocks of strongly dependent directions that together hold every direction."""
     way = (problem.up + problem.down).astype(np.float64)
     strength = np.abs(form * np.outer(way, way))

@@ -16,8 +16,6 @@ from scipy import sparse
 
 from lustrum.arrays import Ints
 
-__all__ = ["Freedom", "eliminate"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 Row = dict[int, int]

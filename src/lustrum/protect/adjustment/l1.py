@@ -14,13 +14,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.arrays import Floats, Indices
-from lustrum.protect.adjustment.problem import Problem, as_floats
-from lustrum.protect.adjustment.programs import Program
+from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
+from lustrum.protect.adjustment.programs import WholeProgram
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 from lustrum.solve.products import power_of_two
-
-__all__ = ["Directed", "Found", "Mixed", "improve"]
 
 Signs = npt.NDArray[np.int64]
 
@@ -31,7 +29,7 @@ _LARGEST_LEVEL = 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class DirectedMovement:
     """Directions, the real movement of all groups, how far directions fall short, and the total cost."""
 
     directions: Signs
@@ -49,7 +47,7 @@ class Found:
 class Directed:
     """The linear program for given directions; each solve starts from the previous one."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: AdjustmentProblem) -> None:
         self.problem = problem
         self.unit, self.scale = _unit(problem), _scale(problem)
         count, choices = problem.low.size, problem.places.size
@@ -65,7 +63,7 @@ class Directed:
         )
         low, high = split_bounds(problem, self.unit)
         self._first = rows
-        self._program = Program(
+        self._program = WholeProgram(
             matrix,
             (np.zeros(rows + choices), np.zeros(rows + choices)),
             (
@@ -80,7 +78,7 @@ class Directed:
     def _penalty(self) -> Floats:
         return np.full(2 * self.problem.places.size, _PENALTY)
 
-    def solve(self, directions: Signs, work: Work | None = None) -> Found | None:
+    def solve(self, directions: Signs, work: Work | None = None) -> DirectedMovement | None:
         """The least cost with these directions, or None if the work ran out."""
         problem, count = self.problem, self.problem.low.size
         changed = (
@@ -103,7 +101,7 @@ class Directed:
         moved = (x[:count] - x[count : 2 * count]) * self.unit
         factor = self.unit / self.scale
         pull = answer.prices[self._first :] / self.scale
-        return Found(directions.copy(), moved, short, answer.value * factor, pull)
+        return DirectedMovement(directions.copy(), moved, short, answer.value * factor, pull)
 
     def mark(self) -> tuple[object, Signs | None]:
         """The present basis of the program."""
@@ -116,13 +114,13 @@ class Directed:
 
 def improve(
     directed: Directed,
-    start: Found,
+    start: DirectedMovement,
     work: Work,
     passes: int = 3,
     *,
     tries: int | None = None,
     until_feasible: bool = False,
-) -> Found:
+) -> DirectedMovement:
     """Flip one direction at a time while that lowers the cost, or until every direction is kept.
 
     The cost is convex in the position of a cell, so its price times the distance to the other side bounds
@@ -155,10 +153,12 @@ def improve(
     return best
 
 
-class Mixed:
+class MixedProgram:
     """The mixed program with a 0/1 variable for each direction; some or all of them may be open."""
 
-    def __init__(self, problem: Problem, ceiling: float, *, relaxed: bool = False) -> None:
+    def __init__(
+        self, problem: AdjustmentProblem, ceiling: float, *, relaxed: bool = False
+    ) -> None:
         """``ceiling`` is an achievable cost; it limits how far a cell can move in an optimum."""
         self.problem = problem
         self.unit, self.scale = _unit(problem), _scale(problem)
@@ -192,7 +192,7 @@ class Mixed:
         free, none = np.full(choices, np.inf), np.zeros(choices)
         row_low = np.concatenate([np.zeros(rows), none, -free, down, -free])
         row_high = np.concatenate([np.zeros(rows), free, none, free, fall])
-        self._program = Program(
+        self._program = WholeProgram(
             matrix,
             (row_low, row_high),
             (np.concatenate([low, self._least]), np.concatenate([high, self._most])),
@@ -201,7 +201,7 @@ class Mixed:
             mip_rel_gap=1e-6,
         )
 
-    def rounded(self, start: Found, work: Work | None) -> Signs:
+    def rounded(self, start: DirectedMovement, work: Work | None) -> Signs:
         """Directions from the relaxed program: each variable rounded to its nearer side."""
         answer = self._program.run(work)
         if answer.point is None:
@@ -210,7 +210,11 @@ class Mixed:
         return np.where(np.abs(lean) < 1e-6, start.directions, np.sign(lean)).astype(np.int64)
 
     def solve(
-        self, start: Found, open_choices: Indices, work: Work | None, nodes: int | None = None
+        self,
+        start: DirectedMovement,
+        open_choices: Indices,
+        work: Work | None,
+        nodes: int | None = None,
     ) -> tuple[Signs, float, Outcome]:
         """The best open directions with the others fixed, and a lower bound of the cost."""
         problem, count = self.problem, self.problem.low.size
@@ -232,7 +236,7 @@ class Mixed:
         return directions, max(answer.bound * factor, 0.0), answer.outcome
 
 
-def split_bounds(problem: Problem, unit: float) -> tuple[Floats, Floats]:
+def split_bounds(problem: AdjustmentProblem, unit: float) -> tuple[Floats, Floats]:
     """Bounds of all rises, then of all falls."""
     low, high = as_floats(problem.low) / unit, as_floats(problem.high) / unit
     return (
@@ -241,12 +245,12 @@ def split_bounds(problem: Problem, unit: float) -> tuple[Floats, Floats]:
     )
 
 
-def _unit(problem: Problem) -> float:
+def _unit(problem: AdjustmentProblem) -> float:
     """A power of two that scales movements to a size at which solvers are accurate."""
     forced = np.concatenate([problem.up, problem.down, problem.low, -problem.high]).astype(float)
     largest = float(np.where(np.abs(forced) < 2.0**60, forced, 0.0).max(initial=1.0))
     return max(1.0, power_of_two(largest) / _LARGEST_LEVEL)
 
 
-def _scale(problem: Problem) -> float:
+def _scale(problem: AdjustmentProblem) -> float:
     return _TOP / float(problem.weights.max(initial=1e-300))

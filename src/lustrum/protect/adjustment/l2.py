@@ -12,13 +12,11 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats
 from lustrum.model.stop import check_stop
-from lustrum.protect.adjustment.problem import Problem, as_floats
+from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
 from lustrum.solve.products import cleared
 from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
-
-__all__ = ["CHEAPER", "Squares", "improve_squares", "least_squares"]
 
 Signs = npt.NDArray[np.int64]
 
@@ -29,7 +27,7 @@ _STEPS = 1000  # the work of a quadratic program, in steps of linear ones
 
 
 @dataclass(frozen=True, eq=False)
-class Squares:
+class SquaredMovement:
     """Directions, the real movement of all groups, its weighted squares, and the pressure on each direction."""
 
     directions: Signs
@@ -39,7 +37,9 @@ class Squares:
     residual: float
 
 
-def least_squares(problem: Problem, directions: Signs, work: Work | None = None) -> Squares | None:
+def least_squares(
+    problem: AdjustmentProblem, directions: Signs, work: Work | None = None
+) -> SquaredMovement | None:
     """The optimum for these directions, or None if they cannot be kept or the work ran out."""
     low, high = problem.bounds(directions)
     if bool((low > high).any()):
@@ -69,10 +69,14 @@ def least_squares(problem: Problem, directions: Signs, work: Work | None = None)
     # The optimum is the same everywhere, the last digits of what approaches it need not be.
     moved = cleared(found.point, _BITS)
     pull = cleared(pull, _BITS, max(float(np.abs(pull).max(initial=0.0)), 1e-300))
-    return Squares(directions.copy(), moved, problem.distance(moved, "l2"), pull, found.residual)
+    return SquaredMovement(
+        directions.copy(), moved, problem.distance(moved, "l2"), pull, found.residual
+    )
 
 
-def improve_squares(problem: Problem, start: Squares, work: Work, tries: int = 12) -> Squares:
+def improve_squares(
+    problem: AdjustmentProblem, start: SquaredMovement, work: Work, tries: int = 12
+) -> SquaredMovement:
     """Flip the direction under the most pressure, and keep the flip if it lowers the cost."""
     way = (problem.up + problem.down).astype(np.float64)
     best, failed = start, set[int]()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -24,13 +24,9 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
-from lustrum.protect.method import Stage, checked_input, released
+from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
 from lustrum.structure import UNBOUNDED, Structure
-
-__all__ = ["ControlledAdjustment"]
-
-Kept = Literal["nothing", "grand-total", "totals"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class ControlledAdjustment:
         relations = Structure.of_tables([table.axes]).relations.matrix
         sensitive = found.mask.ravel()
         lower, upper = _levels(found)
-        frozen = self.kept_cells(table, relations)
+        frozen = kept_cells(table, self.keep)
         adjusted = adjust(
             table.values.ravel(),
             relations,
@@ -126,18 +122,6 @@ class ControlledAdjustment:
             "steps": self.steps,
         }
         return words if self.max_change is None else words | {"max_change": self.max_change}
-
-    def kept_cells(self, table: Table, relations: Any) -> Mask:
-        """The cells that do not change: kept totals and structural zeros."""
-        frozen = np.zeros(table.shape, dtype=np.bool_)
-        if self.keep == "totals":
-            frozen |= ~table.inner
-        elif self.keep == "grand-total":
-            parts, totals = (relations > 0).sum(axis=0), (relations < 0).sum(axis=0)
-            frozen |= ((parts == 0) & (totals > 0)).reshape(table.shape)
-        if table.structural is not None:
-            frozen |= table.structural
-        return frozen
 
     def known_range(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
         """Bounds that hold for any true values; only kept cells, signs and the cap narrow them."""

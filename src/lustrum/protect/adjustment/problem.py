@@ -20,8 +20,6 @@ from lustrum.protect.adjustment.eliminate import eliminate
 from lustrum.solve.products import dot
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["NO_ADJUSTMENT", "Problem", "as_floats", "reduce_problem"]
-
 Signs = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -34,7 +32,7 @@ NO_ADJUSTMENT = (
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class AdjustmentProblem:
     """Groups of cells that move as one, their bounds, and the groups that must move.
 
     ``span`` and ``rest`` give all movements (see :class:`~lustrum.protect.adjustment.eliminate.Freedom`),
@@ -55,7 +53,7 @@ class Problem:
     sign: Signs
 
     def __repr__(self) -> str:
-        return f"Problem({self.low.size} groups of cells, {self.places.size} directions)"
+        return f"AdjustmentProblem({self.low.size} groups of cells, {self.places.size} directions)"
 
     def bounds(self, directions: Signs) -> tuple[Ints, Ints]:
         """The bounds of all groups once the directions are given."""
@@ -90,7 +88,7 @@ def reduce_problem(
     lower: Ints,
     upper: Ints,
     weights: Floats,
-) -> Problem:
+) -> AdjustmentProblem:
     """Group cells, and fix the directions without a choice.
 
     ``low`` and ``high`` bound the movement of each cell; a level of 0 means that a sensitive cell must not
@@ -129,7 +127,7 @@ def reduce_problem(
     if bool((least > most).any()):
         raise InputError(NO_ADJUSTMENT)
     places = must[can_rise & can_fall]
-    return Problem(
+    return AdjustmentProblem(
         span=freedom.span[first],
         rest=freedom.rest,
         relations=_merged(every[freedom.rows], group, sign, count),

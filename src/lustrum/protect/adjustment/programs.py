@@ -20,8 +20,6 @@ from lustrum.solve import Outcome
 from lustrum.solve.highs_model import highs_model
 from lustrum.solve.products import cleared, dot, floored
 
-__all__ = ["Answer", "Program"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
@@ -37,7 +35,7 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ProgramSolution:
     """The outcome of a run: the point, its cost, a lower bound of the cost, and the row prices."""
 
     outcome: Outcome
@@ -47,7 +45,7 @@ class Answer:
     prices: Floats | None
 
 
-class Program:
+class WholeProgram:
     """``row_low <= A x <= row_high``, ``low <= x <= high``, some x whole, at the least ``cost x``."""
 
     def __init__(
@@ -91,7 +89,7 @@ class Program:
         solution.col_value = point.tolist()
         self._model.setSolution(solution)
 
-    def run(self, work: Work | None = None, nodes: int | None = None) -> Answer:
+    def run(self, work: Work | None = None, nodes: int | None = None) -> ProgramSolution:
         """Solve from the present basis, within the given work and number of nodes."""
         model = self._model
         check_stop()
@@ -114,17 +112,17 @@ class Program:
         cut_linear = outcome is not Outcome.OPTIMAL and not self._whole
         if outcome is Outcome.INFEASIBLE or point is None or cut_linear:
             bound = np.inf if outcome is Outcome.INFEASIBLE else -np.inf
-            return Answer(outcome, np.inf, bound, None, None)
+            return ProgramSolution(outcome, np.inf, bound, None, None)
         value = dot(self._cost, point)
         bound = floored(float(info.mip_dual_bound)) if self._whole else value
         prices = None
         if not self._whole:
             prices = np.array(solution.row_dual)
             prices = cleared(prices, _BITS, max(float(np.abs(prices).max(initial=0.0)), 1e-300))
-        return Answer(outcome, value, bound, point, prices)
+        return ProgramSolution(outcome, value, bound, point, prices)
 
     def _search(self, work: Work | None) -> None:
-        """Branch and bound; it checks its limits at the same points on every machine."""
+        """Branch and bound; it checks its limits after steps that are counted, never by the clock."""
         stop, looks = stop_asked(), 0
         most = None if work is None else max(1, work.left // SEARCH_STEP)
 

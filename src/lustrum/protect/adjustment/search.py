@@ -15,13 +15,11 @@ import numpy.typing as npt
 from lustrum.arrays import Floats
 from lustrum.model import InputError
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
-from lustrum.protect.adjustment.l1 import Directed, Found, Mixed, improve
+from lustrum.protect.adjustment.l1 import Directed, DirectedMovement, MixedProgram, improve
 from lustrum.protect.adjustment.l2 import CHEAPER, improve_squares, least_squares
-from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, Problem
+from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, AdjustmentProblem
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
-
-__all__ = ["DirectionWord", "Norm", "Solution", "search"]
 
 Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
@@ -48,7 +46,7 @@ class Solution:
 
 
 def search(
-    problem: Problem,
+    problem: AdjustmentProblem,
     norm: Norm,
     word: DirectionWord,
     work: Work,
@@ -73,7 +71,7 @@ def search(
 
 
 def _candidates(
-    problem: Problem,
+    problem: AdjustmentProblem,
     form: Floats,
     word: DirectionWord,
     rng: np.random.Generator | None,
@@ -85,8 +83,10 @@ def _candidates(
     if word == "random":
         return draws
     if word == "relaxed":
-        start = Found(draws[0], np.zeros(problem.low.size), np.inf, np.inf, np.zeros(count))
-        return [Mixed(problem, _far(problem), relaxed=True).rounded(start, work)]
+        start = DirectedMovement(
+            draws[0], np.zeros(problem.low.size), np.inf, np.inf, np.zeros(count)
+        )
+        return [MixedProgram(problem, _far(problem), relaxed=True).rounded(start, work)]
     return balanced(form, problem, [alternating(problem), *draws])[:_TRIED]
 
 
@@ -94,8 +94,8 @@ def _signs(rng: np.random.Generator, count: int) -> Signs:
     return rng.integers(0, 2, count, dtype=np.int64) * 2 - 1
 
 
-def _best(directed: Directed, candidates: list[Signs], work: Work) -> Found:
-    best: Found | None = None
+def _best(directed: Directed, candidates: list[Signs], work: Work) -> DirectedMovement:
+    best: DirectedMovement | None = None
     for directions in candidates:
         if best is not None and work.late:
             break
@@ -107,13 +107,13 @@ def _best(directed: Directed, candidates: list[Signs], work: Work) -> Found:
     return best
 
 
-def _repaired(directed: Directed, found: Found, work: Work) -> Found:
+def _repaired(directed: Directed, found: DirectedMovement, work: Work) -> DirectedMovement:
     """Flip directions that fall short, guided by prices; then search for any feasible directions."""
     found = improve(directed, found, work, passes=2, until_feasible=True)
     if found.feasible:
         return found
     problem = directed.problem
-    mixed = Mixed(problem, _far(problem))
+    mixed = MixedProgram(problem, _far(problem))
     directions, _, outcome = mixed.solve(found, np.arange(problem.places.size), work)
     again = None if outcome is Outcome.INFEASIBLE else directed.solve(directions, None)
     if again is None or not again.feasible:
@@ -121,7 +121,7 @@ def _repaired(directed: Directed, found: Found, work: Work) -> Found:
     return again
 
 
-def _far(problem: Problem) -> float:
+def _far(problem: AdjustmentProblem) -> float:
     """A cost above any solution's: every cell moves by the sum of all levels."""
     levels = float((problem.up + problem.down).sum())
     forced = np.maximum(problem.low, -problem.high).astype(np.float64)
@@ -131,10 +131,10 @@ def _far(problem: Problem) -> float:
 
 
 def _absolutes(
-    problem: Problem,
+    problem: AdjustmentProblem,
     form: Floats,
     directed: Directed,
-    best: Found,
+    best: DirectedMovement,
     word: DirectionWord,
     work: Work,
 ) -> Solution:
@@ -142,7 +142,7 @@ def _absolutes(
     if word in ("heuristic", "exact") and problem.places.size:
         share = work.part(0.4 if word == "exact" else 1.0)
         best = improve(directed, best, share, tries=_TRIES if word == "heuristic" else None)
-        mixed = Mixed(problem, best.cost)
+        mixed = MixedProgram(problem, best.cost)
         if word == "exact" or problem.low.size <= _SMALL:
             for block in neighbours(form, problem, _BLOCK):
                 if share.late:
@@ -159,7 +159,7 @@ def _absolutes(
     return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)
 
 
-def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
+def _kept(directed: Directed, best: DirectedMovement, directions: Signs) -> DirectedMovement:
     if np.array_equal(directions, best.directions):
         return best
     found = directed.solve(directions, None)
@@ -167,7 +167,7 @@ def _kept(directed: Directed, best: Found, directions: Signs) -> Found:
     return found if better and found is not None else best
 
 
-def _floor(problem: Problem) -> float:
+def _floor(problem: AdjustmentProblem) -> float:
     """The least cost of the sensitive cells alone."""
     levels = np.minimum(problem.up, problem.down).astype(np.float64)
     forced = np.maximum(np.maximum(problem.low, -problem.high), 0).astype(np.float64)
@@ -176,8 +176,8 @@ def _floor(problem: Problem) -> float:
 
 
 def _squares(
-    problem: Problem,
-    start: Found,
+    problem: AdjustmentProblem,
+    start: DirectedMovement,
     word: DirectionWord,
     work: Work,
     candidates: list[Signs],

@@ -14,11 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
-from lustrum.protect.adjustment.programs import Answer, Program
+from lustrum.protect.adjustment.programs import ProgramSolution, WholeProgram
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve import Outcome
-
-__all__ = ["nearest_whole"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -102,10 +100,10 @@ class _Steps:
         self.scale = _TOP / max(float(np.abs(self.prices).max(initial=0.0)), 1e-300)
         self.side = (target - matrix @ self.low).astype(np.float64)
 
-    def _program(self, whole: bool) -> Program:
+    def _program(self, whole: bool) -> WholeProgram:
         steps = self.matrix.tocsc().astype(np.float64)[:, self.place]
         size = self.place.size
-        return Program(
+        return WholeProgram(
             steps,
             (self.side, self.side),
             (np.zeros(size), np.ones(size)),
@@ -114,7 +112,7 @@ class _Steps:
             **({"mip_rel_gap": 1e-4} if whole else {}),
         )
 
-    def linear(self, work: Work) -> Answer | None:
+    def linear(self, work: Work) -> ProgramSolution | None:
         """Solve the linear program; None if the work runs out."""
         answer = self._program(False).run(work)
         return None if answer.outcome is Outcome.CUT_SHORT else answer
@@ -125,7 +123,7 @@ class _Steps:
         found = None if answer.point is None else self.read(answer)
         return found, answer.outcome is Outcome.OPTIMAL
 
-    def read(self, answer: Answer) -> Ints | None:
+    def read(self, answer: ProgramSolution) -> Ints | None:
         """The numbers of a vertex, if they are whole and all relations hold exactly."""
         if answer.point is None:
             return None

@@ -11,19 +11,18 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.adjustment.problem import Problem, as_floats
-from lustrum.protect.adjustment.programs import Program
+from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
+from lustrum.protect.adjustment.programs import WholeProgram
 from lustrum.protect.adjustment.work import Work
 from lustrum.solve.products import sparse_product
-
-__all__ = ["whole_moves"]
-
 
 _REACH = 4  # how far a free cell may move away from its rounded value
 _GAP = 0.05
 
 
-def whole_moves(problem: Problem, point: Floats, low: Ints, high: Ints, work: Work) -> Ints | None:
+def whole_moves(
+    problem: AdjustmentProblem, point: Floats, low: Ints, high: Ints, work: Work
+) -> Ints | None:
     """Whole movements within the bounds near the point, or None if the work runs out first."""
     span = problem.span.tocsr()
     if problem.rest.shape[0]:
@@ -44,7 +43,7 @@ def whole_moves(problem: Problem, point: Floats, low: Ints, high: Ints, work: Wo
         chosen = chosen if found is None else found
 
 
-def _free_part(problem: Problem, point: Floats) -> Floats:
+def _free_part(problem: AdjustmentProblem, point: Floats) -> Floats:
     """The values of the free cells in a movement."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
@@ -55,7 +54,7 @@ def _free_part(problem: Problem, point: Floats) -> Floats:
     return free
 
 
-def _kept_inside(problem: Problem, start: Floats, low: Ints, high: Ints) -> Ints:
+def _kept_inside(problem: AdjustmentProblem, start: Floats, low: Ints, high: Ints) -> Ints:
     """Each free cell rounded, inside its bounds."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
@@ -70,7 +69,7 @@ def _kept_inside(problem: Problem, start: Floats, low: Ints, high: Ints) -> Ints
     return np.clip(np.round(start).astype(np.int64), least, most)
 
 
-def _around(problem: Problem, failed: Mask, open_cells: Mask) -> Mask:
+def _around(problem: AdjustmentProblem, failed: Mask, open_cells: Mask) -> Mask:
     """The free cells in failed cells, and those that share a cell with free cells that are already open."""
     touches = abs(problem.span)
     wider = open_cells | np.asarray((touches.T @ failed.astype(np.int64)) > 0)
@@ -86,7 +85,7 @@ def _around(problem: Problem, failed: Mask, open_cells: Mask) -> Mask:
 
 
 def _chosen_anew(
-    problem: Problem,
+    problem: AdjustmentProblem,
     start: Floats,
     chosen: Ints,
     open_cells: Mask,
@@ -107,7 +106,7 @@ def _chosen_anew(
     price = np.concatenate([stiff * (1.0 - off), stiff * (1.0 + off)])
     price = 1e3 * np.maximum(price, 0.0) / max(float(price.max(initial=0.0)), 1e-300)
     matrix = sparse.hstack([part[rows], -part[rows]], format="csc")
-    program = Program(
+    program = WholeProgram(
         matrix,
         (as_floats(low)[rows] - moved[rows], as_floats(high)[rows] - moved[rows]),
         (np.zeros(2 * places.size), np.full(2 * places.size, float(_REACH))),

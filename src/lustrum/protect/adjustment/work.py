@@ -1,8 +1,6 @@
-"""The work that is left, counted in steps, so that the same problem ends at the same point on every machine."""
+"""The work that is left, counted in steps, so that a busy machine ends at the same point."""
 
 from __future__ import annotations
-
-__all__ = ["SEARCH_STEP", "STEPS", "Work"]
 
 STEPS = 500_000
 """Steps of linear programs that a search takes at most, unless the caller says otherwise."""

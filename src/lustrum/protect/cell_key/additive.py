@@ -33,12 +33,10 @@ from lustrum.model.stop import check_stop, stop_asked
 from lustrum.model.table import inner_cells
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
-from lustrum.protect.totals.summed import Published, Totals, added_totals
+from lustrum.protect.totals.summed import PublishedSums, Totals, added_totals
 from lustrum.solve import Highs, LinearProblem, Outcome
+from lustrum.solve.highs_model import single_optimum
 from lustrum.structure import Relations, Structure, complete_relations
-
-__all__ = ["Restored", "restore", "widened"]
-
 
 _LARGE = 60_000  # no program is set up for tables with more published cells
 _WHOLE = 1e-6
@@ -122,7 +120,7 @@ def additive_release(
     max_shift: int,
     structural: Mask | None,
     steps: int,
-) -> tuple[Restored, Published]:
+) -> tuple[Restored, PublishedSums]:
     """The restored table, with bounds that hold for every way in which it may have been found."""
     found = restore(axes, perturbed, max_shift=max_shift, structural=structural, steps=steps)
     low, high = widened(found.values, channel, max_shift)
@@ -134,7 +132,7 @@ def additive_release(
         alone = np.where(structural, 0, alone[0]), np.where(structural, 0, alone[1])
     summed = added_totals(axes, found.values, *alone)
     total = ~inner_cells(axes)
-    return found, Published(
+    return found, PublishedSums(
         found.values,
         np.where(total, np.minimum(low, summed.low), low),
         np.where(total, np.maximum(high, summed.high), high),
@@ -175,14 +173,16 @@ class _Problem:
             np.zeros(2 * self.y.size),
             np.concatenate((up, down)),
         )
-        loaded = Highs().load(problem)
+        # Small irregular costs choose among the nearest tables; bounds come from the costs themselves.
+        loaded, one = Highs().load(problem), Highs(fine=True).load(problem)
         cost = np.concatenate((self.weights, self.weights))
+        single = single_optimum(cost)
         check_stop()
         relaxed = loaded.minimise(cost)
         if relaxed.outcome is Outcome.INFEASIBLE:
             return self._summed()
         bound = max(relaxed.bound, 0.0)
-        whole = self._whole(relaxed.point)
+        whole = self._whole(one.minimise(single).point)
         if whole is not None:
             return self._result(whole, bound, "linear")
         best = loaded.minimise(cost, whole=True, steps=steps, stop=stop_asked())
@@ -191,7 +191,10 @@ class _Problem:
             return self._summed()
         # A program that ran out of steps need not have found the nearest table; the unit search is quicker
         # then.
-        whole = self._whole(best.point) if best.outcome is Outcome.OPTIMAL else None
+        if best.outcome is Outcome.OPTIMAL:
+            chosen = one.minimise(single, whole=True, stop=stop_asked())
+            check_stop()
+            whole = self._whole(chosen.point)
         if whole is not None:
             return self._result(whole, max(bound, best.bound), "integer")
         return self._searched(bound)

@@ -14,8 +14,6 @@ from lustrum.model.table import inner_cells
 from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.structure import Structure
 
-__all__ = ["descend", "inner_places", "is_partition"]
-
 
 def is_partition(axes: Sequence[TableAxis]) -> bool:
     """Whether every category is a union of inner ones, so that inner cells determine the whole table."""

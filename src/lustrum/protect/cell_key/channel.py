@@ -17,8 +17,6 @@ from lustrum.compiled import compiled
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import MatrixChannel, row_entries
 
-__all__ = ["LookupChannel", "Support", "longest_step", "support_of", "zeros_stay"]
-
 
 @dataclass(frozen=True, eq=False)
 class LookupChannel:
@@ -96,7 +94,7 @@ class LookupChannel:
         return chances.astype(np.float64)
 
     @cached_property
-    def _support(self) -> Support:
+    def _support(self) -> LookupSupport:
         """The bounds as a table; beyond the last row that a step can reach, they repeat with the rows."""
         size = self.cap + self.largest_change + self.cycle + 1
         true = np.arange(size + self.largest_change, dtype=np.int64)
@@ -109,13 +107,13 @@ class LookupChannel:
         np.maximum.at(high, published, origin)
         place = np.arange(size, dtype=np.int64)
         reached = high >= 0
-        return Support(
+        return LookupSupport(
             np.where(reached, low, place + 1), np.where(reached, high, place - 1), self.cycle
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
+class LookupSupport:
     """The bounds of the true value behind each published one, as a table whose last part repeats.
 
     The same as ``support`` of the channel, with one lookup per cell.
@@ -151,7 +149,7 @@ def _look_up(  # pragma: no cover
 
 
 @lru_cache(maxsize=64)
-def support_of(channel: MatrixChannel | LookupChannel) -> Support:
+def support_of(channel: MatrixChannel | LookupChannel) -> LookupSupport:
     """The bounds of a channel as a table, computed once."""
     if isinstance(channel, LookupChannel):
         return channel._support
@@ -161,7 +159,7 @@ def support_of(channel: MatrixChannel | LookupChannel) -> Support:
         # Numbers above this come from repeated rows only.
         size = channel.cap + longest_step(channel) + cycle + 1
     low, high = channel.support(np.arange(size, dtype=np.int64))
-    return Support(low, high, cycle)
+    return LookupSupport(low, high, cycle)
 
 
 @lru_cache(maxsize=64)

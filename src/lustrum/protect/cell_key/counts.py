@@ -27,7 +27,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
 from lustrum.protect.cell_key.channel import longest_step, support_of
 from lustrum.protect.cell_key.layouts import (
-    Layout,
+    LookupLayout,
     layout_of,
     moves_zeros,
     public_channel,
@@ -43,13 +43,11 @@ from lustrum.protect.cell_key.words import (
     source_words,
 )
 from lustrum.protect.cell_key.zeros import ZeroKeys
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.entropy_left import entropy_left
+from lustrum.protect.method import TABULAR, Stage, checked_input, whole_counts
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
-from lustrum.protect.totals.summed import Published
-
-__all__ = ["CellKey"]
-
+from lustrum.protect.totals.summed import PublishedSums, released_sums
 
 _PURPOSE = "cell-key"
 _PRESETS = {"shlomo-2015": SHLOMO_2015}
@@ -104,12 +102,17 @@ class CellKey:
     def abilities(self) -> Abilities:
         """With additive totals a cell depends on others; a guard only hides totals."""
         alone = not isinstance(self.totals, Additive)
+        # Empty cells move only if they get keys.
+        both = (True, False) if alone else ()
+        channels = tuple(public_channel(self._layout, zeros) for zeros in both)
         return Abilities(
             repeatable=True,
             keyed_per_cell=alone,
             one_number=alone,
             # What makes a table add up may undo a change.
             changed=1.0 - self._layout.channel.stay(1, 2) if alone else 0.0,
+            entropy=min(map(entropy_left, channels), default=0.0),
+            channels=channels,
         )
 
     def with_zeros(self, secret: bytes, dataset: Dataset) -> CellKey:
@@ -147,16 +150,13 @@ class CellKey:
             low, high = support_of(channel).support(perturbed)
             if table.structural is not None:
                 low, high = (np.where(table.structural, 0, end) for end in (low, high))
-            published = Published(perturbed, low, high)
+            published = PublishedSums(perturbed, low, high)
         for array in (published.values, published.low, published.high):
             array.setflags(write=False)  # so that the release need not copy them
-        return released(
+        return released_sums(
             table,
             self,
-            published.values,
-            low=published.low,
-            high=published.high,
-            status=published.status,
+            published,
             channel=None if isinstance(self.totals, Additive) else channel,
             notes=self._notes(zeros, keyed=rng is None),
         )
@@ -184,7 +184,7 @@ class CellKey:
         return words | {"version": self.versions.ptable, "key_version": self.versions.keys}
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> LookupLayout:
         return layout_of(self._source(), self.lookup.layout, self.lookup.bits)
 
     def _source(self) -> PTable | MatrixChannel:

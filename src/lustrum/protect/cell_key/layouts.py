@@ -23,22 +23,11 @@ from lustrum.protect.cell_key.channel import LookupChannel, zeros_stay
 from lustrum.protect.cell_key.ptable import PTable
 from lustrum.protect.perturbation.lookup import perturb_by_words
 
-__all__ = [
-    "Columns",
-    "InverseCdf",
-    "Layout",
-    "LayoutName",
-    "layout_of",
-    "moves_zeros",
-    "public_channel",
-    "rows_right_on_average",
-]
-
 LayoutName: TypeAlias = Literal["inverse-cdf", "abs", "ons"]
 AnyChannel: TypeAlias = MatrixChannel | LookupChannel
 
 
-class Layout(Protocol):
+class LookupLayout(Protocol):
     """How a count and a word become a published count."""
 
     @property
@@ -69,7 +58,7 @@ class InverseCdf:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FixedColumns:
     """A table of fixed size: the column is the high bits of a ciphered word, or the low bits of a key sum."""
 
     table: PTable
@@ -108,12 +97,12 @@ def rows_right_on_average(channel: AnyChannel) -> bool:
     return bool((np.abs(mean - true) < 1e-6).all())
 
 
-def public_channel(layout: Layout, zeros: bool) -> AnyChannel:
+def public_channel(layout: LookupLayout, zeros: bool) -> AnyChannel:
     """The channel of a layout; without keys for empty cells, zeros stay."""
     return layout.channel if zeros else zeros_stay(layout.channel)
 
 
-def layout_of(source: PTable | MatrixChannel, name: LayoutName | None, bits: int) -> Layout:
+def layout_of(source: PTable | MatrixChannel, name: LayoutName | None, bits: int) -> LookupLayout:
     """A matrix or a table in the given layout; by default inverse-cdf for a matrix and ons for a table."""
     if name not in (None, "inverse-cdf", "abs", "ons"):
         raise InputError(
@@ -124,11 +113,11 @@ def layout_of(source: PTable | MatrixChannel, name: LayoutName | None, bits: int
             raise InputError(
                 f"The ptable {source.name!r} has columns by key; its layout is 'abs' or 'ons'."
             )
-        return Columns(source, summed=name != "abs")
+        return FixedColumns(source, summed=name != "abs")
     if source.residue_base is not None and source.residue_base > source.cap:
         raise InputError(
             "The row of 0 is for empty cells only; the residue base of a matrix must leave it out."
         )
     if name in (None, "inverse-cdf"):
         return InverseCdf(source)
-    return Columns(PTable.of_matrix("matrix", source, bits), summed=name == "ons")
+    return FixedColumns(PTable.of_matrix("matrix", source, bits), summed=name == "ons")

@@ -36,9 +36,6 @@ from lustrum.protect.cell_key.noise import (
 from lustrum.protect.method import Stage, checked_input, released
 from lustrum.sensitivity import PPercent
 
-__all__ = ["CellKeyMagnitude"]
-
-
 _UNIT = 1 << 24  # noise coefficients are whole multiples of its inverse
 _ROOM = 2**36
 

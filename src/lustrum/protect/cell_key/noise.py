@@ -17,8 +17,6 @@ from lustrum.arithmetic import exp, log
 from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError
 
-__all__ = ["Noise", "flex", "noise_table"]
-
 
 @dataclass(frozen=True, eq=False)
 class Noise:

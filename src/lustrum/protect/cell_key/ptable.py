@@ -25,9 +25,6 @@ from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel
 
-__all__ = ["PTable", "read_ptable"]
-
-
 _COLUMNS = ("pcv", "ckey", "pvalue")
 _ONS_ROWS, _ONS_CYCLE = 750, 250
 _MOST_CELLS = 1 << 24

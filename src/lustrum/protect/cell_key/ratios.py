@@ -15,8 +15,6 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release
 
-__all__ = ["Ratios", "mean", "percentages", "ratio"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ratios:

@@ -16,8 +16,6 @@ from lustrum.protect.cell_key.layouts import LayoutName
 from lustrum.protect.cell_key.ptable import PTable
 from lustrum.protect.perturbation.design import Monotone, PerturbationDesign
 
-__all__ = ["Additive", "CellKeyWords", "Lookup", "Source", "Versions", "source_words"]
-
 Source: TypeAlias = str | PTable | MatrixChannel | PerturbationDesign
 """What a ptable is made from: a preset or a file by name, the table, a transition matrix, a design."""
 

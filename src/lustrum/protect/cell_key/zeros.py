@@ -18,8 +18,6 @@ from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError, Table, TableQuery
 from lustrum.model.keys import scramble
 
-__all__ = ["ZeroKeys"]
-
 
 @dataclass(frozen=True, repr=False)
 class ZeroKeys:

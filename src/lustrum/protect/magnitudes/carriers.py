@@ -29,11 +29,9 @@ from lustrum.model.keys import scramble
 from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.magnitudes.carry_kernel import carry
 from lustrum.protect.magnitudes.kernels import add_amounts
-from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
-
-__all__ = ["Carried", "CarriedRecords", "KeptPlaces", "carried_by", "own_places", "piece_values"]
 
 _CANDIDATES = 32
 _FROM_ONE_NEIGHBOURHOOD = 6
@@ -144,7 +142,7 @@ def piece_values(whole: Ints, piece: Ints, pieces: Ints) -> Ints:
 
 
 def carried_by(
-    plan: Plan,
+    plan: TablePlan,
     codes: Array,
     values: Ints,
     identity: Words,
@@ -216,7 +214,7 @@ def _pieces(values: Ints) -> Ints:
 class _Search:
     """Choose among the near cells of every free record so that tables of protected sums stay close."""
 
-    plan: Plan
+    plan: TablePlan
     codes: Array
     amounts: Ints
     shown: FinestCells
@@ -261,7 +259,7 @@ class _Search:
         report_progress("tying sums to counts", 1.0)
 
 
-def _prices(plan: Plan) -> Floats:
+def _prices(plan: TablePlan) -> Floats:
     """The cost of a relative error: much higher in tables of few cells, which carrying need not change."""
     prices = np.zeros(plan.cells)
     for table in plan.tables:

@@ -9,8 +9,6 @@ import numpy as np
 from lustrum.compiled import compiled
 from lustrum.protect.population.search.kernels import places
 
-__all__ = ["carry"]
-
 
 @compiled
 def _shift(

@@ -5,7 +5,7 @@ It starts from the records and what was made of them, and shares no bookkeeping 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +14,7 @@ from lustrum.arrays import Array, Ints
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
+from lustrum.protect.magnitudes.classes import KnownClasses, known_classes
 from lustrum.protect.magnitudes.factors import SHARES, Factors
 from lustrum.protect.magnitudes.kernels import (
     FIRST,
@@ -30,8 +31,6 @@ from lustrum.protect.magnitudes.kernels import (
 from lustrum.protect.magnitudes.units import identities
 from lustrum.protect.population.search.layout import plan_tables
 
-__all__ = ["ContributorAudit", "audit_contributors"]
-
 
 @dataclass(frozen=True)
 class ContributorAudit:
@@ -45,6 +44,9 @@ class ContributorAudit:
       ``certain_with_direction``: the same if they know the direction too. ``from_units`` is the least
       contribution above which there are no such cells.
     - ``outside``: cells whose largest contribution changed by less or more than everybody may know.
+    - ``certain_with_class``: contributions that are certain within p percent to somebody who knows everything
+      else and the classes that are variables of the dataset; ``by_class`` are those that their class gives away
+      by itself, whatever is shown.
     - ``close_by_chance``: sensitive cells in which the published sum less the true second largest is within p
       percent of the largest. Nobody can know which these are.
     """
@@ -58,11 +60,14 @@ class ContributorAudit:
     from_units: int
     outside: int
     close_by_chance: int
+    certain_with_class: int = 0
+    by_class: int = 0
 
     @property
     def safe(self) -> bool:
         """Whether nothing was found that must not be."""
-        return self.unprotected == 0 and self.certain == 0 and self.outside == 0
+        found = self.unprotected + self.certain + self.outside + self.certain_with_class
+        return found == 0
 
 
 def audit_contributors(
@@ -84,6 +89,8 @@ def audit_contributors(
     plan = plan_tables(records.dataset, max_variables, tables)
     owners, own = identities(records, records.dataset.measure(measure).holding)
     true = records.numbers[measure].astype(np.int64)
+    classes = known_classes(records, [measure])
+    with_class, by_class = with_classes(records, classes, measure, protected, factors, share)
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])
     cut = np.zeros(true.size, dtype=np.int64)
     if carried is not None:
@@ -105,7 +112,35 @@ def audit_contributors(
     found[:, HOLDER] = -1
     rank_noise(plan.layout, codes, owner, true, noise, cut[order], found)
     parts = max(len(records.dataset.measure(measure).parts), 1)
-    return _judged(measure, factors, share, found[found[:, FIRST] > 0], parts)
+    judged = _judged(measure, factors, share, found[found[:, FIRST] > 0], parts)
+    return replace(judged, certain_with_class=with_class, by_class=by_class)
+
+
+def with_classes(
+    records: Records,
+    classes: KnownClasses,
+    measure: str,
+    protected: Ints,
+    factors: Factors,
+    share: Fraction,
+) -> tuple[int, int]:
+    """How many contributions their class and what is shown give away, and how many their class alone."""
+    if measure not in classes.ends:
+        return 0, 0
+    true = records.numbers[measure].astype(np.int64)
+    first, last = classes.sizes(measure, true)
+    alone = classes.given_away(measure, true, share)
+    shown = np.abs(protected)
+    least, most = np.full(true.size, 1 << 70, dtype=object), np.full(true.size, -1, dtype=object)
+    for side in ("up", "down"):
+        low, high = candidates(shown, factors.least, factors.most, side)
+        low, high = np.maximum(low, first), np.minimum(high, last)
+        left = np.asarray(low <= high).astype(np.bool_)
+        least = np.where(left, np.minimum(least, low), least)
+        most = np.where(left, np.maximum(most, high), most)
+    least = np.where((shown == 0) & (first <= 0), 0, least)
+    certain = certain_within(least, most, share) & (true != 0) & (protected != true)
+    return int((certain & ~alone).sum()), int(alone.sum())
 
 
 def _judged(

@@ -28,8 +28,6 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.model import InputError
 
-__all__ = ["SHARES", "Directions", "Factors", "amounts", "needed_factors"]
-
 SHARES = 1 << 20
 """Shares are whole multiples of one over this."""
 Directions = Literal["known", "secret"]

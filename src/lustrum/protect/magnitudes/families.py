@@ -18,13 +18,11 @@ from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Measure
 from lustrum.model.records import Records
 
-__all__ = ["Family", "check_relations", "families_of"]
-
 _SAMPLED = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class MeasureFamily:
     """Related measures: ``moved`` get noise; ``shown`` are published, each the sum of some of them."""
 
     name: str
@@ -38,7 +36,7 @@ class Family:
         return np.asarray(moved @ self.adds.T.astype(np.int64))
 
 
-def families_of(measures: Sequence[Measure]) -> tuple[Family, ...]:
+def families_of(measures: Sequence[Measure]) -> tuple[MeasureFamily, ...]:
     """The families of all measures, in the order of the description."""
     leader = {m.name: m.name for m in measures}
 
@@ -57,17 +55,17 @@ def families_of(measures: Sequence[Measure]) -> tuple[Family, ...]:
     return tuple(_family(members) for members in found.values())
 
 
-def _family(members: Sequence[Measure]) -> Family:
+def _family(members: Sequence[Measure]) -> MeasureFamily:
     moved = tuple(m.name for m in members if not m.parts)
     shown = tuple(m.name for m in members)
     adds = np.zeros((len(shown), len(moved)), dtype=np.bool_)
     for row, measure in enumerate(members):
         for name in measure.parts or (measure.name,):
             adds[row, moved.index(name)] = True
-    return Family(min(shown), moved, shown, adds, members[0].holding)
+    return MeasureFamily(min(shown), moved, shown, adds, members[0].holding)
 
 
-def check_relations(records: Records, families: Sequence[Family]) -> None:
+def check_relations(records: Records, families: Sequence[MeasureFamily]) -> None:
     """Refuse parts that do not add up, and measures that are equal or add up without being declared."""
     numbers = records.numbers
     for family in families:
@@ -83,7 +81,7 @@ def check_relations(records: Records, families: Sequence[Family]) -> None:
     _check_unstated(numbers, families)
 
 
-def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[Family]) -> None:
+def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[MeasureFamily]) -> None:
     names = [name for family in families for name in family.shown]
     stated = {
         (name, *sorted(m for m, own in zip(family.moved, family.adds[row], strict=True) if own))

@@ -17,8 +17,6 @@ from lustrum.model.records import Records
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
 
-__all__ = ["held_cells"]
-
 _LEFT_TO_CHANCE = 10
 _BUDGET = 0.4
 """Which part of the cells that would show their upper number in any case may be chosen."""

@@ -9,8 +9,6 @@ import numpy as np
 from lustrum.compiled import compiled
 from lustrum.protect.population.search.kernels import places
 
-__all__ = ["add_amounts", "balance", "rank_noise", "rank_owners"]
-
 # Columns of the ranking of a cell.
 TOTAL, FIRST, SECOND, OWN, OWNER = 0, 1, 2, 3, 4
 
@@ -122,6 +120,24 @@ def add_amounts(layout: Any, codes: Any, amounts: Any, cells: Any) -> None:  # p
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
                 for j in range(amounts.shape[1]):
                     cells[base[r] + inner[t], j] += amounts[i, j]
+
+
+@compiled
+def largest_parts(
+    layout: Any, codes: Any, values: Any, scale: Any, parts: Any
+) -> None:  # pragma: no cover
+    """The largest part that each record has of one of its cells; ``scale`` is one over the total of a cell."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for i in range(values.shape[0]):
+        places(layout, codes[i], p, inner, base)
+        for r in range(base.size):
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                for j in range(values.shape[1]):
+                    part = scale[base[r] + inner[t], j] * values[i, j]
+                    if part > parts[i]:
+                        parts[i] = part
 
 
 @compiled

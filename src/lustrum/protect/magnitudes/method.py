@@ -15,11 +15,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Words
+from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
@@ -28,28 +29,37 @@ from lustrum.model.records import Records
 from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
+from lustrum.protect.magnitudes.check import with_classes
+from lustrum.protect.magnitudes.classes import KnownClasses, known_classes, refuse_narrow
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
-from lustrum.protect.magnitudes.families import Family, check_relations, families_of
+from lustrum.protect.magnitudes.families import MeasureFamily, check_relations, families_of
 from lustrum.protect.magnitudes.held import held_cells
+from lustrum.protect.magnitudes.hidden import Known, hide, near_ends
 from lustrum.protect.magnitudes.kernels import add_amounts
-from lustrum.protect.magnitudes.remembered import RememberedSums, keep_noise, remember
+from lustrum.protect.magnitudes.remembered import (
+    RememberedSums,
+    keep_noise,
+    known_before,
+    reach_after,
+    remember,
+)
 from lustrum.protect.magnitudes.report import MagnitudeReport, PublicFactors, measured
 from lustrum.protect.magnitudes.search import (
     Ranking,
+    balance_leaders,
+    leading_owners,
     noise_of,
     rank_cells,
     relative_scale,
     search,
 )
-from lustrum.protect.magnitudes.units import identities, units_of
-from lustrum.protect.method import Stage
-from lustrum.protect.population.search.layout import Plan, plan_tables
+from lustrum.protect.magnitudes.units import Units, identities, other_amounts, units_of
+from lustrum.protect.method import MethodSpec, Stage
+from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
 from lustrum.sensitivity.parameters import exact
-
-__all__ = ["MagnitudeResult", "ProtectedMagnitudes"]
 
 Progress = Callable[[str, float], None]
 
@@ -74,7 +84,7 @@ class MagnitudeResult:
 
 
 @dataclass(frozen=True)
-class ProtectedMagnitudes:
+class ProtectedMagnitudes(MethodSpec):
     """Multiply every contribution once, so that nobody is certain of one within ``p`` percent.
 
     - ``p``: the protection that the p% rule asks for. For the prior-posterior rule write ``100 p / q``, for the
@@ -82,8 +92,13 @@ class ProtectedMagnitudes:
     - ``directions``: ``"known"`` assumes attackers who know whether a contribution went up or down;
       ``"secret"`` does not, and adds less noise.
     - ``search_range``: how far the search may move a record's share towards the least or the largest share, as
-      a part of the distance. A smaller part keeps shares closer to a uniform draw, a larger one keeps tables
-      closer to the truth.
+      a part of the distance. With 0 shares are uniform draws; a larger part keeps tables closer to the truth,
+      and the shares of large contributors can be guessed.
+    - ``leader_part``: contributors with more than this part of a cell that is not sensitive keep the direction
+      that the key draws. A larger part keeps tables closer to the truth, and the second largest contributor of
+      a cell can guess the direction of the largest one better.
+    - ``public_classes``: variables that are classes of a measure and known to everybody from elsewhere. Other
+      classes are refused if they give a value away within ``p`` percent by themselves.
     - ``max_variables``, ``tables``: which tables are kept close, as for a protected population.
     - ``measures``: those to protect, all if empty.
     - ``existence``: whether everybody may know in which finest cells there are units. ``"secret"`` ties sums to
@@ -104,7 +119,7 @@ class ProtectedMagnitudes:
         "known", "Whether attackers may know if a contribution went up or down."
     )
     search_range: float = parameter(
-        0.8, "Which part of its way to either end the search may move a share.", least=0, below=1
+        0.0, "Which part of its way to either end the search may move a share.", least=0, below=1
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -117,6 +132,15 @@ class ProtectedMagnitudes:
         "secret", "Whether everybody may know in which finest cells there are units."
     )
     sweeps: int = parameter(10, "How often the search visits every contributor.", least=1)
+    leader_part: float = parameter(
+        0.25,
+        "Contributors with a larger part of a cell keep the direction that the key draws.",
+        least=0,
+        most=1,
+    )
+    public_classes: tuple[str, ...] = parameter(
+        (), "Variables whose classes of a measure everybody knows, however narrow they are."
+    )
 
     @checks_parameters("Protected magnitudes")
     def __post_init__(self) -> None:
@@ -131,20 +155,6 @@ class ProtectedMagnitudes:
     def share(self) -> Fraction:
         """``p`` as an exact share."""
         return exact(self.p) / 100
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {
-            "method": self.name,
-            "p": self.p,
-            "directions": self.directions,
-            "search_range": self.search_range,
-            "max_variables": self.max_variables,
-            "tables": [list(words) for words in self.tables],
-            "measures": list(self.measures),
-            "existence": self.existence,
-            "sweeps": self.sweeps,
-        }
 
     def protect(
         self,
@@ -165,8 +175,10 @@ class ProtectedMagnitudes:
             raise InputError("The key of protected magnitudes must have at least 16 bytes.")
         families = self._families(records)
         check_relations(records, families)
+        classes = known_classes(records, [name for family in families for name in family.shown])
+        refuse_narrow(records, classes, self.share, self.public_classes)
         with nullcontext() if progress is None else reporting_progress(progress):
-            return self._protect(records, key, families, background, shown, previous)
+            return self._protect(records, key, families, classes, background, shown, previous)
 
     def held(self, records: Records, cells: FinestCells, base: int, key: bytes) -> Words | None:
         """Cells that are to show a count, for a protected population to which the sums will be tied."""
@@ -175,7 +187,7 @@ class ProtectedMagnitudes:
         names = tuple(n for family in self._families(records) for n in family.shown)
         return held_cells(records, names, cells, base, derived(key, "held cells"))
 
-    def _families(self, records: Records) -> tuple[Family, ...]:
+    def _families(self, records: Records) -> tuple[MeasureFamily, ...]:
         known = records.dataset.measures
         chosen = {records.dataset.measure(name).name for name in self.measures}
         families = families_of(known)
@@ -195,7 +207,8 @@ class ProtectedMagnitudes:
         self,
         records: Records,
         key: bytes,
-        families: tuple[Family, ...],
+        families: tuple[MeasureFamily, ...],
+        classes: KnownClasses,
         background: Background,
         shown: FinestCells | None,
         previous: RememberedSums | None,
@@ -208,6 +221,7 @@ class ProtectedMagnitudes:
             release = previous.release + 1
         made: dict[str, Ints] = {}
         found = []
+        known: dict[str, tuple[Ints, Ints]] = {}
         for family in families:
             secret_key = derived(key, f"magnitudes {family.name}")
             units, order, secret = units_of(
@@ -220,31 +234,38 @@ class ProtectedMagnitudes:
                 background=background,
                 release=release,
             )
-            locked = None
-            if previous is not None:
-                locked = keep_noise(
-                    units, family, order, records, self.factors, previous, self.share
-                )
+            for name in family.shown:
+                known[name] = known_before(classes, records, name, previous, self.factors, "factor")
             values = np.stack([records.numbers[m][order] for m in family.shown], axis=1)
+            locked = self._hide(
+                units,
+                values,
+                order,
+                records,
+                family,
+                classes,
+                known,
+                previous,
+                secret_key,
+                secret,
+                release,
+            )
             ranking = [rank_cells(plan, units, np.ascontiguousarray(v)) for v in values.T]
             totals = np.stack([r.total for r in ranking], axis=1)
             close = np.stack([~r.sensitive(self._ratio) for r in ranking], axis=1)
-            errors = search(
-                plan,
-                units,
-                family,
-                relative_scale(totals, close),
-                secret,
-                secret_key,
-                self.sweeps,
-                locked,
-            )
+            scale = relative_scale(totals, close)
+            leading = leading_owners(plan, units, values, scale, self.leader_part)
+            balance_leaders(units, values, leading & ~locked, secret)
+            locked |= leading
+            errors = search(plan, units, family, scale, secret, secret_key, self.sweeps, locked)
             protected = values + family.added(noise_of(units))
             back = np.empty_like(order)
             back[order] = np.arange(order.size)
             for column, name in enumerate(family.shown):
                 made[name] = protected[back, column]
                 found.append((name, ranking[column], errors[:, column]))
+        if previous is None:
+            self._refuse_certain(records, classes, made)
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
         carried = CarriedRecords(np.arange(len(records)), codes, made)
         tied = shown is not None and self.existence == "secret"
@@ -261,18 +282,93 @@ class ProtectedMagnitudes:
             found = _carried_errors(plan, found, codes, records, carried)
         return MagnitudeResult(
             _finest_sums(records.dataset, carried, every=tied or self.existence == "public"),
-            *self._reports(plan, found, key, records.dataset),
+            *self._reports(plan, found, key, records, made, classes),
             made,
             carried,
-            remember(records, made, carried, self.to_mapping(), release),
+            remember(
+                records,
+                made,
+                carried,
+                self.to_mapping(),
+                release,
+                {name: reach_after(made[name], known[name], self.factors) for name in made},
+            ),
         )
+
+    def _hide(
+        self,
+        units: Units,
+        values: Ints,
+        order: Ints,
+        records: Records,
+        family: MeasureFamily,
+        classes: KnownClasses,
+        known: dict[str, tuple[Ints, Ints]],
+        previous: RememberedSums | None,
+        key: bytes,
+        secret: Words,
+        release: int,
+    ) -> Mask:
+        """Keep published noise and draw amounts that hide the rest; returns owners with a direction."""
+        kept = keep_noise(units, family, order, records, self.factors, previous)
+        # What a class gives away by itself cannot be hidden.
+        given = np.stack(
+            [
+                classes.given_away(m, records.numbers[m].astype(np.int64), self.share)[order]
+                for m in family.shown
+            ],
+            axis=1,
+        )
+        readers = [Known.of(known, family.shown, order, given, np.zeros_like(values))]
+        if previous is not None:
+            ends = {
+                m: known_before(classes, records, m, previous, self.factors, "difference")
+                for m in family.shown
+            }
+            grown = np.stack([previous.grown(records, m)[order] for m in family.shown], axis=1)
+            readers.append(Known.of(ends, family.shown, order, given, grown))
+        near = near_ends(np.abs(values), readers[0], self.factors)
+        chosen = (near @ family.adds | kept.changed) & ~kept.unchanged
+        moved = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
+        own = identities(records, None)[1][order]
+        more = other_amounts(units, moved, own, family, self.factors, key, secret, release)
+        return hide(
+            units,
+            values,
+            family,
+            self.factors,
+            self.share,
+            readers,
+            chosen,
+            chain(more, [kept.amount]),
+            kept.owners,
+        )
+
+    def _refuse_certain(
+        self, records: Records, classes: KnownClasses, made: dict[str, Ints]
+    ) -> None:
+        """Refuse classes in which no amount hides a contribution, such as 1 to 2 units."""
+        for name, variables in classes.variables.items():
+            if with_classes(records, classes, name, made[name], self.factors, self.share)[0]:
+                named = " and ".join(map(repr, variables))
+                raise InputError(
+                    f"Contributions to {name!r} cannot be hidden from readers who know their class of {named}: "
+                    "it has too few numbers. Join it with the next class, give the measure more decimals, or "
+                    "leave one of them out."
+                )
 
     @property
     def _ratio(self) -> tuple[int, int]:
         return self.share.numerator, self.share.denominator
 
     def _reports(
-        self, plan: Plan, found: list[tuple[str, Ranking, Any]], key: bytes, dataset: Dataset
+        self,
+        plan: TablePlan,
+        found: list[tuple[str, Ranking, Any]],
+        key: bytes,
+        records: Records,
+        made: dict[str, Ints],
+        classes: KnownClasses,
     ) -> tuple[PublicFactors, MagnitudeReport]:
         return measured(
             self.to_mapping(),
@@ -281,11 +377,13 @@ class ProtectedMagnitudes:
             found,
             self._ratio,
             derived(key, "sums report"),
-            {m.name: m.earlier for m in dataset.measures if m.earlier is not None},
+            {m.name: m.earlier for m in records.dataset.measures if m.earlier is not None},
+            {n: (records.numbers[n].astype(np.int64), values) for n, values in made.items()},
+            classes.variables,
         )
 
 
-def _cut(family: Family, made: dict[str, Ints], by: Carried) -> dict[str, Ints]:
+def _cut(family: MeasureFamily, made: dict[str, Ints], by: Carried) -> dict[str, Ints]:
     """The shown measures of all pieces, from the pieces of those that were moved."""
     moved = np.stack([by.values(made[name]) for name in family.moved], axis=1)
     return dict(zip(family.shown, family.added(moved).T, strict=True))
@@ -296,7 +394,7 @@ _CARRYING = 6
 
 
 def _carried_errors(
-    plan: Plan,
+    plan: TablePlan,
     found: list[tuple[str, Ranking, Any]],
     codes: Array,
     records: Records,

@@ -9,13 +9,13 @@ that the method allows is stated instead: the mean over a handful of cells would
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from lustrum.arrays import Array, Floats, Ints, Mask
+from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.population.public import coarse_error
-
-__all__ = ["LARGEST", "by_variables", "errors_by_size", "growth_by_variables", "relative_errors"]
 
 _FEWEST = 50
 _TENS = np.array([float(10**power) for power in range(23)])
@@ -59,6 +59,32 @@ def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[in
     joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])
     found = _rising(relative_errors(total, noise), joined, key, f"{name} size")
     return {10**size: error for size, error in found.items()}
+
+
+def guesses_by_size(
+    true: Ints, shown: Ints, factors: Factors, share: Fraction
+) -> dict[int, tuple[float, float]]:
+    """How often, in per cent, a guess of a contribution is within a share, by powers of ten of shown values.
+
+    The first figure is that of a reader who takes one direction for all contributions, the better of the two;
+    the second is that of one who knows the direction of each. Both take the number that is right for small
+    shares. Sizes of few contributions are joined with the next smaller one.
+    """
+    p, low = float(share), float(factors.least)
+    size, seen = np.abs(true), np.abs(shown)
+    up = np.abs(seen * ((1 - p) / (1 + low)) - size) <= p * size
+    down = np.abs(seen * ((1 + p) / (1 - low)) - size) <= p * size
+    known = np.where(seen > size, up, down)
+    digits = np.searchsorted(_TENS, np.maximum(seen.astype(np.float64), 1.0), side="right") - 1
+    sizes = sorted(np.unique(digits[size > 0]).tolist(), reverse=True)
+    joined = _joined([(one, (size > 0) & (digits == one)) for one in sizes])
+    return {
+        10**one: (
+            100 * int(max(up[rows].sum(), down[rows].sum())) / int(rows.sum()),
+            100 * int(known[rows].sum()) / int(rows.sum()),
+        )
+        for one, rows in joined
+    }
 
 
 def growth_by_variables(

@@ -7,13 +7,14 @@ made, and typical relative errors by the number of variables, in coarse steps fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats
+from lustrum.arrays import Array, Floats, Ints
 from lustrum.model import InputError
 from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.magnitudes.public_errors import (
@@ -21,17 +22,24 @@ from lustrum.protect.magnitudes.public_errors import (
     by_variables,
     errors_by_size,
     growth_by_variables,
+    guesses_by_size,
     relative_errors,
 )
 from lustrum.protect.magnitudes.search import Ranking
-from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.public import coarse_error
+from lustrum.protect.population.search.layout import TablePlan
 
-__all__ = ["MagnitudeReport", "MeasureErrors", "PublicFactors", "measured"]
+_RATE = 5.0
+"""Rates of guesses are stated in steps of so many points."""
 
 
 @dataclass(frozen=True)
 class MeasureErrors:
-    """Relative errors of one measure in per cent, over cells that are not sensitive. Confidential."""
+    """Relative errors of one measure in per cent, over cells that are not sensitive. Confidential.
+
+    ``guessed`` says how often contributions are guessed, see
+    :func:`~lustrum.protect.magnitudes.public_errors.guesses_by_size`.
+    """
 
     measure: str
     cells: int
@@ -40,6 +48,7 @@ class MeasureErrors:
     median: float
     total: float
     by_variables: Mapping[int, float]
+    guessed: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +68,11 @@ class MagnitudeReport:
         """The report as plain values, for a confidential file."""
         return {
             "measures": [
-                {**vars(m), "by_variables": {str(k): v for k, v in m.by_variables.items()}}
+                {
+                    **vars(m),
+                    "by_variables": {str(k): v for k, v in m.by_variables.items()},
+                    "guessed": {str(k): list(v) for k, v in m.guessed.items()},
+                }
                 for m in self.measures
             ]
         }
@@ -71,7 +84,9 @@ class PublicFactors:
 
     ``errors`` are by the number of variables, ``by_size`` by the least published sum of a size class, in units
     of the last decimal. ``growth`` are typical errors of growth since the period before, in percentage points,
-    by the number of variables.
+    by the number of variables. ``guessed`` is how often, in per cent, a plain guess of a contribution is within
+    ``p`` percent, by the least protected value of a size class, and ``directed`` the same for readers who know
+    its direction. ``classes`` are the variables that readers are taken to know as classes of a measure.
     """
 
     method: Mapping[str, Any]
@@ -79,6 +94,9 @@ class PublicFactors:
     errors: Mapping[str, Mapping[int, float]]
     by_size: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     growth: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    guessed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    directed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def existence_public(self) -> bool:
@@ -103,6 +121,9 @@ class PublicFactors:
             "errors": _plain(self.errors),
             "by_size": _plain(self.by_size),
             "growth": _plain(self.growth),
+            "guessed": _plain(self.guessed),
+            "directed": _plain(self.directed),
+            "classes": {name: list(own) for name, own in sorted(self.classes.items())},
         }
 
     @classmethod
@@ -115,6 +136,9 @@ class PublicFactors:
                 _read(words["errors"]),
                 _read(words.get("by_size", {})),
                 _read(words.get("growth", {})),
+                _read(words.get("guessed", {})),
+                _read(words.get("directed", {})),
+                {str(n): tuple(map(str, own)) for n, own in words.get("classes", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the protected sums are damaged.") from None
@@ -141,16 +165,23 @@ def _read(words: Mapping[str, Mapping[str, float]]) -> dict[str, dict[int, float
 def measured(
     method: Mapping[str, Any],
     factors: Factors,
-    plan: Plan,
+    plan: TablePlan,
     found: Sequence[tuple[str, Ranking, Floats]],
     ratio: tuple[int, int],
     key: bytes,
     earlier: Mapping[str, str] | None = None,
+    firms: Mapping[str, tuple[Ints, Ints]] | None = None,
+    classes: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[PublicFactors, MagnitudeReport]:
     """Compute the errors of every measure, and coarse ones for the public.
 
-    ``earlier`` maps a measure to the one that holds the period before.
+    ``earlier`` maps a measure to the one that holds the period before, ``firms`` to the true and the protected
+    value of every record, and ``classes`` to the variables that are classes of it.
     """
+    share = Fraction(*ratio)
+    guessed = {
+        name: guesses_by_size(*values, factors, share) for name, values in (firms or {}).items()
+    }
     variables = np.zeros(plan.cells, dtype=np.int64)
     for table in plan.tables:
         variables[table.places().ravel()] = len(table.levels)
@@ -158,7 +189,7 @@ def measured(
     held = {name: (ranking.total, noise) for name, ranking, noise in found}
     for name, ranking, noise in found:
         own = _errors(name, ranking, noise, variables, ratio)
-        errors.append(own)
+        errors.append(replace(own, guessed=guessed.get(name, {})))
         public[name] = by_variables(
             relative_errors(ranking.total, noise),
             ranking.total + noise > 0,
@@ -173,9 +204,31 @@ def measured(
         if before is not None:
             growth[name] = growth_by_variables(held[name], before, variables, key, name)
     return (
-        PublicFactors(dict(method), factors, public, by_size, growth),
+        PublicFactors(
+            dict(method),
+            factors,
+            public,
+            by_size,
+            growth,
+            _coarse(guessed, 0, key, "guessed"),
+            _coarse(guessed, 1, key, "directed"),
+            dict(classes or {}),
+        ),
         MagnitudeReport(tuple(errors)),
     )
+
+
+def _coarse(
+    rates: Mapping[str, Mapping[int, tuple[float, float]]], kind: int, key: bytes, word: str
+) -> dict[str, dict[int, float]]:
+    """One kind of rates in coarse steps, never below the measured one."""
+    return {
+        name: {
+            size: min(coarse_error(both[kind], key, f"{name} {word} {size}", _RATE), 100.0)
+            for size, both in sizes.items()
+        }
+        for name, sizes in rates.items()
+    }
 
 
 def _errors(

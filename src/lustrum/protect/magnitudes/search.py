@@ -18,18 +18,19 @@ from lustrum.arithmetic import power
 from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.keys import scramble
 from lustrum.model.stop import check_stop, report_progress
-from lustrum.protect.magnitudes.families import Family
-from lustrum.protect.magnitudes.kernels import add_amounts, balance, rank_owners
+from lustrum.protect.magnitudes.families import MeasureFamily
+from lustrum.protect.magnitudes.kernels import add_amounts, balance, largest_parts, rank_owners
 from lustrum.protect.magnitudes.units import Units
-from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.start import derived
-
-__all__ = ["Ranking", "noise_of", "rank_cells", "relative_scale", "search"]
 
 _FAR, _CLOSE = 0.2, 0.001
 """Relative errors below this cost as squares do, in the first sweep and in the last."""
 _TOTAL = 1000.0
 """How much more an error of the total costs than its being the only cell of its table would make it."""
+
+_GROUP = 16
+"""Half of so many leading owners of about the same size go up."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,12 +59,47 @@ class Ranking:
         return np.asarray((self.total > 0) & (rest * bottom < first * top), dtype=np.bool_)
 
 
-def rank_cells(plan: Plan, units: Units, values: Ints) -> Ranking:
+def rank_cells(plan: TablePlan, units: Units, values: Ints) -> Ranking:
     """Rank the owners of every controlled cell."""
     ranking = np.zeros((plan.cells, 5), dtype=np.int64)
     ranking[:, 4] = -1
     rank_owners(plan.layout, units.codes, units.owner, values, ranking)
     return Ranking(*(np.ascontiguousarray(ranking[:, c]) for c in range(3)))
+
+
+def leading_owners(plan: TablePlan, units: Units, values: Ints, scale: Floats, part: float) -> Mask:
+    """Owners of a record that is more than this part of a cell whose error costs something.
+
+    They keep the direction that the key draws. If the search chose it, the second largest contributor of a cell
+    could guess the direction of the largest one from its own.
+    """
+    parts = np.zeros(units.owner.size)
+    largest_parts(plan.layout, units.codes, np.abs(values).astype(np.float64), scale, parts)
+    leading = np.zeros(units.sign.size, dtype=np.bool_)
+    leading[units.owner[parts > part]] = True
+    return leading
+
+
+def balance_leaders(units: Units, values: Ints, leading: Mask, secret: Words) -> None:
+    """Let half of the leading owners of about the same size go up, in place: those that the key draws.
+
+    So their noise cancels in totals. The direction of one says little about that of another: of two in the same
+    group of ``_GROUP``, the second goes the other way in 8 of 15 cases.
+    """
+    size = np.zeros(units.sign.size)
+    for column in np.abs(values).astype(np.float64).T:
+        total = column.sum()  # any last bit: sums of whole numbers, rounded only beyond 53 bits
+        size += np.bincount(units.owner, weights=column, minlength=size.size) / max(total, 1.0)
+    owners = np.flatnonzero(leading)
+    owners = owners[np.lexsort((secret[owners], -size[owners]))]
+    group = np.arange(owners.size) // _GROUP
+    place = np.lexsort((secret[owners], group))
+    in_group = np.arange(owners.size) % _GROUP
+    # Of a last group of odd size, the key draws which way the odd one goes.
+    half = np.minimum(_GROUP, owners.size - group * _GROUP) // 2
+    drawn = owners[place]
+    odd = units.sign[drawn]
+    units.sign[drawn] = np.where(in_group < half, 1, np.where(in_group < 2 * half, -1, odd))
 
 
 def noise_of(units: Units) -> Ints:
@@ -72,9 +108,9 @@ def noise_of(units: Units) -> Ints:
 
 
 def search(
-    plan: Plan,
+    plan: TablePlan,
     units: Units,
-    family: Family,
+    family: MeasureFamily,
     scale: Floats,
     secret: Words,
     key: bytes,
@@ -110,7 +146,7 @@ def _squared(sweep: int, sweeps: int) -> float:
     return float(_FAR * power(_CLOSE / _FAR, (sweep + 1) / sweeps))
 
 
-def _prices(plan: Plan) -> Floats:
+def _prices(plan: TablePlan) -> Floats:
     """What a relative error costs in every cell."""
     prices = np.zeros(plan.cells)
     for table in plan.tables:

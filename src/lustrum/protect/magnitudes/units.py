@@ -8,7 +8,7 @@ lie anywhere from the least to the largest share. Measures of different families
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +17,12 @@ from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.factors import SHARES, Factors
-from lustrum.protect.magnitudes.families import Family
+from lustrum.protect.magnitudes.families import MeasureFamily
 from lustrum.protect.population.start import derived
 from lustrum.sensitivity import Background
 
-__all__ = ["Units", "identities", "owner_shares", "record_shares", "units_of"]
+_ATTEMPTS = 32
+"""How many further draws are tried to hide a contribution."""
 
 
 class Units(NamedTuple):
@@ -68,7 +69,7 @@ def record_shares(owner: Ints, words: Words) -> Ints:
 def units_of(
     records: Records,
     rows: Sequence[str],
-    family: Family,
+    family: MeasureFamily,
     factors: Factors,
     key: bytes,
     *,
@@ -81,7 +82,7 @@ def units_of(
     ``room``, over ``SHARES``, is how far the search may move a share towards either end, as a part of the
     distance. Later releases of the same owners draw other shares around the same share of the owner.
     """
-    again = f" {release}" if release else ""
+    again = _again(release)
     owners, own = identities(records, family.holding)
     order = np.lexsort((own, owners))
     owners, own = owners[order], own[order]
@@ -92,17 +93,10 @@ def units_of(
     sign = np.where(secret >> np.uint64(63), 1, -1).astype(np.int64)
     values = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
     size = np.abs(values)
-    base = owner_shares(secret)[owner]
-    shares = np.stack(
-        [
-            record_shares(base, scramble(derived(key, f"share {name}{again}"), own))
-            for name in family.moved
-        ],
-        axis=1,
-    )
+    shares = _shares(family, key, again, secret[owner], own)
     # Values of both signs cancel, so their owner keeps one share; otherwise its noise would cancel too.
     mixed = _mixed(values, owner, first)
-    shares = np.where(mixed, base[:, None], shares)
+    shares = np.where(mixed, owner_shares(secret)[owner][:, None], shares)
     spread = factors.high - factors.low
     share = factors.low + (shares * spread >> 20)
     amount, low, high = factors.chosen(size, share, np.where(mixed, 0, room) + np.zeros_like(size))
@@ -115,6 +109,44 @@ def units_of(
         order,
         secret,
     )
+
+
+def other_amounts(
+    units: Units,
+    values: Ints,
+    own: Words,
+    family: MeasureFamily,
+    factors: Factors,
+    key: bytes,
+    secret: Words,
+    release: int,
+) -> Iterator[Ints]:
+    """Further keyed draws of all amounts, at last the least and the largest; ``own`` are identities of records.
+
+    Owners with values of both signs and contributors who gave a waiver keep what they have.
+    """
+    size = np.abs(values)
+    free = ~_mixed(values, units.owner, units.first) & (units.high > 0)
+    spread = factors.high - factors.low
+    none = np.zeros_like(size)
+    for attempt in range(1, _ATTEMPTS + 1):
+        again = f"{_again(release)} attempt {attempt}"
+        shares = _shares(family, key, again, secret[units.owner], own)
+        amount = factors.chosen(size, factors.low + (shares * spread >> 20), none)[0]
+        yield np.where(free, amount, units.amount)
+    for amount in factors.amounts(size):
+        yield np.where(free, amount, units.amount)
+
+
+def _again(release: int) -> str:
+    return f" {release}" if release else ""
+
+
+def _shares(family: MeasureFamily, key: bytes, again: str, secret: Words, own: Words) -> Ints:
+    """A share below ``SHARES`` for every record and measure, around that of its owner."""
+    base = owner_shares(secret)
+    words = (scramble(derived(key, f"share {name}{again}"), own) for name in family.moved)
+    return np.stack([record_shares(base, word) for word in words], axis=1)
 
 
 def _mixed(values: Ints, owner: Ints, first: Ints) -> Mask:

@@ -11,18 +11,9 @@ import numpy as np
 
 from lustrum.arithmetic_loops import exp, log, log1p, log_gamma
 from lustrum.compiled import compiled
-from lustrum.stream import below_of, mixed, unit_of
-
-__all__ = ["LIGHT", "draw_binomial", "run_boxes", "run_random"]
+from lustrum.stream import below_of, own_next_word, unit_of
 
 LIGHT = 12.0  # up to this expected number a binomial is counted up from 0
-
-
-@compiled
-def _next(state: Any) -> Any:  # pragma: no cover
-    """The next word of a stream; the second word of its state is its own increment."""
-    state[0] += state[1]
-    return mixed(state[0])
 
 
 @compiled
@@ -73,7 +64,7 @@ def draw_binomial(n: int, p: float, state: Any) -> int:  # pragma: no cover
         return 0
     if p >= 1.0:
         return n
-    u = unit_of(_next(state))
+    u = unit_of(own_next_word(state))
     if n == 1:
         return 1 if u < p else 0
     small = min(p, 1.0 - p)
@@ -88,7 +79,7 @@ def _step(down: int, up: int, theta: float, unit: bool, state: Any) -> int:  # p
     if movers == 0:
         return 0
     if unit:
-        u = unit_of(_next(state))
+        u = unit_of(own_next_word(state))
         return 1 if u < theta else (-1 if u < 2.0 * theta else 0)
     stay = theta * movers
     return draw_binomial(up, stay / up, state) - draw_binomial(down, stay / down, state)
@@ -136,7 +127,7 @@ def run_random(  # pragma: no cover
     cells = np.empty(odd.size, dtype=np.int64)
     changed = 0
     for _ in range(steps):
-        f = below_of(_next(state) & mask, families.shape[0]) if families.shape[0] > 1 else 0
+        f = below_of(own_next_word(state) & mask, families.shape[0]) if families.shape[0] > 1 else 0
         cells[0] = 0
         size = 1
         for g in range(families[f, 0], families[f, 1]):
@@ -144,7 +135,7 @@ def run_random(  # pragma: no cover
             if count == 1:
                 cells[0] += offsets[begin]
                 continue
-            bits = _next(state)
+            bits = own_next_word(state)
             first = below_of(bits & mask, count)
             here = offsets[begin + first]
             if groups[g, 2] == 0:

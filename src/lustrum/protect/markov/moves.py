@@ -16,10 +16,8 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 from lustrum.audit.fibre.basic import free_sets
-from lustrum.audit.fibre.margins import Margins, junction_tree
+from lustrum.audit.fibre.margins import FibreMargins, junction_tree
 from lustrum.model import InputError
-
-__all__ = ["Moves"]
 
 Axes = tuple[int, ...]
 
@@ -48,7 +46,7 @@ class Moves:
         if tree is not None:
             spans = [(edge.separator, (edge.left, edge.right)) for edge in tree]
         else:
-            margins = Margins.of(np.zeros(shape, dtype=np.int64), cliques)
+            margins = FibreMargins.of(np.zeros(shape, dtype=np.int64), cliques)
             for free in free_sets(margins):
                 rest = tuple(a for a in range(len(shape)) if a not in free)
                 spans.append((rest, tuple((a,) for a in free)))

@@ -18,8 +18,6 @@ from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 
-__all__ = ["ORDERS", "RULES", "MarkovPerturbation", "perturb_boxes"]
-
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")
 

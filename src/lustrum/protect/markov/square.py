@@ -18,8 +18,6 @@ from lustrum.protect.totals.inner_table import InnerTable
 if TYPE_CHECKING:
     from lustrum.protect.markov.spec import MarkovPerturbation
 
-__all__ = ["StationarySquare", "simulated_channel"]
-
 
 @dataclass(frozen=True)
 class StationarySquare(MarkovSquare):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +21,22 @@ from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, uniform_words
+from lustrum.protect.entropy_left import entropy_left
+from lustrum.protect.method import (
+    TABULAR,
+    MethodSpec,
+    Stage,
+    checked_input,
+    released,
+    uniform_words,
+)
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["DISTRIBUTIONS", "AdditiveNoise", "NoiseChannel", "unit_noise"]
-
-
 DISTRIBUTIONS = ("normal", "laplace", "uniform")
 _ROOT_2, _ROOT_3 = sqrt(2), sqrt(3)
+_FAR = 50.0  # standard deviations of noise that leave hardly anything known of small counts
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
 
 
@@ -95,7 +101,7 @@ class NoiseChannel(StepChannel):
 
 
 @dataclass(frozen=True)
-class AdditiveNoise:
+class AdditiveNoise(MethodSpec):
     """Noise of mean 0 added to every cell, totals included, each on its own.
 
     ``sd`` is the standard deviation before rounding to the table's last decimal: in the table's own unit,
@@ -139,12 +145,16 @@ class AdditiveNoise:
     def abilities(self) -> Abilities:
         """Only relative noise follows from record keys; it leaves empty cells empty."""
         keyed = self.relative
-        channel = NoiseChannel(self.distribution, self.sd, self.relative, self.clamp)
+        # More noise changes no less; very much of it would take very long rows.
+        sd = min(self.sd, _FAR)
+        channel = NoiseChannel(self.distribution, sd, self.relative, self.clamp)
         return Abilities(
             repeatable=True,
             keyed_per_cell=keyed,
             one_number=keyed,
             changed=1.0 - channel.stay(1, 2),
+            entropy=entropy_left(channel),
+            channels=(channel,),
         )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
@@ -202,16 +212,6 @@ class AdditiveNoise:
             "Every number has random noise added: {distribution}, standard deviation {sd:g}, mean 0.",
             **words,
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {
-            "method": self.name,
-            "sd": self.sd,
-            "distribution": self.distribution,
-            "relative": self.relative,
-            "clamp": self.clamp,
-        }
 
     def _purpose(self) -> str:
         kind = "relative" if self.relative else "absolute"

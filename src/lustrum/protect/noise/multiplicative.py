@@ -23,11 +23,8 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, checked_input, released, uniform_words
+from lustrum.protect.method import MethodSpec, Stage, checked_input, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
-
-__all__ = ["MultiplicativeNoise", "balanced_directions", "shares_away"]
-
 
 SHAPES = ("uniform", "triangular")
 LEVELS = ("holding", "cell")
@@ -35,7 +32,7 @@ _SLIVER = 1e-12  # keeps bounds true where a division was rounded
 
 
 @dataclass(frozen=True)
-class MultiplicativeNoise:
+class MultiplicativeNoise(MethodSpec):
     """Multipliers between ``1 + low`` and ``1 + high`` or between ``1 - high`` and ``1 - low``.
 
     Up and down are equally likely, so every number is right on average. ``shape`` spreads the distance from
@@ -65,9 +62,9 @@ class MultiplicativeNoise:
     level: Literal["holding", "cell"] = parameter(
         "holding", "Whether contributions of holdings are multiplied or whole cells."
     )
-    measure: str = parameter("", "The measure to multiply, on records.")
+    measure: str = parameter("", "The measure to multiply, on records.", brief=True)
     balance: tuple[str, ...] = parameter(
-        (), "On records, variables within whose cells directions cancel."
+        (), "On records, variables within whose cells directions cancel.", brief=True
     )
 
     @checks_parameters("Multiplicative noise")
@@ -127,18 +124,6 @@ class MultiplicativeNoise:
         note = say("Counts are unchanged; noise was added to magnitudes only.")
         ends = table.values
         return released(table, self, ends, low=ends, high=ends, notes=(note,))
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {
-            "method": self.name,
-            "low": self.low,
-            "high": self.high,
-            "shape": self.shape,
-            "level": self.level,
-            **({"measure": self.measure} if self.measure else {}),
-            **({"balance": list(self.balance)} if self.balance else {}),
-        }
 
     def _by_holding(
         self, table: Table, inner: InnerTable, values: Ints, rng: np.random.Generator | None

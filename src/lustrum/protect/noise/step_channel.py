@@ -9,9 +9,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 
-__all__ = ["NEGLIGIBLE", "StepChannel"]
-
-
 NEGLIGIBLE = 1e-15
 """What may be left out at the two ends of an endless distribution; the rest is scaled to 1."""
 

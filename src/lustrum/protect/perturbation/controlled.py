@@ -17,8 +17,6 @@ from lustrum.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.additive.apportion import apportioned, spread_words
 
-__all__ = ["controlled_words", "total_kept"]
-
 
 def controlled_words(
     rows: Ints, words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]

@@ -21,8 +21,6 @@ from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.perturbation.entropy import least_and_most, maximum_entropy
 
-__all__ = ["PerturbationDesign", "design"]
-
 Monotone = Literal["no", "below", "both"]
 
 _TOLERANCE = 1e-9

@@ -19,8 +19,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError
 
-__all__ = ["DifferencingReport", "RevealingPattern", "differencing_risk"]
-
 Counts = tuple[int, ...]
 
 

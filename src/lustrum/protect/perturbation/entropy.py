@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from lustrum.arithmetic import log
 from lustrum.arrays import Floats
-
-__all__ = ["least_and_most", "maximum_entropy"]
-
+from lustrum.solve.products import dot
 
 _STEPS = 500
 _FORCED = 1e-11  # a probability that cannot exceed this is forced to 0
@@ -38,7 +36,7 @@ def least_and_most(
         found = _program(sign * weights, equal, to, below)
         if found is None:
             return None
-        ends.append(_inner(weights, found))
+        ends.append(dot(weights, found))
     return ends[0], ends[1]
 
 
@@ -176,10 +174,10 @@ def _free_length(
         length = min(length, 0.9 * float((p[shrinking] / -step[shrinking]).min()))
     hit: int | None = None
     for k in np.flatnonzero(~bound).tolist():
-        rise = _inner(below[k], step)
+        rise = dot(below[k], step)
         if rise <= 0:
             continue
-        room = max(-_inner(below[k], p), 0.0) / rise
+        room = max(-dot(below[k], p), 0.0) / rise
         if room < length:
             length, hit = room, k
     return length, hit
@@ -187,11 +185,11 @@ def _free_length(
 
 def _decreasing(p: Floats, step: Floats, gradient: Floats, length: float) -> float:
     """Halve a step until the entropy grows enough, or until rounding error prevents it."""
-    start = _inner(p, log(p))
-    slope = _inner(gradient, step)
+    start = dot(p, log(p))
+    slope = dot(gradient, step)
     for _ in range(40):
         moved = p + length * step
-        if _inner(moved, log(moved)) <= start + 1e-4 * length * slope + 1e-15:
+        if dot(moved, log(moved)) <= start + 1e-4 * length * slope + 1e-15:
             break
         length /= 2
     return length
@@ -223,8 +221,8 @@ class _Rows:
                 part = _times(self.orthogonal, rest)
                 parts[:-1] += part
                 rest = rest - _combined(part, self.orthogonal)
-            size = sqrt(_inner(rest, rest))
-            if size > max(_DEPENDENT * sqrt(_inner(row, row)), floor):
+            size = sqrt(dot(rest, rest))
+            if size > max(_DEPENDENT * sqrt(dot(row, row)), floor):
                 parts[-1] = size
                 self.kept.append(number)
                 self.orthogonal = np.vstack((self.orthogonal, rest / size))
@@ -238,7 +236,7 @@ class _Rows:
         """Multipliers whose sum of rows has these products with the rows."""
         forward: list[float] = []
         for number, parts in zip(self.kept, self.parts, strict=True):
-            known = _inner(parts[:-1], np.array(forward))
+            known = dot(parts[:-1], np.array(forward))
             forward.append((float(target[number]) - known) / float(parts[-1]))
         return self._back(forward)
 
@@ -249,10 +247,6 @@ class _Rows:
             known = fsum(float(self.parts[k][place]) * float(found[self.kept[k]]) for k in later)
             found[self.kept[place]] = (right[place] - known) / float(self.parts[place][-1])
         return found
-
-
-def _inner(first: Floats, second: Floats) -> float:
-    return float((first * second).sum())
 
 
 def _times(matrix: Floats, p: Floats) -> Floats:

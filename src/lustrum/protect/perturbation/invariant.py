@@ -16,8 +16,6 @@ from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 
-__all__ = ["calibrated", "calibrated_for", "frequencies_of", "invariant", "invariant_reach"]
-
 
 def invariant(matrix: npt.ArrayLike, frequency: npt.ArrayLike) -> Floats:
     """``R = P Q`` with ``t R = t``, where ``Q`` leads back: ``Q[j, i] = t_i p_ij / (t P)_j``.

@@ -21,14 +21,11 @@ from lustrum.compiled import compiled
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
 
-__all__ = ["Lookup", "lookup", "perturb_by_words"]
-
-
 _ALL = 1 << 64
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
+class RowLookup:
     """The rows of a matrix one after the other: where each begins, its steps and its thresholds.
 
     ``steps`` are published minus true values, in ascending order. Entry ``k`` of a row is drawn by the
@@ -77,7 +74,7 @@ def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words
 
 
 @lru_cache(maxsize=64)
-def lookup(channel: MatrixChannel) -> Lookup:
+def lookup(channel: MatrixChannel) -> RowLookup:
     """The cumulative thresholds of a matrix, worked out in whole numbers.
 
     >>> lookup(MatrixChannel([[0.5, 0.5], [0, 1]])).thresholds.tolist()[0] == 2**63
@@ -94,20 +91,7 @@ def lookup(channel: MatrixChannel) -> Lookup:
         ]
         sums = list(accumulate(exact))
         thresholds += [min(int(s * _ALL / sums[-1]), _ALL - 1) for s in sums]
-    return Lookup(first, (column - row).astype(np.int64), np.array(thresholds, dtype=np.uint64))
-
-
-def _draw_plain(
-    values: Ints, words: Words, cap: int, base: int, first: Ints, steps: Ints, above: Words
-) -> Ints:
-    """What the compiled loop does, in plain numpy: one pass for each place in the longest row."""
-    lowest = cap - base + 1
-    rows = np.where(values <= cap, values, lowest + (values - lowest) % base)
-    entry = first[rows].copy()
-    last = first[rows + 1] - 1
-    for _ in range(int(np.diff(first).max())):
-        entry += (entry < last) & (words >= above[np.minimum(entry, last)])
-    return np.asarray(values + steps[entry])
+    return RowLookup(first, (column - row).astype(np.int64), np.array(thresholds, dtype=np.uint64))
 
 
 @compiled

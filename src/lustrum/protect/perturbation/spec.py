@@ -18,11 +18,11 @@ from lustrum.model.keys import cell_words
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
+from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import (
     TABULAR,
     Stage,
     checked_input,
-    released,
     uniform_words,
     whole_counts,
 )
@@ -36,9 +36,7 @@ from lustrum.protect.perturbation.invariant import (
 )
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import safe_totals
-from lustrum.protect.totals.summed import Published, added_totals
-
-__all__ = ["PRESETS", "StochasticPerturbation"]
+from lustrum.protect.totals.summed import PublishedSums, added_totals, released_sums
 
 Matrix = str | tuple[tuple[float, ...], ...] | PerturbationDesign
 
@@ -136,12 +134,15 @@ class StochasticPerturbation:
         alone = not self.controlled and not self.keep_total and self.totals == "perturbed"
         known = self.public_channel
         alone = alone and known is not None
+        # A secret matrix, or an adjustment to the total, leaves it to the table what changes.
+        fixed = None if self.keep_total else known
         return Abilities(
             repeatable=True,
             keyed_per_cell=alone,
             one_number=alone,
-            # A secret matrix, or an adjustment to the total, leaves it to the table what changes.
-            changed=0.0 if known is None or self.keep_total else 1.0 - known.stay(1, 2),
+            changed=0.0 if fixed is None else 1.0 - fixed.stay(1, 2),
+            entropy=0.0 if fixed is None else entropy_left(fixed),
+            channels=() if fixed is None else (fixed,),
         )
 
     @property
@@ -204,13 +205,10 @@ class StochasticPerturbation:
         kept = total_kept(counts[moving], cells, channel) if self.keep_total else cells
         perturbed[moving] = kept
         published = self._published(table, perturbed, int(moving.sum()))
-        return released(
+        return released_sums(
             table,
             self,
-            published.values,
-            low=published.low,
-            high=published.high,
-            status=published.status,
+            published,
             channel=None if self.keep_total else self.public_channel,
             notes=self._notes(),
         )
@@ -249,7 +247,7 @@ class StochasticPerturbation:
 
         return controlled_words(channel.rows_of(table.values[moving]), words, shift)
 
-    def _published(self, table: Table, perturbed: Ints, cells: int) -> Published:
+    def _published(self, table: Table, perturbed: Ints, cells: int) -> PublishedSums:
         """Totals and bounds, both from published and public information alone."""
         reach = self.public_channel or invariant_reach(self.base_channel)
         if self.totals == "perturbed":

@@ -14,21 +14,16 @@ import numpy as np
 
 from lustrum.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
+from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
+from lustrum.protect.population.later.differences import Differences
 from lustrum.protect.population.prepare import Prepared
 from lustrum.protect.population.search.forces import add_errors
-from lustrum.protect.population.search.layout import ControlledTable, Plan
+from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import ControlledLevel
-from lustrum.protect.population.search.run import Searched
+from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
 
-__all__ = [
-    "AgencyReport",
-    "TableErrors",
-    "WorstCell",
-    "agency_report",
-    "table_errors",
-    "true_counts",
-]
+_SAME = Differences()
 
 
 @dataclass(frozen=True)
@@ -62,10 +57,11 @@ class WorstCell:
 class AgencyReport:
     """What the agency may know of a protected population.
 
-    ``single_columns`` counts rows of two-way tables in which a single column holds people.
+    ``single_columns`` counts rows of two-way tables in which a single column holds people. ``attributes``
+    says how often rows of the file name an unknown attribute, see :mod:`~.attributes`.
     ``transitions[n][s]`` counts cells of ``n`` that show ``s``; ``empty_share`` is the share of cells
     showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier release
-    whose records stayed the same, or did not.
+    whose records stayed the same, or did not; ``differences`` says how many of them show another number.
     """
 
     base: int
@@ -74,9 +70,11 @@ class AgencyReport:
     transitions: Mapping[int, Mapping[int, int]]
     empty_share: float
     single_columns: Mapping[str, int]
+    attributes: tuple[AttributeRisk, ...]
     moves: Mapping[str, int]
     unchanged: int = 0
     changed: int = 0
+    differences: Differences = _SAME
 
     def __repr__(self) -> str:
         return "AgencyReport(hidden)"
@@ -123,14 +121,16 @@ class AgencyReport:
             },
             "empty_share": self.empty_share,
             "single_columns": dict(self.single_columns),
+            "attributes": [risk.to_mapping() for risk in self.attributes],
             "rounded_up": {str(n): share for n, share in self.rounded_up().items()},
             "moves": dict(self.moves),
             "unchanged": self.unchanged,
             "changed": self.changed,
+            "differences": self.differences.to_mapping(),
         }
 
 
-def true_counts(plan: Plan, codes: Array, counts: Ints) -> Array:
+def true_counts(plan: TablePlan, codes: Array, counts: Ints) -> Array:
     """The true counts of all controlled cells."""
     truth = np.zeros(plan.cells, dtype=np.float64)
     rows = np.ascontiguousarray(codes[plan.rows()].T)
@@ -165,11 +165,12 @@ _WORST = 20
 
 def agency_report(
     support: Support,
-    plan: Plan,
+    plan: TablePlan,
     prepared: Prepared,
     memory: FinestCells,
-    found: Searched,
+    found: SearchedPopulation,
     truth: Array,
+    apart: Differences = _SAME,
 ) -> AgencyReport:
     """Compare protected and true counts; ``truth`` holds the true counts of all controlled cells."""
     every = prepared.every
@@ -185,6 +186,7 @@ def agency_report(
         transitions=transitions,
         empty_share=float((every.counts[smallest] == 0).mean()) if smallest.any() else 0.0,
         single_columns=_single_columns(plan, found.errors, truth),
+        attributes=attribute_risks(every, memory, support.base),
         moves={
             name: int(n)
             for name, n in zip(
@@ -202,10 +204,11 @@ def agency_report(
         },
         unchanged=prepared.unchanged,
         changed=prepared.changed,
+        differences=apart,
     )
 
 
-def _single_columns(plan: Plan, errors: Array, truth: Array) -> dict[str, int]:
+def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, int]:
     """Rows of two-way tables in which a single column holds people, though more could.
 
     The column of everybody in such a row is known. Rows with a single possible column are not secret.
@@ -229,7 +232,7 @@ def _single_columns(plan: Plan, errors: Array, truth: Array) -> dict[str, int]:
     return found
 
 
-def _worst(plan: Plan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
+def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
     wanted = min(_WORST, errors.size)
     places = np.argsort(-np.abs(errors), kind="stable")[:wanted]
     found: dict[int, WorstCell] = {}
@@ -247,7 +250,7 @@ def _worst(plan: Plan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
     return tuple(found[int(at)] for at in places)
 
 
-def _category(plan: Plan, level: ControlledLevel, group: int) -> str:
+def _category(plan: TablePlan, level: ControlledLevel, group: int) -> str:
     """The finest codes of a group, the first of them if there are several."""
     codes = plan.dataset.variable(level.variable).codes
     members = [codes[c] for c in np.flatnonzero(level.group_of == group)]

@@ -13,28 +13,16 @@ records, so that nobody learns from a rate how rare an error is, or that there i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log2
+from lustrum.arithmetic import log2
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
-
-__all__ = [
-    "ERROR_ENDS",
-    "SIZE_ENDS",
-    "SMALL",
-    "PopulationChannel",
-    "Rates",
-    "coarse_rates",
-    "error_class",
-    "normal_rates",
-    "size_class",
-]
 
 Rates = tuple[tuple[int, ...], ...]
 """For each class of true counts, and each class of errors, the power of one half: ``2 ** -rate``."""
@@ -69,7 +57,7 @@ def error_class(error: npt.ArrayLike, base: int) -> Ints:
 class PopulationChannel:
     """``P(published | true)`` of counts of one kind, from coarse rates; numbers are multiples of the step.
 
-    >>> channel = PopulationChannel(3, 3, normal_rates(3, 3, 2.0))
+    >>> channel = PopulationChannel(3, 3, nearest_rates(3, 3))
     >>> rows = channel.transitions(np.array([4]))
     >>> int(rows.published[rows.probability.argmax()])
     3
@@ -100,11 +88,44 @@ class PopulationChannel:
     def transitions(self, true: Ints) -> Transitions:
         """The multiples of the step around each true count, none below 0, weighed by the rates."""
         true = np.asarray(true, dtype=np.int64)
-        origin, published = _around(true, self.step, self.reach)
-        error = error_class(published - true[origin], self.base)
-        chance = self._weights[size_class(true, self.base)[origin], error]
-        total = np.bincount(origin, weights=chance, minlength=true.size)
-        return Transitions(origin, published, chance / total[origin])
+        first, published, probability = self.rows
+        row = self._row_of(true)
+        origin, entry = row_entries(first[row], first[row + 1] - first[row])
+        return Transitions(origin, published[entry] + (true - row)[origin], probability[entry])
+
+    def chances(self, true: Ints, published: Ints) -> Floats:
+        """``P(published | true)`` pair by pair: the entries of :meth:`transitions`, without their rows."""
+        first, shown, probability = self.rows
+        row = self._row_of(true)
+        start = first[row]
+        ahead = published - (true - row) - shown[start]
+        place = start + ahead // self.step
+        reached = (ahead >= 0) & (ahead % self.step == 0) & (place < first[row + 1])
+        return np.where(reached, probability[np.where(reached, place, start)], 0.0)
+
+    @property
+    def repeats_from(self) -> int:
+        """The count from which on a step more in the true and the published number changes no chance."""
+        return max(self.reach, self.base * SIZE_ENDS[-1])
+
+    def moved_down(self, least: Ints) -> Ints:
+        """By how much counts of at least these, and the numbers shown for them, can go down together.
+
+        Then every chance stays what it is, so that large counts need not be looked at one by one.
+        """
+        return np.maximum(least - self.repeats_from, 0) // self.step * self.step
+
+    def _row_of(self, true: Ints) -> Ints:
+        """The row that says what becomes of each true count; from some count on, rows repeat."""
+        if true.size and int(true.min()) < 0:
+            raise InputError("The channel of a population is for counts of 0 or more.")
+        settled = self.repeats_from
+        return np.where(true < settled, true, settled + (true - settled) % self.step)
+
+    @cached_property
+    def rows(self) -> tuple[Ints, Ints, Floats]:
+        """Where each row begins, the numbers that it leads to, and their chances."""
+        return _rows(self)
 
     @cached_property
     def _weights(self) -> Floats:
@@ -120,30 +141,39 @@ class PopulationChannel:
 
     def stay(self, lowest: int, highest: int | None) -> float:
         """The mean probability that a count of a range stays unchanged; an open range has 50 values."""
-        last = lowest + 49 if highest is None else highest
-        true = np.arange(lowest, last + 1, dtype=np.int64)
-        rows = self.transitions(true)
-        stays = rows.published == true[rows.origin]
-        return float(rows.probability[stays].sum() / true.size)
+        return _stays(self, lowest, lowest + 49 if highest is None else highest)
 
 
-def normal_rates(base: int, step: int, error: float) -> Rates:
-    """Rates of errors that are about normal with this root mean square: where too few cells were measured."""
-    if not error > 0:
-        raise InputError("The typical error of a channel must be above 0.")
+@lru_cache(maxsize=64)
+def _rows(channel: PopulationChannel) -> tuple[Ints, Ints, Floats]:
+    true = np.arange(channel.repeats_from + channel.step, dtype=np.int64)
+    origin, published = _around(true, channel.step, channel.reach)
+    error = error_class(published - true[origin], channel.base)
+    chance = channel._weights[size_class(true, channel.base)[origin], error]
+    total = np.bincount(origin, weights=chance, minlength=true.size)
+    first = np.searchsorted(origin, np.arange(true.size + 1)).astype(np.int64)
+    return first, published, chance / total[origin]
+
+
+@lru_cache(maxsize=256)
+def _stays(channel: PopulationChannel, lowest: int, highest: int) -> float:
+    true = np.arange(lowest, highest + 1, dtype=np.int64)
+    rows = channel.transitions(true)
+    stays = rows.published == true[rows.origin]
+    return float(rows.probability[stays].sum() / true.size)
+
+
+def nearest_rates(base: int, step: int) -> Rates:
+    """Rates of counts that show one of the two numbers next to them, or themselves: no method errs less.
+
+    These stand where too few cells were measured, since they leave a reader least to wonder about.
+    """
     rows = []
     for true in _examples(base):
-        origin, published = _around(true, step, base * ERROR_ENDS[-1] - 1)
-        distance = published - true[origin]
-        # Chances relative to the nearest number: however small the error, they do not all become 0.
-        nearest = np.full(true.size, np.inf)
-        np.minimum.at(nearest, origin, distance.astype(np.float64) ** 2)
-        spread = max(error, 0.01)
-        chance = exp(-0.5 * (distance**2 - nearest[origin]) / (spread * spread))
-        chance /= np.bincount(origin, weights=chance, minlength=true.size)[origin]
-        shares = np.bincount(
-            error_class(distance, base), weights=chance / true.size, minlength=len(ERROR_ENDS)
-        )
+        origin, published = _around(true, step, step - 1)
+        chance = 1.0 / np.bincount(origin, minlength=true.size)[origin]
+        found = error_class(published - true[origin], base)
+        shares = np.bincount(found, weights=chance / true.size, minlength=len(ERROR_ENDS))
         rows.append(coarse_rates(shares, 0.5))
     return tuple(rows)
 

@@ -20,7 +20,7 @@ from lustrum.protect.population.channel import (
     Rates,
     coarse_rates,
     error_class,
-    normal_rates,
+    nearest_rates,
     size_class,
 )
 from lustrum.protect.population.public import (
@@ -30,13 +30,11 @@ from lustrum.protect.population.public import (
     coarse_share,
     keyed_shift,
 )
-from lustrum.protect.population.search.layout import Plan
+from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
-from lustrum.protect.population.search.run import Searched
+from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
-
-__all__ = ["MeasuredTable", "public_report", "report_of", "tables_of_a_kind"]
 
 FEWEST = 400
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""
@@ -54,22 +52,21 @@ _MOST_CELLS = 1 << 17
 class MeasuredTable:
     """The figures of one table: squared errors, cells that hold or show anybody, and cells by classes.
 
-    ``transitions`` counts the cells that can hold anybody by the class of the true count and that of the
-    error; None for a table with very many cells.
+    ``transitions`` counts the cells that can hold anybody by the class of the true count and that of the error.
     """
 
     squares: float
     seen: int
-    transitions: Ints | None
+    transitions: Ints
 
 
 def public_report(
     method: Mapping[str, Any],
     support: Support,
-    plan: Plan,
+    plan: TablePlan,
     every: FinestCells,
     memory: FinestCells,
-    found: Searched,
+    found: SearchedPopulation,
     key: bytes,
     truth: Array | None = None,
 ) -> PublicReport:
@@ -77,24 +74,18 @@ def public_report(
     if truth is None:
         truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
+    drawn = _Drawn(plan, every, memory, support.base)
     for table in plan.tables:
-        if len(table.levels) > plan.max_variables:
-            continue
-        places = table.places().ravel()
-        error = found.errors[places].astype(np.float64)
-        seen = int(((truth[places] > 0) | (error != 0)).sum())
-        measured = MeasuredTable(float((error**2).sum()), seen, None)
-        kinds.setdefault(max(len(table.levels), 1), []).append(measured)
+        if len(table.levels) <= plan.max_variables:
+            places = table.places().ravel()
+            groups = {level.variable: level.group_of for level in table.levels}
+            measured = drawn.figures(groups, truth[places], found.errors[places])
+            kinds.setdefault(max(len(table.levels), 1), []).append(measured)
     controlled = max(kinds)
     last = min(controlled + _BEYOND, len(plan.variables))
-    drawn = _Drawn(plan, every, memory, support.base)
     # Only some tables of more variables are controlled; those of still more have smaller cells and errors.
-    for variables in range(1, last + 1):
-        more = list(drawn.tables(variables))
-        if variables > controlled:
-            kinds[variables] = more
-        else:
-            kinds[variables] += [MeasuredTable(0.0, 0, m.transitions) for m in more]
+    for variables in range(controlled + 1, last + 1):
+        kinds[variables] = list(drawn.tables(variables))
     grouped = {v: list(drawn.tables(v, own_group=True)) for v in kinds}
     occupied = every.counts > 0
     changed = float((memory.counts != every.counts)[occupied].mean()) if occupied.any() else 0.5
@@ -117,16 +108,15 @@ def report_of(
     free = [one for k in kinds if k > most for one in kinds[k]]
     free += [one for tables in grouped.values() for one in tables]
     step = 1 if support.small_only else support.base
-    typical = normal_rates(support.base, step, errors[max(errors)])
-    wide = normal_rates(support.base, step, group_errors[max(group_errors)])
+    nearest = nearest_rates(support.base, step)
     return PublicReport(
         method=dict(method),
         support=support,
         changed=coarse_share(changed, secret, "changed"),
         errors=errors,
         group_errors=group_errors,
-        rates=_coarse_rates(controlled, typical, secret, "rates"),
-        free_rates=_coarse_rates(free, wide, secret, "free rates"),
+        rates=_coarse_rates((controlled,), nearest, secret, "rates"),
+        free_rates=_coarse_rates((free, controlled), nearest, secret, "free rates"),
     )
 
 
@@ -154,33 +144,28 @@ def _coarse_errors(
 
 
 def _coarse_rates(
-    tables: Sequence[MeasuredTable], typical: Rates, secret: bytes, name: str
+    kinds: Sequence[Sequence[MeasuredTable]], nearest: Rates, secret: bytes, name: str
 ) -> Rates:
     """How often counts of each class err by how much, over the cells of many tables.
 
-    Nothing is stated for a class with few cells: its errors are taken as normal with the typical error, which
-    is coarse already.
+    Where a class has few cells, those of the next kind stand in, which err less. Where these are few too,
+    nothing is measured: the row is that of numbers next to the true count. Neither understates what a reader
+    learns.
     """
     rows = []
-    for place, cells in enumerate(_added(tables)):
-        if cells.sum() < FEWEST_BY_CLASS:
-            rows.append(typical[place])
-        else:
-            shift = keyed_shift(secret, f"{name} {place}")
-            rows.append(coarse_rates(cells / cells.sum(), shift))
+    for place, least in enumerate(nearest):
+        rows.append(least)
+        for tables in kinds:
+            cells = np.array([table.transitions[place] for table in tables]).sum(axis=0)
+            if cells.sum() >= FEWEST_BY_CLASS:
+                shift = keyed_shift(secret, f"{name} {place}")
+                rows[place] = coarse_rates(cells / cells.sum(), shift)
+                break
     return tuple(rows)
 
 
-def _added(tables: Sequence[MeasuredTable]) -> Ints:
-    total = np.zeros(_CLASSES, dtype=np.int64)
-    for table in tables:
-        if table.transitions is not None:
-            total += table.transitions
-    return total
-
-
 def tables_of_a_kind(
-    plan: Plan, every: FinestCells, memory: FinestCells, base: int, variables: int
+    plan: TablePlan, every: FinestCells, memory: FinestCells, base: int, variables: int
 ) -> list[MeasuredTable]:
     """Figures of tables at levels drawn for each variable, as the public report measures them."""
     return list(_Drawn(plan, every, memory, base).tables(variables))
@@ -209,7 +194,7 @@ def _add_up(numbers: Any, true: Any, shown: Any, sums: Any) -> None:  # pragma: 
 class _Drawn:
     """Tables that are drawn: which ones is the same for all records and no secret."""
 
-    def __init__(self, plan: Plan, every: FinestCells, memory: FinestCells, base: int) -> None:
+    def __init__(self, plan: TablePlan, every: FinestCells, memory: FinestCells, base: int) -> None:
         self.plan, self.every, self.memory, self.base = plan, every, memory, base
         self.rows = dict(zip(plan.variables, plan.rows(), strict=True))
         self.levels = controlled_levels(plan.dataset)
@@ -245,18 +230,22 @@ class _Drawn:
         sums = np.zeros((length, 2), dtype=np.int64)
         _add_up(numbers, self.every.counts, self.memory.counts, sums)
         true, shown = sums.T
-        seen = (true > 0) | (shown > 0)
-        true, error = true[seen], (shown - true)[seen]
-        transitions = None
-        if cells <= _MOST_CELLS:
-            classes = size_class(true, self.base) * _CLASSES[1] + error_class(error, self.base)
-            transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
-            transitions = transitions.reshape(_CLASSES).astype(np.int64)
-            # The other possible cells are empty and show 0.
-            transitions[0, 0] += self._possible(groups) - int(seen.sum())
+        return self.figures(groups, true, shown - true)
+
+    def figures(self, groups: Mapping[str, Ints], true: Array, error: Array) -> MeasuredTable:
+        """The figures of one table, from the cells that may hold or show anybody; the others are empty and
+        show 0."""
+        true, error = true.astype(np.int64), error.astype(np.int64)
+        seen = (true > 0) | (error != 0)
+        true, error = true[seen], error[seen]
+        classes = size_class(true, self.base) * _CLASSES[1] + error_class(error, self.base)
+        transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
+        transitions = transitions.reshape(_CLASSES).astype(np.int64)
+        transitions[0, 0] += self._possible(groups) - int(seen.sum())
         return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions)
 
     def _possible(self, groups: Mapping[str, Ints]) -> int:
+        """How many cells of a table can hold anybody."""
         axes = [
             (
                 variable,
@@ -267,4 +256,4 @@ class _Drawn:
             )
             for variable, group_of in groups.items()
         ]
-        return int((self.combinations.within(axes) > 0).sum())
+        return self.combinations.cells(axes)

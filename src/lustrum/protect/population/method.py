@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from lustrum.arrays import Words
 from lustrum.model import InputError
@@ -22,21 +22,22 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities, changed_by_rounding
+from lustrum.protect.entropy_left import left_between_multiples
+from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
+from lustrum.protect.population.later.differences import differences
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
 from lustrum.protect.population.search.layout import plan_tables
-from lustrum.protect.population.search.run import Searched, search
-from lustrum.protect.population.search.stages import Cost, Stage
+from lustrum.protect.population.search.run import SearchedPopulation, search
+from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
 from lustrum.side_by_side import side_by_side
-
-__all__ = ["PopulationResult", "ProtectedPopulation"]
 
 Progress = Callable[[str, float], None]
 
@@ -72,7 +73,7 @@ class PopulationResult:
 
 
 @dataclass(frozen=True)
-class ProtectedPopulation:
+class ProtectedPopulation(MethodSpec):
     """Change finest cells once so that every table of the result is protected, additive and close to the
     truth.
 
@@ -82,6 +83,9 @@ class ProtectedPopulation:
       below the base to 0 or the base and leaves the others as they are.
     - ``empty_share``: at least this share of the cells that show the base is empty in truth; with 0 a shown
       base proves that somebody is there.
+    - ``sparse_siblings``: in rows of the file that should hold hardly anybody, empty cells may show the base so
+      that a shown category is often a wrong one: so many for each cell below the base and each variable. With
+      0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
@@ -92,6 +96,9 @@ class ProtectedPopulation:
       says so in the agency's report, ``"refuse"`` makes nothing, ``"larger-base"`` takes a larger base.
     - ``extra_tables``: how many tables of more variables are kept close too, those with the fewest cells first.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
+    - ``refresh``, ``change_odds``: in a later release at least this share of the cells that have two numbers is
+      drawn again, and more where otherwise a cell that differs from the release before would have other records
+      with larger odds.
     """
 
     name: ClassVar[str] = "protected-population"
@@ -115,6 +122,12 @@ class ProtectedPopulation:
         "At least this share of the cells that show the base is empty in truth.",
         least=0,
         most=0.5,
+    )
+    sparse_siblings: float = parameter(
+        1.0,
+        "In the sparsest rows, how many empty cells may show the base for each small cell.",
+        least=0,
+        most=1,
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -149,6 +162,18 @@ class ProtectedPopulation:
         most=20_000,
     )
     sweeps: int = parameter(12, "How often the search visits every cell.", least=1)
+    refresh: float = parameter(
+        0.05,
+        "At least this share of the cells with two numbers is drawn again in every later release.",
+        least=0.01,
+        most=1,
+    )
+    change_odds: float = parameter(
+        0.5,
+        "Most odds that a cell which differs from the release before has other records.",
+        least=0.01,
+        most=0.9,
+    )
 
     @checks_parameters("A protected population")
     def __post_init__(self) -> None:
@@ -164,28 +189,15 @@ class ProtectedPopulation:
         """What a shown number leaves open, as everybody may know."""
         return Support(self.base, self.cells == "small", self.empty_share > 0)
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {
-            "method": self.name,
-            "base": self.base,
-            "cells": self.cells,
-            "empty_share": self.empty_share,
-            "max_variables": self.max_variables,
-            "tables": [list(words) for words in self.tables],
-            "own_weight": self.own_weight,
-            "known_totals": [list(words) for words in self.known_totals],
-            "coalition": self.coalition,
-            "min_left": self.min_left,
-            "if_fewer": self.if_fewer,
-            "extra_tables": self.extra_tables,
-            "sweeps": self.sweeps,
-        }
-
     @property
     def abilities(self) -> Abilities:
         """One population for all tables; its finest cells show the base or more, or nothing."""
-        return Abilities(repeatable=True, one_number=True, changed=changed_by_rounding(self.base))
+        return Abilities(
+            repeatable=True,
+            one_number=True,
+            changed=changed_by_rounding(self.base),
+            entropy=left_between_multiples(self.base),
+        )
 
     def protect(
         self,
@@ -261,7 +273,11 @@ class ProtectedPopulation:
             small_only=self.cells == "small",
             empty_share=self.empty_share,
             previous=previous,
+            refresh=self.refresh,
+            change_odds=self.change_odds,
+            min_left=2 if self.if_fewer == "report" else max(self.min_left, 2),
             held=held,
+            sparse_siblings=self.sparse_siblings,
         )
         file = (
             None
@@ -285,7 +301,15 @@ class ProtectedPopulation:
             lambda: public_report(
                 self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
             ),
-            lambda: agency_report(self.support, plan, prepared, memory, found, truth),
+            lambda: agency_report(
+                self.support,
+                plan,
+                prepared,
+                memory,
+                found,
+                truth,
+                differences(previous, memory, self.base),
+            ),
         )
         public = replace(public, known=known_totals(cells, self.known_totals))
         result = PopulationResult(shown, public, agency, memory)
@@ -294,7 +318,7 @@ class ProtectedPopulation:
         return result
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
-        """Tables at finest levels, all tables, and large errors: with many sweeps by a wall that grows."""
+        """Tables at finest levels, all tables, then large errors: with many sweeps by ever steeper costs."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
         every = plan_tables(
@@ -302,14 +326,14 @@ class ProtectedPopulation:
         )
 
         # Costs were tuned for base 3; errors grow with the base.
-        def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> Cost:
-            return Cost.scaled(quadratic, quartic, steep, beyond, self.base)
+        def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> ErrorCost:
+            return ErrorCost.scaled(quadratic, quartic, steep, beyond, self.base)
 
         own = self.own_weight
         first, second = cost(200, 1), cost(200, 1, 200, 7)
         extra = cost(12, 0, 100, 8)
 
-        def wall(steep: float, beyond: int, extra: Cost) -> tuple[Cost, ...]:
+        def steep_costs(steep: float, beyond: int, extra: ErrorCost) -> tuple[ErrorCost, ...]:
             finest = cost(200, 1, steep, beyond)
             return cost(20, 0, steep, beyond), finest, own * finest, extra
 
@@ -322,7 +346,7 @@ class ProtectedPopulation:
                 max(1, self.sweeps // 12),
                 heat,
                 heat,
-                wall(steep, 10, cost(12, 0)),
+                steep_costs(steep, 10, cost(12, 0)),
                 near=near,
             )
             for steep, heat in _WALLS
@@ -346,8 +370,8 @@ class ProtectedPopulation:
             mend = (*mend, repair, mend[-1], replace(repair, sweeps=1))
         else:
             large = max(1, round(9 * self.base / 3))
-            walls = wall(50_000, 9, extra)
-            mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, walls, beyond=large, near=near),)
+            steeper = steep_costs(50_000, 9, extra)
+            mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, steeper, beyond=large, near=near),)
         return (
             Stage(
                 finest,
@@ -371,7 +395,7 @@ class ProtectedPopulation:
         )
 
 
-def _shown(prepared: Prepared, found: Searched) -> tuple[FinestCells, FinestCells]:
+def _shown(prepared: Prepared, found: SearchedPopulation) -> tuple[FinestCells, FinestCells]:
     """The protected cells, and the same with the keys of their records and with those that show 0."""
     every, problem = prepared.every, prepared.problem
     shown = prepared.shown.copy()

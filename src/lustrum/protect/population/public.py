@@ -20,17 +20,7 @@ from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
-__all__ = [
-    "GROUP_ERROR_STEP",
-    "SEARCH",
-    "PublicReport",
-    "coarse_error",
-    "coarse_share",
-    "keyed_shift",
-    "stated_search",
-]
-
-SEARCH = 5
+SEARCH = 7
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 _UNSTATED = 2
 """Reports of earlier searches do not state their version."""
@@ -104,6 +94,18 @@ class PublicReport:
         """A margin of error for counts of that kind: twice the typical error."""
         return ceil(2 * self.error(variables, own_groups=own_groups))
 
+    def releases(self) -> dict[str, Any]:
+        """What readers of several releases know: odds that a cell which differs has other records, and counts
+        that are left for a cell whose records stayed, by the numbers that it has shown."""
+        base = self.support.base
+        low, high = (bound.tolist() for bound in self.support.bounds([0, base, 2 * base]))
+        shown = {str(base * i): [a, b] for i, (a, b) in enumerate(zip(low, high, strict=True))}
+        both = {
+            f"{base * i} and {base * (i + 1)}": [max(low[i : i + 2]), min(high[i : i + 2])]
+            for i in range(1 if self.support.small_only or base < 3 else 2)
+        }
+        return {"odds": self.method.get("change_odds"), "left": shown | both}
+
     def to_mapping(self) -> dict[str, Any]:
         """The report as plain values, for a bundle."""
         return {
@@ -120,6 +122,7 @@ class PublicReport:
             "free_rates": [list(row) for row in self.free_rates],
             "known": [totals.to_mapping() for totals in self.known],
             "search": self.search,
+            "releases": self.releases(),
         }
 
     @classmethod

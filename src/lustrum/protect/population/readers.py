@@ -19,8 +19,6 @@ from lustrum.model import Axis, Category, Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.support import Combinations, Support
 
-__all__ = ["KnownTotals", "Left", "base_needed", "known_totals", "left_to"]
-
 
 @dataclass(frozen=True)
 class KnownTotals:

@@ -18,16 +18,6 @@ from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 
-__all__ = [
-    "Options",
-    "cell_numbers",
-    "derived",
-    "empty_candidates",
-    "empty_start",
-    "options",
-    "start_up",
-]
-
 
 def derived(key: bytes, purpose: str) -> bytes:
     """A 16-byte key for one purpose; neither the key nor another derived key can be found from it."""

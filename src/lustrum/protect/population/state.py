@@ -19,8 +19,6 @@ from lustrum.model.finest import FinestCells
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search.run import SearchState
 
-__all__ = ["StateFile"]
-
 
 class StateFile:
     """The state of a search, kept after every sweep; readable by its owner only.

@@ -8,7 +8,7 @@ of their bounds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,11 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, InputError
 from lustrum.model.finest import FinestCells
-
-__all__ = ["Combinations", "Support", "possible_combinations"]
+from lustrum.remembered import Remembered
+from lustrum.structure.members import along_axes
 
 _MOST_COMBINATIONS = 1 << 25
+_MOST_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,9 @@ class Combinations:
 
     dataset: Dataset
     components: tuple[tuple[tuple[str, ...], Ints], ...]
+    _sums: Remembered[Ints] = field(
+        default_factory=lambda: Remembered(_MOST_BYTES, lambda array: array.nbytes)
+    )
 
     @classmethod
     def of(cls, dataset: Dataset) -> Combinations:
@@ -106,11 +110,32 @@ class Combinations:
         """How many finest cells can be occupied in each cell of a table; see
         :func:`possible_combinations`."""
         passing = passing or {}
-        on_axis = {name: place for place, (name, _) in enumerate(axes)}
+        asked = {name for name, _ in axes} | set(passing)
         result = np.ones(tuple(len(categories) for _, categories in axes), dtype=np.int64)
-        for component, possible in self.components:
-            result = result * _counted(self.dataset, component, possible, axes, on_axis, passing)
+        for component, _ in self.components:
+            kept = tuple(name for name in component if name in asked)
+            result = result * along_axes(np.add, self._summed(component, kept), kept, axes, passing)
         return np.asarray(result, dtype=np.int64)
+
+    def cells(self, axes: Sequence[tuple[str, Sequence[Category]]]) -> int:
+        """How many cells of a table can be occupied, without laying the table out."""
+        on_axis = {name for name, _ in axes}
+        found = 1
+        for component, _ in self.components:
+            kept = tuple(name for name in component if name in on_axis)
+            counted = along_axes(np.add, self._summed(component, kept), kept, axes, {})
+            found *= int((counted > 0).sum())
+        return found
+
+    def _summed(self, component: tuple[str, ...], kept: tuple[str, ...]) -> Ints:
+        """How many cells of a component can be occupied for each combination of codes of some variables."""
+
+        def summed() -> Ints:
+            possible = dict(self.components)[component]
+            away = tuple(place for place, name in enumerate(component) if name not in kept)
+            return np.asarray(possible.sum(axis=away))
+
+        return self._sums.get((component, kept), summed)
 
 
 def possible_combinations(
@@ -125,41 +150,6 @@ def possible_combinations(
     more.
     """
     return Combinations.of(dataset).within(axes, passing)
-
-
-def _counted(
-    dataset: Dataset,
-    component: Sequence[str],
-    counts: Ints,
-    axes: Sequence[tuple[str, Sequence[Category]]],
-    on_axis: Mapping[str, int],
-    passing: Mapping[str, frozenset[int]],
-) -> Ints:
-    """The possible cells of one component, arranged along the axes of a table."""
-    # Variables that are added up come first: what is left is small.
-    for place, name in enumerate(component):
-        if name not in on_axis:
-            if name in passing:
-                counts = counts.take(sorted(passing[name]), axis=place)
-            counts = counts.sum(axis=place, keepdims=True)
-    for place, name in enumerate(component):
-        if name in on_axis:
-            codes = len(dataset.variable(name).codes)
-            passes = np.zeros(codes, dtype=np.int64)
-            passes[list(passing.get(name, range(codes)))] = 1
-            member = np.zeros((len(axes[on_axis[name]][1]), codes), dtype=np.int64)
-            for row, category in enumerate(axes[on_axis[name]][1]):
-                member[row, list(category.members)] = 1
-            matrix = member * passes
-            counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, place)), 0, place)
-    shape = [1] * len(axes)
-    kept = [place for place, name in enumerate(component) if name in on_axis]
-    counts = counts.reshape([counts.shape[place] for place in kept])
-    targets = [on_axis[component[place]] for place in kept]
-    counts = counts.transpose(np.argsort(targets, kind="stable")) if targets else counts
-    for target in targets:
-        shape[target] = len(axes[target][1])
-    return counts.reshape(shape)
 
 
 def _components(dataset: Dataset) -> list[list[str]]:

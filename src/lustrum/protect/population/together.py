@@ -1,9 +1,9 @@
-"""What two releases of the same people reveal together.
+"""What several releases of the same people reveal together.
 
-A reader who assumes that the records did not change combines both: the parts of a cell, at the new variables,
-lie within their own bounds, and their sum within the bounds of the earlier number. If a cell shows another
-number than before, or its parts do not add up to it, its records have certainly changed, and the earlier number
-says nothing about the new one.
+A reader who assumes that the records did not change combines all: the parts of a cell, at the new variables,
+lie within their own bounds, and their sum within the bounds that the earlier releases left. A cell that has
+shown 0 and the base holds fewer than the base; one that has shown two larger numbers lies between them. If no
+count is left, the records have certainly changed, and the earlier numbers say nothing about the new one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 
-__all__ = ["Together", "together"]
-
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Bounds of the second release's cells from both, and the cells of the first that certainly changed."""
+    """Bounds of the last release's cells from all, the cells of the first that certainly changed, and those
+    that differ."""
 
     low: Ints
     high: Ints
     changed: int
+    differing: int = 0
 
     @property
     def pinned(self) -> int:
@@ -44,11 +44,24 @@ class Together:
 
     def to_mapping(self) -> Mapping[str, Any]:
         """The figures as plain values."""
-        return {"changed": self.changed, "pinned": self.pinned, "left": self.left()}
+        return {
+            "changed": self.changed,
+            "differing": self.differing,
+            "pinned": self.pinned,
+            "left": self.left(),
+        }
 
 
-def together(earlier: FinestCells, later: FinestCells, support: Support) -> Together:
-    """Join two releases; the later one has all variables of the earlier one, and perhaps more."""
+Bounds = tuple[Ints, Ints]
+
+
+def together(
+    earlier: FinestCells, later: FinestCells, support: Support, bounds: Bounds | None = None
+) -> Together:
+    """Join two releases; the later one has all variables of the earlier one, and perhaps more.
+
+    ``bounds`` are what all releases up to the earlier one left for its cells, if there were several.
+    """
     names = [v.name for v in later.dataset.variables]
     rows = [names.index(v.name) for v in earlier.dataset.variables]
     parents = np.union1d(
@@ -56,7 +69,8 @@ def together(earlier: FinestCells, later: FinestCells, support: Support) -> Toge
         cell_numbers(earlier.dataset, later.codes[rows]),
     )
     before = np.zeros(parents.size, dtype=np.int64)
-    before[np.searchsorted(parents, cell_numbers(earlier.dataset, earlier.codes))] = earlier.counts
+    known = np.searchsorted(parents, cell_numbers(earlier.dataset, earlier.codes))
+    before[known] = earlier.counts
     parent = np.searchsorted(parents, cell_numbers(earlier.dataset, later.codes[rows]))
     low, high = support.finest(later)
 
@@ -70,12 +84,38 @@ def together(earlier: FinestCells, later: FinestCells, support: Support) -> Toge
     )
     most = most + support.most_unlisted * unlisted
     parent_low, parent_high = support.bounds(before)
+    if bounds is not None:
+        parent_low[known], parent_high[known] = bounds
     joined_low = np.maximum(low, parent_low[parent] - (most[parent] - high))
     joined_high = np.minimum(high, parent_high[parent] - (least[parent] - low))
-    kept = same[parent]
+    possible = (least <= parent_high) & (most >= parent_low)
+    kept = possible[parent]
     return Together(
-        np.where(kept, joined_low, low), np.where(kept, joined_high, high), int((~same).sum())
+        np.where(kept, joined_low, low),
+        np.where(kept, joined_high, high),
+        int((~possible).sum()),
+        int((~same).sum()),
     )
+
+
+def carried_bounds(
+    earlier: FinestCells, later: FinestCells, support: Support, bounds: Bounds | None
+) -> Bounds:
+    """What all releases leave for the cells that the last one remembers, as long as their records stay."""
+    names = [v.name for v in later.dataset.variables]
+    rows = [names.index(v.name) for v in earlier.dataset.variables]
+    old = cell_numbers(earlier.dataset, earlier.codes)
+    new = cell_numbers(earlier.dataset, later.codes[rows])
+    every = np.union1d(old, new)
+    sums = np.zeros((2, every.size), dtype=np.uint64)
+    assert earlier.keys is not None
+    assert later.keys is not None
+    for row, numbers, keys in zip(sums, (old, new), (earlier.keys, later.keys), strict=True):
+        np.add.at(row, np.searchsorted(every, numbers), keys)
+    stays = (sums[0] == sums[1])[np.searchsorted(every, new)]
+    both = together(earlier, later, support, bounds)
+    low, high = support.finest(later)
+    return np.where(stays, both.low, low), np.where(stays, both.high, high)
 
 
 def _possible_parts(

@@ -20,8 +20,6 @@ from lustrum.arithmetic import exp, log, log1p
 from lustrum.arrays import Floats
 from lustrum.model import InputError
 
-__all__ = ["Budget", "BudgetSpentError", "Cost", "delta_of_rho", "epsilon_of_rho", "rho_of"]
-
 _GRID, _FINER = 400, 6
 
 

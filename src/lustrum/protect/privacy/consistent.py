@@ -14,9 +14,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.totals.inner_table import InnerTable
 
-__all__ = ["consistent_counts", "fitted", "rounded_down_the_tree"]
-
-
 _GRID = 2.0**22
 _DENSE = 400  # inner cells up to which the fit is exact rather than iterated
 

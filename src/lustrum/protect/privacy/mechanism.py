@@ -19,8 +19,6 @@ from lustrum.model import InputError
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["DiscreteNoiseChannel", "Measured", "measure", "opendp", "rehearsed"]
-
 
 @dataclass(frozen=True)
 class DiscreteNoiseChannel(StepChannel):

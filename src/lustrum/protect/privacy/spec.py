@@ -29,9 +29,6 @@ from lustrum.protect.privacy.mechanism import (
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["DifferentialPrivacy"]
-
-
 MECHANISMS = ("laplace", "gaussian")
 POSTS = ("none", "nonnegative-integers", "consistent")
 

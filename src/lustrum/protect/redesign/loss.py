@@ -23,8 +23,6 @@ from lustrum.arrays import Floats
 from lustrum.model import Table
 from lustrum.protect.redesign.ways import State
 
-__all__ = ["Loss", "MeasureWord"]
-
 MeasureWord = Literal["entropy", "cells"]
 
 

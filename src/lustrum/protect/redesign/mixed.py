@@ -15,8 +15,6 @@ from lustrum.protect.redesign.search import Redesign, States, redesign, ways_alo
 from lustrum.protect.redesign.ways import AxisWays, MergeWord, grown_states
 from lustrum.protect.suppression import Pattern, Suppression
 
-__all__ = ["Mixed", "redesign_and_suppress"]
-
 _WORK = 20_000
 _TRIES = 40
 

@@ -13,8 +13,6 @@ from lustrum.arrays import Ints
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
 from lustrum.protect.redesign.ways import Block, State, kept_categories
 
-__all__ = ["recoded", "recoded_axis"]
-
 
 def recoded(table: Table, states: Sequence[State]) -> Table:
     """The table in which blocks replace the inner categories of each axis; totals stay.

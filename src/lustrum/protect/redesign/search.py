@@ -26,8 +26,6 @@ from lustrum.protect.redesign.recode import recoded, recoded_axis
 from lustrum.protect.redesign.ways import AxisWays, MergeWord, State, grown_states, ways_of
 from lustrum.sensitivity import Rule
 
-__all__ = ["Redesign", "redesign", "ways_along"]
-
 States = tuple[State, ...]
 
 _WORK = 20_000

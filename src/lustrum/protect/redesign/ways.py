@@ -16,8 +16,6 @@ import numpy as np
 
 from lustrum.model import TableAxis
 
-__all__ = ["AxisWays", "Block", "MergeWord", "State", "grown_states", "kept_categories", "ways_of"]
-
 Block = tuple[int, ...]
 """Inner categories that are published as one, by their positions along the axis, in ascending order."""
 State = tuple[Block, ...]

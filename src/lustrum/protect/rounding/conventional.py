@@ -8,20 +8,20 @@ published number, and nearly twice as many under random rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.entropy_left import entropy_left
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, whole_counts
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
-
-__all__ = ["ConventionalRounding", "NearestChannel", "round_to_nearest"]
+from lustrum.protect.totals.summed import released_sums
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NearestChannel:
 
 
 @dataclass(frozen=True)
-class ConventionalRounding:
+class ConventionalRounding(MethodSpec):
     """Every count, totals included, becomes the nearest multiple of the base; halves go up.
 
     A half exists for an even base only: to base 10 the count 5 becomes 10 and 4 becomes 0. Where totals
@@ -66,20 +66,21 @@ class ConventionalRounding:
     """
 
     name: ClassVar[str] = "conventional-rounding"
+    what: ClassVar[str] = "Conventional rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Conventional rounding")
 
     @property
     def abilities(self) -> Abilities:
         """Every number follows from its own records, and is a multiple of the base."""
+        channel = NearestChannel(self.base)
         return Abilities(
             repeatable=True,
             keyed_per_cell=True,
             one_number=True,
             changed=changed_by_rounding(self.base),
+            entropy=entropy_left(channel),
+            channels=(channel,),
         )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
@@ -89,13 +90,10 @@ class ConventionalRounding:
         channel = NearestChannel(self.base)
         rounded = round_to_nearest(counts, self.base)
         published = safe_totals(table.axes, rounded, channel, table.structural, hide=True)
-        return released(
+        return released_sums(
             table,
             self,
-            published.values,
-            low=published.low,
-            high=published.high,
-            status=published.status,
+            published,
             channel=channel,
             notes=(
                 say("Every number is rounded to the nearest multiple of {base}.", base=self.base)
@@ -107,10 +105,6 @@ class ConventionalRounding:
                 hidden_totals(),
             ),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {"method": self.name, "base": self.base}
 
 
 def round_to_nearest(values: Ints, base: int) -> Ints:

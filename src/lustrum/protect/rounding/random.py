@@ -8,7 +8,7 @@ engine, so that asking again reveals nothing new (Fraser and Wooton 2005).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +16,20 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
+from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import (
     TABULAR,
+    MethodSpec,
     Stage,
     checked_input,
-    released,
     uniform_words,
     whole_counts,
 )
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
-
-__all__ = ["RandomRounding", "RoundingChannel", "round_randomly"]
+from lustrum.protect.totals.summed import released_sums
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class RoundingChannel:
 
 
 @dataclass(frozen=True)
-class RandomRounding:
+class RandomRounding(MethodSpec):
     """Unbiased random rounding of every cell, totals included, each on its own.
 
     ``apply`` uses the table's cell keys; a table without keys needs a generator. Totals are rounded like
@@ -74,20 +74,21 @@ class RandomRounding:
     """
 
     name: ClassVar[str] = "random-rounding"
+    what: ClassVar[str] = "Random rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Random rounding")
 
     @property
     def abilities(self) -> Abilities:
         """Every number follows from its own records, and is a multiple of the base."""
+        channel = RoundingChannel(self.base)
         return Abilities(
             repeatable=True,
             keyed_per_cell=True,
             one_number=True,
             changed=changed_by_rounding(self.base),
+            entropy=entropy_left(channel),
+            channels=(channel,),
         )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
@@ -98,13 +99,10 @@ class RandomRounding:
         channel = RoundingChannel(self.base)
         rounded = round_randomly(counts, self.base, words)
         published = safe_totals(table.axes, rounded, channel, table.structural, keyed=rng is None)
-        return released(
+        return released_sums(
             table,
             self,
-            published.values,
-            low=published.low,
-            high=published.high,
-            status=published.status,
+            published,
             channel=channel,
             notes=(
                 say(
@@ -120,10 +118,6 @@ class RandomRounding:
                 ),
             ),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {"method": self.name, "base": self.base}
 
 
 def round_randomly(values: Ints, base: int, words: npt.NDArray[np.uint64]) -> Ints:

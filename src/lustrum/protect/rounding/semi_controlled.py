@@ -27,8 +27,10 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.additive.apportion import systematic
+from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import (
     TABULAR,
+    MethodSpec,
     Stage,
     checked_input,
     released,
@@ -39,11 +41,9 @@ from lustrum.protect.rounding.random import RoundingChannel, round_randomly
 from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.protect.totals.summed import added_totals
 
-__all__ = ["SemiControlledRounding", "round_by_slices"]
-
 
 @dataclass(frozen=True)
-class SemiControlledRounding:
+class SemiControlledRounding(MethodSpec):
     """Random rounding that keeps the total of the table, or of each category of some axes.
 
     ``over`` is ``"table"``, or the names of the axes whose totals are kept: ``("area",)`` keeps the total
@@ -92,7 +92,11 @@ class SemiControlledRounding:
     @property
     def abilities(self) -> Abilities:
         """Inner cells below the base become multiples of it."""
-        return Abilities(repeatable=True, changed=changed_by_rounding(self.base))
+        return Abilities(
+            repeatable=True,
+            changed=changed_by_rounding(self.base),
+            entropy=left_between_multiples(self.base),
+        )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round a table of counts."""
@@ -137,11 +141,6 @@ class SemiControlledRounding:
                 *((say("The same holds for the total of all of them."),) if self.overall else ()),
             ),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        over = self.over if self.over == "table" else list(self.over)
-        return {"method": self.name, "base": self.base, "over": over, "overall": self.overall}
 
     def _kept(self, table: Table) -> tuple[int, ...]:
         """The positions of the axes whose totals are kept."""

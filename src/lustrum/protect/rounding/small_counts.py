@@ -8,29 +8,28 @@ they are rounded like any other cell, so that the same people show the same numb
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.arrays import Ints, Words
 from lustrum.model import Release, Table, Transitions
 from lustrum.model.chance import Seed
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
+from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import (
     TABULAR,
+    MethodSpec,
     Stage,
     checked_input,
-    released,
     uniform_words,
     whole_counts,
 )
 from lustrum.protect.rounding.random import round_randomly
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
-from lustrum.protect.totals.summed import added_totals
-
-__all__ = ["SmallCountChannel", "SmallCountRounding", "round_small_counts"]
+from lustrum.protect.totals.summed import added_totals, released_sums
 
 How = Literal["nearest", "random"]
 
@@ -79,7 +78,7 @@ class SmallCountChannel:
 
 
 @dataclass(frozen=True)
-class SmallCountRounding:
+class SmallCountRounding(MethodSpec):
     """Counts below ``base`` become 0 or ``base``; totals are ``"sums"`` of the published numbers.
 
     With ``totals="own"`` a total is rounded like any other cell and hidden where it would disclose a part.
@@ -93,25 +92,26 @@ class SmallCountRounding:
     """
 
     name: ClassVar[str] = "small-count-rounding"
+    what: ClassVar[str] = "Rounding of small counts"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Counts below this become 0 or this.", least=2)
     how: How = parameter("nearest", "To the nearer of the two, or at random without bias.")
     totals: Literal["sums", "own"] = parameter(
-        "sums", "Totals are sums of the published numbers, or rounded on their own."
+        "sums", "Totals are sums of the published numbers, or rounded on their own.", brief=True
     )
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Rounding of small counts")
 
     @property
     def abilities(self) -> Abilities:
         """Totals that are sums can differ from the number that the same people have as a cell."""
         alone = self.totals == "own"
+        channel = SmallCountChannel(self.base, self.how)
         return Abilities(
             repeatable=True,
             keyed_per_cell=alone,
             one_number=alone,
             changed=changed_by_rounding(self.base),
+            entropy=entropy_left(channel),
+            channels=(channel,),
         )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
@@ -133,13 +133,10 @@ class SmallCountRounding:
         how = (
             say("at random, and right on average") if self.how == "random" else say("to the nearer")
         )
-        return released(
+        return released_sums(
             table,
             self,
-            published.values,
-            low=published.low,
-            high=published.high,
-            status=published.status,
+            published,
             channel=channel,
             notes=(
                 say(
@@ -152,11 +149,6 @@ class SmallCountRounding:
                 else say("Totals are the sums of the published numbers."),
             ),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        words = {"method": self.name, "base": self.base, "how": self.how}
-        return words if self.totals == "sums" else words | {"totals": self.totals}
 
 
 def round_small_counts(values: Ints, base: int, words: Words | None = None) -> Ints:

@@ -13,9 +13,6 @@ from lustrum.model import InputError, Transitions
 from lustrum.model.channel import row_entries
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["BinomialThinning", "HypergeometricChannel"]
-
-
 _WIDE = 40.0  # standard deviations beyond which a double holds no probability
 
 

@@ -10,18 +10,16 @@ import numpy.typing as npt
 from lustrum.arrays import Floats
 from lustrum.model import InputError
 
-__all__ = ["Estimates", "horvitz_thompson", "poisson", "simple", "stratified"]
-
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class PopulationEstimates:
     """Estimated population counts and their standard errors; NaN where a sample is too small for one."""
 
     values: Floats
     standard_error: Floats
 
 
-def simple(counts: npt.ArrayLike, population: int, sample: int) -> Estimates:
+def simple(counts: npt.ArrayLike, population: int, sample: int) -> PopulationEstimates:
     """``N f / n`` of a simple random sample without replacement; an error with finite population correction.
 
     ``v = N**2 (1 - n/N) p (1 - p) / (n - 1)`` with ``p = f / n``, without bias.
@@ -40,12 +38,12 @@ def simple(counts: npt.ArrayLike, population: int, sample: int) -> Estimates:
     # The variance cannot be estimated from one person, unless the population has one.
     unknown = np.full(shown.shape, 0.0 if population == 1 else np.nan)
     variance = spread / (sample - 1) if sample > 1 else unknown
-    return Estimates(population * share, np.sqrt(variance))
+    return PopulationEstimates(population * share, np.sqrt(variance))
 
 
 def stratified(
     counts: npt.ArrayLike, populations: npt.ArrayLike, samples: npt.ArrayLike
-) -> Estimates:
+) -> PopulationEstimates:
     """The sum over strata, along the first axis, of what a simple sample of each estimates.
 
     >>> found = stratified([[3, 0], [5, 5]], populations=[10, 100], samples=[3, 10])
@@ -64,20 +62,20 @@ def stratified(
     zero = np.zeros(shown.shape[1:])
     values = sum((part.values for part in parts), zero)
     variance = sum((part.standard_error**2 for part in parts), zero)
-    return Estimates(values, np.sqrt(variance))
+    return PopulationEstimates(values, np.sqrt(variance))
 
 
-def poisson(counts: npt.ArrayLike, fraction: float) -> Estimates:
+def poisson(counts: npt.ArrayLike, fraction: float) -> PopulationEstimates:
     """``f / p`` where everybody is drawn with the same probability; ``v = f (1 - p) / p**2``."""
     if not 0 < fraction <= 1:
         raise InputError(f"A sampling fraction is above 0 and at most 1, not {fraction!r}.")
     shown = np.asarray(counts, dtype=np.float64)
-    return Estimates(shown / fraction, np.sqrt(shown * (1 - fraction)) / fraction)
+    return PopulationEstimates(shown / fraction, np.sqrt(shown * (1 - fraction)) / fraction)
 
 
 def horvitz_thompson(
     cells: npt.NDArray[np.int64], size: int, probabilities: npt.ArrayLike
-) -> Estimates:
+) -> PopulationEstimates:
     """Sums of ``1 / p`` over the drawn people of each cell; ``v = sum (1 - p) / p**2`` (Poisson sampling).
 
     ``cells`` numbers the cell of each drawn person, 0 to ``size - 1`` (Horvitz and Thompson 1952).
@@ -85,7 +83,7 @@ def horvitz_thompson(
     p = np.asarray(probabilities, dtype=np.float64)
     if p.shape != cells.shape or bool(((p <= 0) | (p > 1)).any()):
         raise InputError("Everybody drawn needs a probability above 0 and at most 1.")
-    return Estimates(
+    return PopulationEstimates(
         np.bincount(cells, weights=1 / p, minlength=size).astype(np.float64),
         np.sqrt(np.bincount(cells, weights=(1 - p) / p**2, minlength=size)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
-from lustrum.protect.method import Stage, checked_input, uniform_words, whole_counts
+from lustrum.protect.entropy_left import left_by_thinning
+from lustrum.protect.method import MethodSpec, Stage, checked_input, uniform_words, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
@@ -24,11 +25,9 @@ from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.inner_table import InnerTable
 
-__all__ = ["PoissonSampling", "proportional_to_size"]
-
 
 @dataclass(frozen=True)
-class PoissonSampling:
+class PoissonSampling(MethodSpec):
     """Everybody is drawn independently, with probability ``fraction``.
 
     With ``size``, a measure above 0, the probabilities are in proportion to it and ``fraction`` is their
@@ -46,7 +45,7 @@ class PoissonSampling:
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     size: str | None = parameter(None, "A measure to which probabilities are in proportion.")
-    weight: str = parameter("weight", "The name of the weight that drawn records get.")
+    weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
 
     @checks_parameters("Poisson sampling")
     def __post_init__(self) -> None:
@@ -55,8 +54,13 @@ class PoissonSampling:
     @property
     def abilities(self) -> Abilities:
         """Sampling by size may draw some people for certain."""
-        changed = 0.0 if self.size else changed_by_leaving(1.0 - self.fraction)
-        return Abilities(repeatable=True, changed=changed)
+        if self.size:
+            return Abilities(repeatable=True)
+        return Abilities(
+            repeatable=True,
+            changed=changed_by_leaving(1.0 - self.fraction),
+            entropy=left_by_thinning(self.fraction),
+        )
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
@@ -101,20 +105,13 @@ class PoissonSampling:
         """The channel of a cell; None for sampling by size, where it depends on who is in the cell."""
         return BinomialThinning(self.fraction) if self.size is None else None
 
-    def estimates(self, table: Table) -> estimates.Estimates:
+    def estimates(self, table: Table) -> estimates.PopulationEstimates:
         """Population counts estimated from a table of sample counts, with standard errors."""
         if self.size is not None:
             raise InputError(
                 "A sample by size is estimated from its records: 'horvitz_thompson' with their weights."
             )
         return estimates.poisson(whole_counts(table, "Estimation from a sample"), self.fraction)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        out: dict[str, Any] = {"method": self.name, "fraction": self.fraction}
-        if self.size is not None:
-            out["size"] = self.size
-        return out if self.weight == "weight" else out | {"weight": self.weight}
 
     def _release(self, table: Table, values: Ints) -> Release:
         how = (

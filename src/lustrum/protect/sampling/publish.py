@@ -9,8 +9,6 @@ from lustrum.model import Channel, InputError, Release, Table
 from lustrum.protect.method import RecordMethod, released
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["check_fraction", "sample_release"]
-
 
 def check_fraction(fraction: float) -> None:
     """Raise an error for an invalid sampling fraction."""

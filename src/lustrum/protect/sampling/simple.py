@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
-from lustrum.protect.method import Stage, checked_input, whole_counts
+from lustrum.protect.entropy_left import left_by_thinning
+from lustrum.protect.method import MethodSpec, Stage, checked_input, whole_counts
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
@@ -22,11 +23,9 @@ from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.inner_table import InnerTable
 
-__all__ = ["SimpleSampling"]
-
 
 @dataclass(frozen=True)
-class SimpleSampling:
+class SimpleSampling(MethodSpec):
     """Every set of ``n`` people is equally likely; ``n`` is the fraction of all, rounded to the nearest.
 
     The counts of the sample are published unchanged. If the size of the ``population`` is public, the
@@ -43,7 +42,7 @@ class SimpleSampling:
     population: int | None = parameter(
         None, "The size of the population, if it is public.", least=1
     )
-    weight: str = parameter("weight", "The name of the weight that drawn records get.")
+    weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
 
     @checks_parameters("Simple sampling")
     def __post_init__(self) -> None:
@@ -62,7 +61,11 @@ class SimpleSampling:
     @property
     def abilities(self) -> Abilities:
         """Everybody is drawn with the same chance."""
-        return Abilities(repeatable=True, changed=changed_by_leaving(1.0 - self.fraction))
+        return Abilities(
+            repeatable=True,
+            changed=changed_by_leaving(1.0 - self.fraction),
+            entropy=left_by_thinning(self.fraction),
+        )
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
         """The drawn records with their weights; who is drawn does not depend on the order of rows."""
@@ -93,7 +96,9 @@ class SimpleSampling:
             return None
         return HypergeometricChannel(self.population, self.size(self.population))
 
-    def estimates(self, table: Table, population: int | None = None) -> estimates.Estimates:
+    def estimates(
+        self, table: Table, population: int | None = None
+    ) -> estimates.PopulationEstimates:
         """Population counts estimated from a table of sample counts, with standard errors."""
         size = self.population if population is None else population
         if size is None:
@@ -101,13 +106,6 @@ class SimpleSampling:
         return estimates.simple(
             whole_counts(table, "Estimation from a sample"), size, self.size(size)
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        out: dict[str, Any] = {"method": self.name, "fraction": self.fraction}
-        if self.population is not None:
-            out["population"] = self.population
-        return out if self.weight == "weight" else out | {"weight": self.weight}
 
     def _checked(self, population: int) -> int:
         if self.population is not None and population != self.population:

@@ -23,8 +23,6 @@ from lustrum.protect.sampling.publish import check_fraction, sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.axis_parts import AxisParts
 
-__all__ = ["StratifiedSampling", "allocate"]
-
 Allocation = Literal["proportional", "equal", "root"]
 
 
@@ -123,7 +121,7 @@ class StratifiedSampling:
         )
         return sample_release(table, self, table.values, None, note)
 
-    def estimates(self, table: Table, populations: Table) -> estimates.Estimates:
+    def estimates(self, table: Table, populations: Table) -> estimates.PopulationEstimates:
         """Population counts for the axes of a sample table other than the strata, with standard errors.
 
         The table must be crossed with all strata. ``populations`` holds the number of people of each stratum

@@ -11,8 +11,6 @@ from lustrum.model import InputError
 from lustrum.model.records import Records
 from lustrum.model.variable import Weight
 
-__all__ = ["DECIMALS", "drawn_records"]
-
 DECIMALS = 6
 
 

@@ -15,26 +15,32 @@
 =====================================  ==================================================================
 """
 
-from lustrum.protect.suppression.attackers import RuleOnUnions, coalition, singleton_views
-from lustrum.protect.suppression.changes import ChangedCell, PatternChanges, explain_changes
-from lustrum.protect.suppression.check import Audit, audit_pattern, certificate_of
-from lustrum.protect.suppression.choose import suppress
-from lustrum.protect.suppression.contributors import contributor_views
-from lustrum.protect.suppression.costs import cell_costs
-from lustrum.protect.suppression.linked import linked_patterns, linked_problem
-from lustrum.protect.suppression.method import Suppression
-from lustrum.protect.suppression.partial import with_intervals
-from lustrum.protect.suppression.problem import (
-    AxisSums,
-    ContributorView,
-    SuppressionProblem,
-    UnionRule,
-)
-from lustrum.protect.suppression.result import AuditedCells, Changes, Pattern, Unprotectable
-from lustrum.protect.suppression.summary import LevelCounts, level_counts
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lustrum.lazy import offer
+
+if TYPE_CHECKING:
+    from lustrum.protect.suppression.attackers import RuleOnUnions, coalition, singleton_views
+    from lustrum.protect.suppression.changes import ChangedCell, PatternChanges, explain_changes
+    from lustrum.protect.suppression.check import PatternAudit, audit_pattern, certificate_of
+    from lustrum.protect.suppression.choose import suppress
+    from lustrum.protect.suppression.contributors import contributor_views
+    from lustrum.protect.suppression.costs import cell_costs
+    from lustrum.protect.suppression.linked import linked_patterns, linked_problem
+    from lustrum.protect.suppression.method import Suppression
+    from lustrum.protect.suppression.partial import with_intervals
+    from lustrum.protect.suppression.problem import (
+        AxisSums,
+        ContributorView,
+        SuppressionProblem,
+        UnionRule,
+    )
+    from lustrum.protect.suppression.result import AuditedCells, Changes, Pattern, Unprotectable
+    from lustrum.protect.suppression.summary import LevelCounts, level_counts
 
 __all__ = [
-    "Audit",
     "AuditedCells",
     "AxisSums",
     "ChangedCell",
@@ -42,6 +48,7 @@ __all__ = [
     "ContributorView",
     "LevelCounts",
     "Pattern",
+    "PatternAudit",
     "PatternChanges",
     "RuleOnUnions",
     "Suppression",
@@ -61,3 +68,20 @@ __all__ = [
     "suppress",
     "with_intervals",
 ]
+
+_PLACES = {
+    "attackers": "RuleOnUnions coalition singleton_views",
+    "changes": "ChangedCell PatternChanges explain_changes",
+    "check": "PatternAudit audit_pattern certificate_of",
+    "choose": "suppress",
+    "contributors": "contributor_views",
+    "costs": "cell_costs",
+    "linked": "linked_patterns linked_problem",
+    "method": "Suppression",
+    "partial": "with_intervals",
+    "problem": "AxisSums ContributorView SuppressionProblem UnionRule",
+    "result": "AuditedCells Changes Pattern Unprotectable",
+    "summary": "LevelCounts level_counts",
+}
+
+__getattr__, __dir__ = offer(__name__, _PLACES)

@@ -17,8 +17,6 @@ from lustrum.protect.suppression.problem import ContributorView
 from lustrum.sensitivity import Background, Rule
 from lustrum.sensitivity.background import NOTHING
 
-__all__ = ["RuleOnUnions", "coalition", "singleton_views"]
-
 
 def singleton_views(
     values: npt.ArrayLike, singletons: npt.ArrayLike, holdings: npt.ArrayLike | None = None

@@ -11,8 +11,6 @@ from lustrum.arrays import Ints, Mask
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.problem import SuppressionProblem
 
-__all__ = ["ChangedCell", "PatternChanges", "explain_changes"]
-
 _LARGE = 50_000  # with more cells the old pattern is not audited: linear programs take too long
 
 

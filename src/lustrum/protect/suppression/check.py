@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.arrays import Ints, Mask
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
-from lustrum.audit.certificate import Certificate, certify
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 from lustrum.protect.suppression.search.boxes.boxes import Deviations
-from lustrum.protect.suppression.shown import as_known, checked_ends, deviations, shown_ends
+from lustrum.protect.suppression.shown import CheckedMoves, deviations, shown_ends
 from lustrum.solve.threads import one_thread
 
-__all__ = [
-    "Audit",
-    "audit_deviations",
-    "audit_pattern",
-    "certificate_of",
-    "known_from",
-    "revealing_lines",
-]
-
+if TYPE_CHECKING:
+    from lustrum.audit.certificate import Certificate
 
 _NEAR = 1e-6  # real bounds come from floating-point programs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class PatternAudit:
     """Whether all levels are kept, which tasks fall short, and the ranges that an outsider is left with.
 
     ``short`` lists pairs of a primary cell and the attacker (-1 for the outsider) it is not protected
@@ -44,12 +37,12 @@ class Audit:
     lines: tuple[int, ...]
 
     def __repr__(self) -> str:
-        return f"Audit(safe={self.safe}, {len(self.short)} short)"
+        return f"PatternAudit(safe={self.safe}, {len(self.short)} short)"
 
 
 def audit_pattern(
     problem: SuppressionProblem, suppressed: Mask, *, workers: int | None = None
-) -> Audit:
+) -> PatternAudit:
     """Work out what every attacker can know about the primary cells, and compare it with their levels."""
     short: list[tuple[int, int]] = []
     targets = np.flatnonzero(problem.primary)
@@ -59,7 +52,8 @@ def audit_pattern(
     if problem.views and not problem.whole:
         # What an outsider cannot rule out, few contributors can.
         with one_thread():
-            moved = deviations(problem, suppressed, targets)
+            found = deviations(problem, suppressed, targets)
+        moved = None if found is None else CheckedMoves(problem, suppressed, found)
     for number, view in enumerate((None, *problem.views)):
         cells, asked = targets, problem
         if view is not None:
@@ -84,10 +78,12 @@ def audit_pattern(
     assert own is not None
     lines = revealing_lines(problem, suppressed)
     safe = not short and not lines and not bool(hidden.any())
-    return Audit(safe, own, tuple(short), lines)
+    return PatternAudit(safe, own, tuple(short), lines)
 
 
-def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Deviations) -> Audit:
+def audit_deviations(
+    problem: SuppressionProblem, suppressed: Mask, shown: Deviations
+) -> PatternAudit:
     """Check deviations in whole numbers: each is a table that agrees with everything published.
 
     A deviation must satisfy all relations, move suppressed cells only, stay within all attacker bounds, also
@@ -145,7 +141,7 @@ def audit_deviations(problem: SuppressionProblem, suppressed: Mask, shown: Devia
     short = tuple((int(c), -1) for c in targets[~kept])
     lines = revealing_lines(problem, suppressed)
     hidden = bool((problem.fixed & ~suppressed).any())
-    return Audit(not short and not lines and not hidden, audited, short, lines)
+    return PatternAudit(not short and not lines and not hidden, audited, short, lines)
 
 
 def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints) -> Mask:
@@ -179,6 +175,8 @@ def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints
 
 def certificate_of(problem: SuppressionProblem, suppressed: Mask) -> Certificate:
     """The ranges of all primary cells with proofs that anybody can check; cells are numbered as suppressed."""
+    from lustrum.audit.certificate import certify
+
     known, cells = known_from(problem, suppressed)
     primary = np.flatnonzero(problem.primary & suppressed)
     return certify(known, np.searchsorted(cells, primary).tolist())
@@ -222,7 +220,7 @@ def _ranges(
     cells: Ints,
     view: ContributorView | None,
     workers: int | None,
-    moved: Floats | None = None,
+    moved: CheckedMoves | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask, Mask]:
     """The ranges of cells, which are sharp, and which a deviation shows to be wide enough, if not sharp.
 
@@ -233,7 +231,7 @@ def _ranges(
     open_cells, shown = suppressed[cells], np.zeros(cells.size, dtype=np.bool_)
     ends = shown_ends(problem, suppressed, cells, view)
     if ends is None and view is not None and moved is not None:
-        ends = checked_ends(as_known(problem, view), suppressed, cells, moved)
+        ends = moved.ends(cells, view)
     if ends is not None:
         wide = low - ends[1], high + ends[0]
         shown = open_cells & _kept(problem, cells, *wide)

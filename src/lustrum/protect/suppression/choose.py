@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lustrum.arrays import Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.protect.suppression.check import Audit, audit_deviations, audit_pattern
+from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
@@ -19,14 +19,21 @@ from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_o
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes, simple_bound
-from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
-from lustrum.protect.suppression.solve import AlgorithmWord, Asked, Outcome, Progress, solve
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
+from lustrum.protect.suppression.solve import (
+    AlgorithmWord,
+    PatternOutcome,
+    Progress,
+    SearchRequest,
+    solve,
+)
 from lustrum.solve.threads import one_thread
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # with more cells linear programs take too long
+_MANY = 20_000  # cells times attackers beyond which all of them wait for the audit to find them
 _APART = 100_000  # cells up to which sub-tables of a table with two axes are protected one by one
 
 
@@ -43,9 +50,9 @@ def suppress(
     """Choose secondary suppressions that protect all primary cells, and audit the result.
 
     ``work`` limits the search: it counts attacks and programs, never seconds, so the same input gives the same
-    pattern on every machine. At the limit the best safe pattern so far is returned, with what is proven about
-    the cheapest. ``previous`` is the pattern of the last period (a mask, or cell numbers): the costs of its
-    cells are multiplied by 1 less the ``discount``, so that it is kept where that costs little.
+    pattern however busy a machine is. At the limit the best safe pattern so far is returned, with what is
+    proven about the cheapest. ``previous`` is the pattern of the last period (a mask, or cell numbers): the
+    costs of its cells are multiplied by 1 less the ``discount``, so that it is kept where that costs little.
 
     >>> problem = SuppressionProblem.of(
     ...     [4, 6, 10, 5, 9, 14, 9, 15, 24],
@@ -74,7 +81,7 @@ def suppress(
             raise InputError("The discount for cells suppressed before must be between 0 and 1.")
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
     tell = progress or (lambda what, cost, bound: None)
-    asked = Asked(algorithm, work, tell)
+    asked = SearchRequest(algorithm, work, tell)
     large = algorithm == "auto" and problem.values.size > _LARGE
     if large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
@@ -86,6 +93,8 @@ def suppress(
         if boxed is not None:
             return boxed
     late = {number for number, view in enumerate(priced.views) if _is_late(view)}
+    if (len(priced.views) - len(late)) * int(priced.primary.sum()) > _MANY:
+        late = set(range(len(priced.views)))
     steps = 0
     while True:
         active = tuple(view for number, view in enumerate(priced.views) if number not in late)
@@ -112,14 +121,16 @@ def _is_late(view: ContributorView) -> bool:
     """Whether a search may begin without an attacker: one that shares all its cells, and none that is primary.
 
     There are many of them and few find anything out; the audit looks at all, and the search is made again with
-    those that do.
+    those that do. Where there are very many attackers, a search may begin without any.
     """
+    if view.late:
+        return True
     return view.own is not None and not view.own.any() and bool((view.low < view.high).all())
 
 
 def _searched(
-    problem: SuppressionProblem, asked: Asked
-) -> tuple[Outcome, Attacks, tuple[Unprotectable, ...]]:
+    problem: SuppressionProblem, asked: SearchRequest
+) -> tuple[PatternOutcome, Attacks, tuple[Unprotectable, ...]]:
     tasks = Tasks.of(problem)
     attacks = attacks_on(tasks)
     # Bases are small and dense: several threads only wait for each other, and round in another order.
@@ -153,7 +164,7 @@ def _by_boxes(
         if asked
         else f"The table has more than {_LARGE} cells and its categories nest."
     )
-    found = Outcome(boxed.suppressed, simple_bound(priced), boxed.steps, "boxes", why)
+    found = PatternOutcome(boxed.suppressed, simple_bound(priced), boxed.steps, "boxes", why)
     lost = tuple(
         Unprotectable(
             cell,
@@ -171,8 +182,8 @@ def _by_boxes(
 def _rest_solved(
     problem: SuppressionProblem,
     hopeless: tuple[Unprotectable, ...],
-    asked: Asked,
-) -> Outcome:
+    asked: SearchRequest,
+) -> PatternOutcome:
     """A pattern for the cells that can be protected, without the levels of the others."""
     lost = np.zeros(problem.values.size, dtype=np.bool_)
     lost[[u.cell for u in hopeless]] = True
@@ -185,17 +196,17 @@ def _rest_solved(
     except InfeasibleError:
         # The programs disagree about a cell at the edge of what is possible; the audit decides.
         why = "Some cells are at the edge of what can be protected, so all that may be are suppressed."
-        return Outcome(~problem.frozen, 0.0, 0, "heuristic", why)
+        return PatternOutcome(~problem.frozen, 0.0, 0, "heuristic", why)
 
 
 def _repaired(
     problem: SuppressionProblem,
     attacks: Attacks,
-    found: Outcome,
-    audit: Audit,
+    found: PatternOutcome,
+    audit: PatternAudit,
     hopeless: tuple[Unprotectable, ...],
     workers: int | None,
-) -> tuple[Outcome, Audit]:
+) -> tuple[PatternOutcome, PatternAudit]:
     """Suppress more cells for every task that falls short in the audit, until none does."""
     lost = {u.cell for u in hopeless}
     suppressed = found.suppressed.copy()
@@ -214,7 +225,7 @@ def _repaired(
                 added = True
         if not added:
             return replace(found, suppressed=suppressed), audit
-        state = Witnessed(attacks, suppressed)
+        state = WitnessedPattern(attacks, suppressed)
         order = np.flatnonzero(~np.isin(attacks.tasks.cell, list(lost)))
         protect_all(state, problem.cost, order)
         suppressed = state.suppressed
@@ -227,8 +238,8 @@ def _pattern(
     problem: SuppressionProblem,
     priced: SuppressionProblem,
     before: Mask | None,
-    found: Outcome,
-    audit: Audit,
+    found: PatternOutcome,
+    audit: PatternAudit,
     hopeless: tuple[Unprotectable, ...],
 ) -> Pattern:
     secondary = found.suppressed & ~problem.fixed

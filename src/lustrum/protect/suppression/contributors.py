@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,13 @@ from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
-__all__ = ["Ranked", "contributor_views", "ranked_contributions", "views_of"]
-
 _OPEN = np.iinfo(np.int64).max // 4
+MOST_PAIRS = 20_000
+"""Pairs of contributors beyond which a run refuses to withstand all of them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranked:
+class RankedContributions:
     """Contributions in any order: the cell, who contributes to it, how much, and whether nobody else does."""
 
     cell: Ints
@@ -41,13 +41,14 @@ def contributor_views(
     alone_only: bool,
     named: bool = True,
     coalitions: Iterable[Iterable[int]] = (),
+    pairs: bool = False,
 ) -> tuple[ContributorView, ...]:
     """The attackers among the contributors to tables, whose cells follow each other in the problem.
 
     With ``alone_only`` they are those that are alone in some cell, and know nothing else. ``named`` says that a
     number of a holding means the same holding in every cell; otherwise sole contributors are known to be the
     same where one of them is alone in a total of the others. A coalition is a set of holdings that pool
-    what they know, and attacks like a single one.
+    what they know, and attacks like a single one; ``pairs`` are all coalitions of two.
     """
     starts = np.cumsum([0, *(table.values.size for table in tables)])[:-1].tolist()
     found = ranked_contributions(
@@ -55,15 +56,15 @@ def contributor_views(
     )
     levels = np.stack([problem.lower, problem.upper, problem.sliding])
     about = problem.values, problem.relations, problem.primary, levels
-    views = views_of(found, *about)
+    views = views_of(found, *about, numbers=contributor_numbers(tables) if pairs else None)
     for number, members in enumerate(coalitions):
-        pooled = _pooled(found, np.fromiter(members, dtype=np.int64), _counts(tables))
+        pooled = _pooled(found, np.fromiter(members, dtype=np.int64), contributor_numbers(tables))
         made = views_of(pooled, *about)
         views += tuple(replace(view, name=f"coalition {number + 1}") for view in made)
     return views
 
 
-def _counts(tables: Sequence[Table]) -> Ints:
+def contributor_numbers(tables: Sequence[Table]) -> Ints:
     """The number of contributors to every cell; of tables that do not say it, more than anybody can be."""
     return np.concatenate(
         [
@@ -83,7 +84,7 @@ def ranked_contributions(
     alone_only: bool,
     named: bool = True,
     scales: Sequence[int] | None = None,
-) -> Ranked:
+) -> RankedContributions:
     """The largest contributions to all cells; those without a name get numbers of their own."""
     cells, holdings, amounts, alone = [], [], [], []
     for table, start, scale in zip(tables, starts, scales or [1] * len(tables), strict=True):
@@ -99,7 +100,9 @@ def ranked_contributions(
     who = _numbered(np.concatenate(holdings), cell, single, relations)
     # A sole contributor is taken to know nothing about cells that it shares with others.
     picks = np.flatnonzero(single) if alone_only else np.arange(cell.size)
-    return Ranked(cell[picks], who[picks], np.concatenate(amounts)[picks], single[picks])
+    return RankedContributions(
+        cell[picks], who[picks], np.concatenate(amounts)[picks], single[picks]
+    )
 
 
 def _own(table: Table, alone_only: bool) -> tuple[Ints, Ints, Mask]:
@@ -172,7 +175,7 @@ def _sums(relations: Any) -> list[tuple[int, list[int]]]:
     return found
 
 
-def _pooled(found: Ranked, members: Ints, numbers: Ints) -> Ranked:
+def _pooled(found: RankedContributions, members: Ints, numbers: Ints) -> RankedContributions:
     """What members of a coalition contribute together, cell by cell."""
     picks = np.isin(found.holding, members)
     cell, place, times = np.unique(found.cell[picks], return_inverse=True, return_counts=True)
@@ -181,22 +184,70 @@ def _pooled(found: Ranked, members: Ints, numbers: Ints) -> Ranked:
     alone = np.zeros(cell.size, dtype=np.bool_)
     np.logical_or.at(alone, place, found.alone[picks])
     alone |= times >= numbers[cell]
-    return Ranked(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
+    return RankedContributions(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
 
 
 def views_of(
-    found: Ranked, values: Ints, relations: Any, primary: Mask, levels: Ints
+    found: RankedContributions,
+    values: Ints,
+    relations: Any,
+    primary: Mask,
+    levels: Ints,
+    *,
+    numbers: Ints | None = None,
 ) -> tuple[ContributorView, ...]:
-    """One attacker for each holding that knows anything.
+    """One attacker for each holding that knows anything; with ``numbers`` of contributors, also every pair.
 
     Of those that know one cell only, and share it, the largest knows most; what the others know follows.
     """
     positive = bool((values >= 0).all())
     sums = _Implied(relations) if positive else None
+    every = _knowing(found, values, positive)
+    apart, sharers = _sharers(every)
+
+    def view(name: str, known: Knowing, *, pooled: bool = False) -> ContributorView:
+        low, exact = dict(known.low), known.exact
+        if sums is not None:
+            implied = sums.of(low)
+            if pooled:
+                # A total of their own contributions alone is their own secret, whoever is named in it.
+                exact = exact | {cell for cell, least in implied.items() if least == values[cell]}
+            for cell, least in implied.items():
+                # A total that holds at least the own parts cannot be lower for this attacker.
+                if primary[cell] and values[cell] - least < levels[0][cell]:
+                    low[cell] = max(low.get(cell, 0), least)
+        return _view(name, low, exact, values, levels)
+
+    leading = {cell: largest[0] for cell, largest in sharers.items()}
+    kept = sorted([*apart, *leading.values()])
+    views = [view(f"holding {i + 1}", every[k]) for i, k in enumerate(kept)]
+    if numbers is not None:
+        made = [*combinations(kept, 2), *((x[0], x[1]) for x in sharers.values() if len(x) > 1)]
+        if len(made) > MOST_PAIRS:
+            raise InputError(
+                f"The contributors make {len(made):,} pairs, and at most {MOST_PAIRS:,} can be attacked with; "
+                "protect fewer cells together, or from 'insiders' one by one."
+            )
+        for number, (one, other) in enumerate(made):
+            both = _together(every[one], every[other], values, numbers)
+            made_view = view(f"pair {number + 1} of contributors", both, pooled=True)
+            views.append(replace(made_view, late=True))
+    return tuple(views)
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """What somebody contributes: the least value of cells that follows, and cells that are known exactly."""
+
+    low: dict[int, int]
+    exact: set[int]
+
+
+def _knowing(found: RankedContributions, values: Ints, positive: bool) -> list[Knowing]:
+    """What each holding knows that knows anything."""
     order = np.lexsort((found.cell, found.holding))
     cuts = np.flatnonzero(np.diff(found.holding[order])) + 1
-    most: dict[int, int] = {}
-    every: list[tuple[dict[int, int], set[int]]] = []
+    every = []
     for at in np.split(order, cuts):
         low: dict[int, int] = {}
         exact: set[int] = set()
@@ -208,26 +259,41 @@ def views_of(
             elif positive and amount > 0:
                 # Where values can be negative, one's own contribution bounds nothing.
                 low[cell] = max(low.get(cell, 0), amount)
-        if not low:
-            continue
-        every.append((low, exact))
-        if len(low) == 1 and not exact:
-            ((cell, amount),) = low.items()
-            most[cell] = max(most.get(cell, 0), amount)
-    views: list[ContributorView] = []
-    for low, exact in every:
-        if len(low) == 1 and not exact:
-            ((cell, amount),) = low.items()
-            if amount < most[cell]:
-                continue
-            most[cell] = _OPEN
-        if sums is not None:
-            for cell, least in sums.of(low).items():
-                # A total that holds at least the own parts cannot be lower for this attacker.
-                if primary[cell] and values[cell] - least < levels[0][cell]:
-                    low[cell] = max(low.get(cell, 0), least)
-        views.append(_view(f"holding {len(views) + 1}", low, exact, values, levels))
-    return tuple(views)
+        if low:
+            every.append(Knowing(low, exact))
+    return every
+
+
+def _sharers(every: Sequence[Knowing]) -> tuple[list[int], dict[int, list[int]]]:
+    """Those who know more than a share of one cell; and of the others the two largest, cell by cell.
+
+    Who knows a share of one cell only learns about other cells what a larger one in it learns, and about the
+    cell itself what an outsider learns. The same holds beside any partner.
+    """
+    apart, sharers = [], dict[int, list[int]]()
+    for k, known in enumerate(every):
+        if len(known.low) == 1 and not known.exact:
+            sharers.setdefault(next(iter(known.low)), []).append(k)
+        else:
+            apart.append(k)
+    for cell, members in sharers.items():
+        sharers[cell] = sorted(members, key=lambda k: -every[k].low[cell])[:2]
+    return apart, sharers
+
+
+def _together(one: Knowing, other: Knowing, values: Ints, numbers: Ints) -> Knowing:
+    """What two know who pool their contributions; of a cell that is theirs alone they know all."""
+    low, exact = dict(one.low), one.exact | other.exact
+    for cell, amount in other.low.items():
+        if cell in low and cell not in exact:
+            low[cell] += amount
+            if numbers[cell] <= 2:
+                exact.add(cell)
+        else:
+            low[cell] = amount
+    for cell in exact:
+        low[cell] = int(values[cell])
+    return Knowing(low, exact)
 
 
 def _view(

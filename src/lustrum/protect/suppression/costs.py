@@ -13,8 +13,6 @@ from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 
-__all__ = ["CostWord", "cell_costs", "distance_costs"]
-
 CostWord = Literal["value", "count", "frequency", "unity", "distance", "box-cox"]
 
 

@@ -11,8 +11,6 @@ from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.solve.products import power_of_two
 
-__all__ = ["unprotectable_cells"]
-
 _A_LITTLE = 1.0 + 2.0**-23  # a cell is moved by hardly more than its level
 _NAMED = 5  # cells that a message names
 
@@ -37,11 +35,11 @@ def unprotectable_cells(
         for sign in signs:
             own = up[cell] if sign > 0 else down[cell]
             limit = min(_A_LITTLE * level, own) / unit
-            answer = program.furthest(cell, sign, low, high, max(limit, 1e-9))
-            reach += min(answer.reach, limit) * unit
-            touched = np.flatnonzero(program.reasons(every, cell, sign))
+            end, weights = program.reasons(every, cell, (cell, sign, low, high, max(limit, 1e-9)))
+            reach += min(end, limit) * unit
+            touched = np.flatnonzero(weights)
             blocked = np.union1d(blocked, touched[problem.frozen[touched]])
-            if own < level and answer.reach >= limit - 1e-9:
+            if own < level and end >= limit - 1e-9:
                 blocked = np.zeros(0, dtype=np.intp)
         if reach < level * (1.0 - 1e-6):
             found[cell] = _explained(problem, tasks, task, blocked.astype(np.int64))

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.model import InputError, Table
 from lustrum.model.errors import NotJudgedError
 from lustrum.protect.suppression.choose import Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.cube import Smaller, pattern_with_cube
-from lustrum.protect.suppression.method import Suppression, attacker_of, problem_of
+from lustrum.protect.suppression.method import Suppression, alone_only, attacker_of, problem_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
+from lustrum.solve.highs_model import FINE, highs_model, single_optimum, solved
 from lustrum.structure import Structure, TableLayout, complete_relations
-
-__all__ = ["cube_behind", "linked_patterns", "linked_problem"]
 
 MOST_CUBE = 100_000
 """Cells of the cube behind linked tables; beyond, nobody can say what the tables reveal together."""
@@ -62,11 +61,15 @@ def linked_problem(
     structure = Structure.of_tables([table.axes for table in tables])
     values = np.concatenate([table.values.ravel() for table in tables])
     relations = structure.relations
-    broken = np.flatnonzero(relations.matrix @ values)
+    less = relations.matrix @ values
+    broken = np.flatnonzero(less)
     if broken.size:
         total = int(relations.totals[int(broken[0])])
         name = "a relation" if total < 0 else structure.describe(total)
-        raise InputError(f"The tables do not agree: {name} is not the sum of its parts in another.")
+        by = abs(int(less[int(broken[0])])) / 10 ** tables[0].decimals
+        raise InputError(
+            f"The tables do not agree: {name} is not the sum of its parts in another, by {by:,g}."
+        )
     parts = [
         spec.held(spec.with_letters(_own(spec, table, background), table), kept, hidden)
         for spec, table, kept, hidden in zip(
@@ -95,10 +98,16 @@ def linked_problem(
     groups = tuple(coalitions)
     if "outsider" in attackers:
         if groups:
-            raise InputError("A coalition needs the attacker 'singletons' or 'holdings'.")
+            raise InputError("A coalition needs the attacker 'singletons', 'holdings' or 'pairs'.")
         return made
+    (attacker,) = attackers
     views = contributor_views(
-        tables, made, alone_only="singletons" in attackers, named=named, coalitions=groups
+        tables,
+        made,
+        alone_only=alone_only(attacker, tables),
+        named=named,
+        coalitions=groups,
+        pairs=attacker == "pairs",
     )
     return replace(made, views=views)
 
@@ -155,26 +164,33 @@ def cube_behind(
 
 def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> Ints:
     """A cube that has these tables as its sums, in whole units, by an integer program."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     shown = values.size
     right = -(relations[:, :shown] @ values)
     left = relations[:, shown:]
     used = np.flatnonzero(np.diff(left.indptr))
-    found = milp(
-        np.zeros(cells),
-        constraints=LinearConstraint(left[used], right[used], right[used]),
-        bounds=Bounds(0 if whole else -np.inf, np.inf),
-        integrality=np.ones(cells),
-        options={"node_limit": _NODES},
-    )
-    cube: Ints | None = None if found.x is None else np.rint(found.x).astype(np.int64)
-    if cube is None or bool((relations @ np.concatenate([values, cube])).any()):
+    columns = np.full(cells, 0.0 if whole else -np.inf), np.full(cells, np.inf)
+    program = left[used], (right[used],) * 2, columns
+    # The corner that small irregular costs prefer is the same everywhere, and nearly always whole.
+    irregular = single_optimum(np.zeros(cells))
+    corner = highs_model(*program, irregular, presolve="off", dual_feasibility_tolerance=FINE)
+    cube = _fitting(solved(corner), relations, values)
+    if cube is None:
+        model = highs_model(*program, whole=np.arange(cells), mip_max_nodes=_NODES)
+        cube = _fitting(solved(model), relations, values)
+    if cube is None:
         raise NotJudgedError(
             "No table of all variables was found that has these tables as its sums; check that they are about "
             "the same people, or protect fewer tables together."
         )
     return cube
+
+
+def _fitting(point: Floats | None, relations: Any, values: Ints) -> Ints | None:
+    """The whole cube at a point, if it has these tables as its sums."""
+    if point is None:
+        return None
+    cube = np.rint(point).astype(np.int64)
+    return None if (relations @ np.concatenate([values, cube])).any() else cube
 
 
 def linked_patterns(

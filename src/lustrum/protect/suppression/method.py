@@ -15,7 +15,7 @@ from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Stage, checked_input, released
+from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
 from lustrum.protect.suppression.attackers import RuleOnUnions
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
@@ -27,10 +27,7 @@ from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_r
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED, Structure
 
-__all__ = ["Suppression", "attacker_of", "least_hidden", "lower_levels", "problem_of"]
-
-Kept = Literal["nothing", "grand-total", "totals"]
-AttackerWord = Literal["insiders", "outsider", "singletons", "holdings"]
+AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -41,12 +38,12 @@ class Suppression:
     suppression of a cell costs, with ``power`` for ``box-cox``. ``algorithm`` and ``work`` say how the
     secondary cells are searched for. ``attacker`` says against whom to protect: an ``outsider``, also
     ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors; ``insiders``
-    are all of them that the table of sums tells of. With ``unions`` the sum of the suppressed cells of a line
-    must not break the rule either. ``keep`` are cells that must be published. Empty cells are published unless
-    ``zeros`` may be suppressed. With ``partial`` the release states the interval of every suppressed cell that
-    its readers can work out anyway. A release tells suppressed cells apart by nothing unless ``reasons`` are
-    asked for: then letters say which cells are sensitive, the rule is stated, and protection counts with
-    readers who use both.
+    are all of them that the table of sums tells of, and ``pairs`` are these and every two of them together.
+    With ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
+    that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial`` the
+    release states the interval of every suppressed cell that its readers can work out anyway. A release tells
+    suppressed cells apart by nothing unless ``reasons`` are asked for: then letters say which cells are
+    sensitive, the rule is stated, and protection counts with readers who use both.
 
     >>> release = Suppression(rule={"rule": "threshold", "minimum": 3}).apply(
     ...     Table.from_counts([[1, 8], [9, 7]])
@@ -133,7 +130,7 @@ class Suppression:
             status=status,
             notes=(
                 say("Cells that would reveal a contributor are not shown."),
-                say("Further cells are not shown because those could be worked out from them."),
+                say("Further cells are not shown because they would give away the hidden ones."),
             )
             if hidden.any()
             else (),
@@ -156,15 +153,17 @@ class Suppression:
         frozen: Mask | None = None,
         never: Mask | None = None,
         previous: Mask | None = None,
+        named: bool = True,
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> Pattern:
         """The suppressed cells with what is proven about them, for those who hold the true values.
 
         ``background`` names who waived protection and who asked for it. ``frozen`` cells of the table must
-        be published, ``never`` cells must not; ``previous`` is the pattern of the last period.
+        be published, ``never`` cells must not; ``previous`` is the pattern of the last period. ``named`` is as
+        in :meth:`problem`.
         """
-        problem = self.held(self.problem(table, background), frozen, never)
+        problem = self.held(self.problem(table, background, named=named), frozen, never)
         return suppress(
             problem,
             algorithm=self.algorithm,
@@ -186,8 +185,14 @@ class Suppression:
             problem = replace(problem, never=hidden, frozen=problem.frozen & ~hidden)
         return problem
 
-    def problem(self, table: Table, background: Background = NOTHING) -> SuppressionProblem:
-        """The problem that a table poses."""
+    def problem(
+        self, table: Table, background: Background = NOTHING, *, named: bool = True
+    ) -> SuppressionProblem:
+        """The problem that a table poses.
+
+        ``named`` says that a number of a holding means the same one in every cell. Otherwise contributors are
+        known to be the same only where one is alone in a total and in its part.
+        """
         assert not isinstance(self.rule, Mapping)
         made = problem_of(
             table,
@@ -202,8 +207,14 @@ class Suppression:
         attacker = attacker_of(self.attacker, [table])
         if attacker == "outsider":
             return made
-        alone_only = attacker == "singletons"
-        return replace(made, views=contributor_views([table], made, alone_only=alone_only))
+        views = contributor_views(
+            [table],
+            made,
+            alone_only=alone_only(attacker, [table]),
+            named=named,
+            pairs=attacker == "pairs",
+        )
+        return replace(made, views=views)
 
     def with_letters(self, problem: SuppressionProblem, table: Table) -> SuppressionProblem:
         """The problem against readers who are told which cells are sensitive, if they are told.
@@ -262,22 +273,17 @@ def problem_of(
     structure = Structure.of_tables([table.axes])
     relations = structure.relations
     primary = found.mask.ravel()
-    frozen = np.zeros(primary.size, dtype=np.bool_)
-    if table.structural is not None:
-        frozen |= table.structural.ravel()
+    frozen = kept_cells(table, keep).ravel()
     if not zeros:
         frozen |= table.values.ravel() == 0
-    if keep == "totals":
-        frozen |= ~table.inner.ravel()
-    elif keep == "grand-total":
-        matrix = relations.matrix
-        frozen |= ((matrix > 0).sum(axis=0) == 0) & ((matrix < 0).sum(axis=0) > 0)
     flat = table.values.ravel()
     top = int(np.abs(flat).max(initial=0))
     # A cell whose exact value must not be revealed has a level of at least 1.
     upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
     lower = lower_levels(table, found, zeros=zeros).ravel()
-    floor = -top
+    # The bounds leave room beyond every level, so that the largest sizes can be protected too.
+    room = max(2 * top, top + int(max(upper.max(initial=0), lower.max(initial=0))))
+    floor = -room
     if bool((flat >= 0).all()):
         floor = least_hidden(table, found.mask, zeros=zeros)
     return SuppressionProblem.of(
@@ -288,7 +294,7 @@ def problem_of(
         lower,
         sliding=found.sliding.ravel(),
         low=np.minimum(flat, floor),
-        high=max(2 * top, top + int(upper.max(initial=0))),
+        high=room,
         cost=cell_costs(
             cost,
             flat,
@@ -314,6 +320,19 @@ def attacker_of(word: AttackerWord, tables: Sequence[Table]) -> AttackerWord:
     if sums and all(table.contributions is not None for table in sums):
         return "holdings"
     return "singletons" if sums and all(t.contributors is not None for t in sums) else "outsider"
+
+
+def alone_only(attacker: AttackerWord, tables: Sequence[Table]) -> bool:
+    """Whether those who attack, alone or in pairs, are only contributors that have a cell to themselves."""
+    if attacker != "pairs":
+        return attacker == "singletons"
+    found = attacker_of("insiders", tables)
+    if found == "outsider":
+        raise InputError(
+            "The attacker 'pairs' needs sums with the number of contributors of every cell, and their largest "
+            "contributions if there are any."
+        )
+    return found == "singletons"
 
 
 def letters_bound(
@@ -360,13 +379,29 @@ def lower_levels(table: Table, found: Sensitivity, *, zeros: bool) -> Ints:
 
     Where everybody knows that hidden counts are 1 at least, totals of several hidden cells cannot seem smaller
     than their number. A small count is protected by seeming large enough to be published, so that nothing
-    is asked for below it.
+    is asked for below it; a cell that is sensitive for another reason must seem smaller too, as far as it can.
     """
     if bool((table.values < 0).any()):
         return found.lower
-    if least_hidden(table, found.mask, zeros=zeros) > 0:
+    if least_hidden(table, found.mask, zeros=zeros) == 0:
+        return np.minimum(found.lower, table.values)
+    small = found.status == CellStatus.SMALL_COUNT.value
+    if not bool((found.mask & ~small).any()):
         return np.zeros_like(found.lower)
-    return np.minimum(found.lower, table.values)
+    return np.where(small, 0, np.minimum(found.lower, table.values - _filled_parts(table)))
+
+
+def _filled_parts(table: Table) -> Ints:
+    """How many finest cells with somebody in them each cell holds; 1 where categories overlap."""
+    structure = Structure.of_tables([table.axes])
+    rows = np.flatnonzero(table.inner)
+    own = structure.matrix[rows]
+    if own.nnz != rows.size or structure.inner != rows.size:
+        return np.ones(table.shape, dtype=np.int64)
+    filled = np.zeros(structure.inner, dtype=np.int64)
+    filled[own.indices] = table.values.ravel()[rows] > 0
+    parts: Ints = (structure.matrix @ filled).reshape(table.shape)
+    return parts
 
 
 def least_hidden(table: Table, hidden: Mask, *, zeros: bool) -> int:

@@ -14,8 +14,6 @@ from lustrum.audit import bounds, from_release
 from lustrum.model import Release
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["with_intervals"]
-
 
 def with_intervals(release: Release, *, workers: int | None = None) -> Release:
     """The release with ``low`` and ``high`` of every suppressed cell, as its readers can work them out.

@@ -22,8 +22,6 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 from lustrum.structure import Relations
 
-__all__ = ["AxisSums", "CellNames", "ContributorView", "SuppressionProblem", "UnionRule"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 RelationsLike: TypeAlias = "Relations | Sparse | Iterable[tuple[int, Sequence[int]]]"
@@ -49,6 +47,8 @@ class ContributorView:
     high: Ints
     targets: Mask | None = None
     own: Ints | None = None
+    late: bool = False
+    """Whether a search begins without this attacker, and takes it in when the audit finds it to be a threat."""
 
     def __repr__(self) -> str:
         return f"ContributorView({self.name!r}, {self.cells.size} cells)"

@@ -8,8 +8,6 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 
-__all__ = ["AuditedCells", "Changes", "Pattern", "Unprotectable", "is_least"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditedCells:

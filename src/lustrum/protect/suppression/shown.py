@@ -11,15 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.products import sparse_product
-
-__all__ = ["as_known", "checked_ends", "deviations", "shown_ends"]
+from lustrum.structure.connected import connected_parts
 
 _MUCH = 1_000_000  # targets times cells tied to them from which on deviations are shared
 _EVEN = 1e-9  # by how much of its largest move a deviation may miss a relation
@@ -36,7 +34,7 @@ def shown_ends(
         return None
     known = as_known(problem, view)
     moved = deviations(known, suppressed, targets)
-    return None if moved is None else checked_ends(known, suppressed, targets, moved)
+    return None if moved is None else CheckedMoves(known, suppressed, moved).ends(targets)
 
 
 def as_known(problem: SuppressionProblem, view: ContributorView | None) -> SuppressionProblem:
@@ -75,27 +73,53 @@ def deviations(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> 
     return moved
 
 
-def checked_ends(
-    problem: SuppressionProblem, suppressed: Mask, targets: Ints, moved: Floats
-) -> tuple[Floats, Floats]:
-    """How far deviations, one a row, move targets up and down within the bounds; wrong ones count as none."""
-    up, down = np.zeros(targets.size), np.zeros(targets.size)
-    rise, fall = problem.room_up.astype(np.float64), problem.room_down.astype(np.float64)
-    for row in moved:
-        size = float(np.abs(row).max(initial=0.0))
-        if size == 0.0 or bool((row[~suppressed] != 0.0).any()):
-            continue
-        if float(np.abs(sparse_product(problem.relations, row)).max(initial=0.0)) > _EVEN * size:
-            continue
-        for way in (row, -row):
-            ahead, back = way > 0, way < 0
-            times = min(
-                float((rise[ahead] / way[ahead]).min(initial=np.inf)),
-                float((fall[back] / -way[back]).min(initial=np.inf)),
-            )
-            reached = times * way[targets]
-            up, down = np.maximum(up, reached), np.maximum(down, -reached)
-    return up, down
+class CheckedMoves:
+    """Deviations, one a row, that keep all relations and move suppressed cells only; others are dropped.
+
+    Each is taken both ways, as far as an outsider's bounds allow. A contributor's bounds shorten it further.
+    """
+
+    def __init__(self, problem: SuppressionProblem, suppressed: Mask, moved: Floats) -> None:
+        self._problem = problem
+        self._rows = np.array(
+            [row for row in moved if _is_true(problem, suppressed, row)], dtype=np.float64
+        ).reshape(-1, problem.values.size)
+        rise, fall = problem.room_up.astype(np.float64), problem.room_down.astype(np.float64)
+        self._times = np.array(
+            [[_times(way, rise, fall) for way in (row, -row)] for row in self._rows]
+        ).reshape(-1, 2)
+
+    def ends(self, targets: Ints, view: ContributorView | None = None) -> tuple[Floats, Floats]:
+        """How far the deviations move targets up and down within the bounds of an attacker."""
+        times = self._times
+        if view is not None and view.cells.size:
+            value = self._problem.values[view.cells]
+            high = np.minimum(self._problem.high[view.cells], view.high)
+            low = np.maximum(self._problem.low[view.cells], view.low)
+            rise, fall = (high - value).astype(np.float64), (value - low).astype(np.float64)
+            own = self._rows[:, view.cells]
+            closer = [_times(way, rise, fall) for way in (own, -own)]
+            times = np.minimum(times, np.stack(closer, axis=-1))
+        ahead = times[:, :1] * self._rows[:, targets]
+        back = -times[:, 1:] * self._rows[:, targets]
+        reached = np.concatenate([ahead, back])
+        return reached.max(axis=0, initial=0.0), (-reached).max(axis=0, initial=0.0)
+
+
+def _times(way: Floats, rise: Floats, fall: Floats) -> Floats:
+    """How often moves, along the last axis, fit into the room above and below."""
+    room = np.where(way > 0, rise, fall)
+    times = np.full(way.shape, np.inf)
+    np.divide(room, np.abs(way), out=times, where=way != 0)
+    return np.asarray(times.min(axis=-1, initial=np.inf))
+
+
+def _is_true(problem: SuppressionProblem, suppressed: Mask, row: Floats) -> bool:
+    """Whether a deviation moves something, suppressed cells only, and keeps all relations."""
+    size = float(np.abs(row).max(initial=0.0))
+    if size == 0.0 or bool((row[~suppressed] != 0.0).any()):
+        return False
+    return float(np.abs(sparse_product(problem.relations, row)).max(initial=0.0)) <= _EVEN * size
 
 
 def _ties(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> int:
@@ -104,11 +128,7 @@ def _ties(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> int:
     part = sparse.csr_array(problem.relations[:, cells])
     rows = part.shape[0]
     links = part.tocoo()
-    graph = sparse.coo_array(
-        (np.ones(links.nnz, dtype=np.int8), (links.row, rows + links.col)),
-        shape=(rows + cells.size, rows + cells.size),
-    )
-    _, label = connected_components(graph.tocsr(), directed=False)
+    label = connected_parts(rows + cells.size, links.row, rows + links.col)
     own = label[rows:]
     sizes = np.bincount(own, minlength=int(label.max(initial=0)) + 1)
     places = np.searchsorted(cells, targets[suppressed[targets]])

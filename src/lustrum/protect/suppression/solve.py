@@ -10,11 +10,7 @@ from typing import Literal
 import numpy as np
 
 from lustrum.arrays import Mask
-from lustrum.protect.suppression.decomposition.bound import bound_by_parts
-from lustrum.protect.suppression.decomposition.repair import repaired
 from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
-from lustrum.protect.suppression.decomposition.topdown import protect_top_down
-from lustrum.protect.suppression.elimination.pattern import eliminated_pattern
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import (
@@ -26,13 +22,16 @@ from lustrum.protect.suppression.search.attacks.attack import (
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes.boxes import simple_bound
 from lustrum.protect.suppression.search.exact import BranchAndCut
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
+from lustrum.protect.suppression.search.heuristic import (
+    WitnessedPattern,
+    clean_up,
+    improve,
+    protect_all,
+)
 from lustrum.protect.suppression.search.merge import Merged, merged_problem
 from lustrum.protect.suppression.search.parts import cut_out, parts_of
 from lustrum.protect.suppression.search.quick import quick_pattern
 from lustrum.protect.suppression.search.start import FirstPattern, published_pattern
-
-__all__ = ["AlgorithmWord", "Asked", "Outcome", "Progress", "solve"]
 
 AlgorithmWord = Literal[
     "auto", "exact", "decomposition", "elimination", "heuristic", "quick", "boxes"
@@ -55,7 +54,7 @@ _WORK, _WORK_EACH = (
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class PatternOutcome:
     """A pattern that its search believes in, the bound on the cost of any, and how it was found."""
 
     suppressed: Mask
@@ -66,7 +65,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SearchRequest:
     """How a pattern is to be found: the algorithm and why, the limit of its work, a safe pattern if known."""
 
     algorithm: AlgorithmWord
@@ -76,7 +75,7 @@ class Asked:
     why: str = "Asked for."
 
 
-def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcome:
+def solve(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
     """A pattern that protects all cells as far as attacks show; raises where one cannot be protected."""
     if asked.algorithm not in ("auto", "decomposition"):
         return _together(problem, attacks, asked)
@@ -100,8 +99,8 @@ def solve(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcom
 
 
 def _whole(
-    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: Asked
-) -> Outcome:
+    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
+) -> PatternOutcome:
     """The table as a whole; where that does not prove its pattern, sub-tables may give a better bound."""
     if asked.work is None and len(problem) > _ON:
         asked = replace(asked, work=_WORK_WHOLE)
@@ -109,6 +108,8 @@ def _whole(
     cost = problem.total_cost(found.suppressed)
     if is_least(cost, found.lower_bound):
         return found
+    from lustrum.protect.suppression.decomposition.bound import bound_by_parts
+
     by_parts, more = bound_by_parts(problem, subtables)
     bound = max(found.lower_bound, min(by_parts, cost))
     asked.tell("sub-tables", cost, bound)
@@ -122,12 +123,14 @@ def _are_networks(problem: SuppressionProblem, subtables: list[SubTable]) -> boo
     return isinstance(attacks_on(Tasks.of(part)), FlowAttacks)
 
 
-def _cheaper(state: Witnessed, first: FirstPattern | None, known: Mask | None) -> Witnessed:
+def _cheaper(
+    state: WitnessedPattern, first: FirstPattern | None, known: Mask | None
+) -> WitnessedPattern:
     """The pattern that was known before, where it costs less and attacks find all levels kept."""
     problem = state.attacks.tasks.problem
     if known is None or problem.total_cost(known) >= problem.total_cost(state.suppressed):
         return state
-    other = Witnessed(state.attacks, known | problem.fixed)
+    other = WitnessedPattern(state.attacks, known | problem.fixed)
     if other.look(np.arange(len(state.attacks.tasks))).size:
         return state
     if first is not None:
@@ -136,8 +139,13 @@ def _cheaper(state: Witnessed, first: FirstPattern | None, known: Mask | None) -
 
 
 def _decomposed(
-    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: Asked
-) -> Outcome:
+    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
+) -> PatternOutcome:
+    # Imported where they are used: a small table needs none of them.
+    from lustrum.protect.suppression.decomposition.bound import bound_by_parts
+    from lustrum.protect.suppression.decomposition.repair import repaired
+    from lustrum.protect.suppression.decomposition.topdown import protect_top_down
+
     steps = 0
     share = _WORK_BELOW
     if asked.work is not None:
@@ -146,7 +154,7 @@ def _decomposed(
     def small(part: SuppressionProblem) -> Mask:
         nonlocal steps
         own = attacks_on(Tasks.of(part))
-        quiet = Asked("exact", share, lambda what, cost, bound: None)
+        quiet = SearchRequest("exact", share, lambda what, cost, bound: None)
         found = _together(part, own, quiet)
         steps += found.steps
         return found.suppressed
@@ -159,10 +167,12 @@ def _decomposed(
     why = f"The table has hierarchies and was protected from the top down in {len(subtables)} sub-tables."
     bound = max(min(bound, problem.total_cost(state.suppressed)), simple_bound(problem))
     steps += attacks.steps + more
-    return Outcome(state.suppressed, bound, steps, "decomposition", why)
+    return PatternOutcome(state.suppressed, bound, steps, "decomposition", why)
 
 
-def _together(problem: SuppressionProblem, attacks: Attacks, asked: Asked) -> Outcome:
+def _together(
+    problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest
+) -> PatternOutcome:
     """A pattern for every part of the problem, put together; cells that move together are one cell."""
     merged = merged_problem(problem)
     if merged is not None:
@@ -176,8 +186,8 @@ def _merged(
     problem: SuppressionProblem,
     merged: Merged,
     attacks: Attacks,
-    asked: Asked,
-) -> Outcome:
+    asked: SearchRequest,
+) -> PatternOutcome:
     more = merged.constant
 
     def tell_all(what: str, cost: float, bound: float) -> object:
@@ -199,8 +209,8 @@ def _merged(
 def _parts(
     problem: SuppressionProblem,
     attacks: Attacks,
-    asked: Asked,
-) -> Outcome:
+    asked: SearchRequest,
+) -> PatternOutcome:
     parts = parts_of(problem)
     if parts is None:
         return _part(problem, attacks, asked)
@@ -215,7 +225,7 @@ def _parts(
         found = _part(part.problem, own, replace(asked, work=share, known=known))
         suppressed[part.cells[found.suppressed]] = True
         every.append(found)
-    return Outcome(
+    return PatternOutcome(
         suppressed,
         math.fsum(found.lower_bound for found in every),
         sum(found.steps for found in every),
@@ -227,27 +237,29 @@ def _parts(
 def _part(
     problem: SuppressionProblem,
     attacks: Attacks,
-    asked: Asked,
-) -> Outcome:
+    asked: SearchRequest,
+) -> PatternOutcome:
     """A pattern by the algorithm asked for, or by the one that suits the problem."""
     algorithm, work, tell = asked.algorithm, asked.work, asked.tell
     tasks = len(attacks.tasks)
     if not tasks:
         why = "No cell needs protection beyond being suppressed itself."
-        return Outcome(problem.fixed.copy(), 0.0, 0, "exact", why)
+        return PatternOutcome(problem.fixed.copy(), 0.0, 0, "exact", why)
     kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
     if algorithm == "quick":
         state = quick_pattern(attacks, tell)
-        why = f"Asked for. The table was attacked by {kind}."
-        return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
+        why = f"It was asked for. Levels were tested by {kind}."
+        return PatternOutcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
     if algorithm == "elimination":
+        from lustrum.protect.suppression.elimination.pattern import eliminated_pattern
+
         suppressed, steps = eliminated_pattern(attacks, tell, work)
-        why = f"{asked.why} The table was attacked by {kind}."
-        return Outcome(suppressed, simple_bound(problem), steps, "elimination", why)
+        why = f"{asked.why} Levels were tested by {kind}."
+        return PatternOutcome(suppressed, simple_bound(problem), steps, "elimination", why)
     limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
     first = None
     if not isinstance(attacks, ProgramAttacks):
-        state = Witnessed(attacks, problem.fixed)
+        state = WitnessedPattern(attacks, problem.fixed)
         protect_all(state, problem.cost, np.arange(tasks))
         tell("heuristic", problem.total_cost(state.suppressed), 0.0)
         if algorithm == "heuristic":
@@ -258,8 +270,10 @@ def _part(
         state, first = published_pattern(attacks, share, tell)
         state = _cheaper(state, first, asked.known)
     if algorithm == "heuristic":
-        why = f"Asked for. The table was attacked by {kind}."
-        return Outcome(state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why)
+        why = f"It was asked for. Levels were tested by {kind}."
+        return PatternOutcome(
+            state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why
+        )
     found = BranchAndCut(
         attacks,
         state,
@@ -269,11 +283,15 @@ def _part(
         anew=None if first is None else first.anew.pattern,
         known=() if first is None else first.needs.cuts,
     ).run()
-    why = "Asked for." if algorithm == "exact" else f"The problem has {tasks} attacks to withstand."
-    why += f" The table was attacked by {kind}."
+    why = (
+        "It was asked for."
+        if algorithm == "exact"
+        else f"It was chosen because there are only {tasks} protection levels to keep."
+    )
+    why += f" Levels were tested by {kind}."
     bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
     if not found.finished and not is_least(found.cost, bound):
         why += (
             f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
         )
-    return Outcome(found.state.suppressed, bound, attacks.steps, "exact", why)
+    return PatternOutcome(found.state.suppressed, bound, attacks.steps, "exact", why)

@@ -13,8 +13,6 @@ from lustrum.arrays import Ints
 from lustrum.model import Table, TableAxis
 from lustrum.protect.suppression.result import Pattern
 
-__all__ = ["LevelCounts", "axis_levels", "level_counts"]
-
 
 @dataclass(frozen=True)
 class LevelCounts:

@@ -7,8 +7,6 @@ import numpy as np
 from lustrum.model import InputError, Table
 from lustrum.model.channel import MatrixChannel
 
-__all__ = ["estimate_channel"]
-
 
 def estimate_channel(before: Table, after: Table, cap: int = 10) -> MatrixChannel:
     """``P(after | before)``: the share of the inner cells of each value that take each other value.

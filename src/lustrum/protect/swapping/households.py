@@ -14,8 +14,6 @@ from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.protect.microdata import canonical_order, numbered
 
-__all__ = ["Households"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Households:

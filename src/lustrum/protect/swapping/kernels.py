@@ -9,8 +9,6 @@ import numpy as np
 from lustrum.compiled import compiled
 from lustrum.stream import unit
 
-__all__ = ["pair_up"]
-
 
 @compiled
 def pair_up(

@@ -11,8 +11,6 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.microdata import numbered
 from lustrum.protect.swapping.kernels import pair_up
 
-__all__ = ["Search", "quotas"]
-
 
 @dataclass(eq=False, repr=False)
 class Search:

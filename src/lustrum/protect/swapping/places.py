@@ -10,8 +10,6 @@ from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.model.variable import Variable
 
-__all__ = ["Places", "groups_of"]
-
 
 def groups_of(variable: Variable, level: str | None) -> Ints:
     """For each finest code the position of its category at a level; without a level, all in one."""

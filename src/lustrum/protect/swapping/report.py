@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from lustrum.arrays import Ints
 from lustrum.model.records import Records
 
-__all__ = ["SwapReport", "Swapped"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SwapReport:

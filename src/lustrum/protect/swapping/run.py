@@ -15,8 +15,6 @@ from lustrum.protect.swapping.plan import SwapPlan
 from lustrum.protect.swapping.report import Swapped, SwapReport
 from lustrum.protect.swapping.unsafe import rarest
 
-__all__ = ["swap"]
-
 
 def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:
     """Swap records as planned; households whose ids are in ``keep`` do not move."""

@@ -22,13 +22,12 @@ from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
+from lustrum.protect.entropy_left import left_by_leaving_together
 from lustrum.protect.method import MICRODATA, Stage, released
 from lustrum.protect.microdata import anything, exact_cells, names, variables_of
 from lustrum.protect.swapping.plan import SwapPlan
 from lustrum.protect.swapping.report import Swapped
 from lustrum.protect.swapping.run import swap
-
-__all__ = ["RecordSwapping"]
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,13 @@ class RecordSwapping:
 
     @property
     def abilities(self) -> Abilities:
-        """At least the lowest rate of any area moves; two people of one household move together."""
-        lowest = min((self.rate, *self.own_rates.values()))
-        return Abilities(repeatable=True, changed=0.0 if self.no_swap else lowest)
+        """At least the lowest rate of any area moves; two people of one household move together.
+
+        Partners who must agree in other variables may agree in all: then nothing is certain to change.
+        """
+        alike = bool(self.no_swap or self.control or any(self.similar))
+        lowest = 0.0 if alike else min((self.rate, *self.own_rates.values()))
+        return Abilities(repeatable=True, changed=lowest, entropy=left_by_leaving_together(lowest))
 
     @property
     def traded(self) -> tuple[str, ...]:

@@ -22,16 +22,14 @@ from lustrum.model.chance import Seed
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.microdata import anything
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.stream import below
 
-__all__ = ["TableSwapping", "swap_table"]
-
 
 @dataclass(frozen=True)
-class TableSwapping:
+class TableSwapping(MethodSpec):
     """Random moves that keep every margin of ``order`` attributes exactly.
 
     The moves are symmetric, and one that would take a cell below 0 or fill an impossible one is not made. So
@@ -100,10 +98,6 @@ class TableSwapping:
         for complete in inner.whole:
             parts = parts[..., None] + ~complete
         return np.asarray(parts <= self.order).transpose(np.argsort(inner.order, kind="stable"))
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {"method": self.name, "order": self.order, "sweeps": self.sweeps}
 
 
 def swap_table(counts: Ints, order: int, moves: int, seed: int, closed: Mask | None = None) -> Ints:

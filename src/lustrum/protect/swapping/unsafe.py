@@ -10,8 +10,6 @@ from lustrum.arrays import Ints
 from lustrum.model.records import Records
 from lustrum.protect.microdata import combined, numbered
 
-__all__ = ["rarest", "sizes_of_groups"]
-
 
 def sizes_of_groups(groups: Ints, weights: Ints | None = None) -> Ints:
     """For each record how many share its group, or the sum of their weights."""

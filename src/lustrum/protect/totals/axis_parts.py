@@ -12,9 +12,6 @@ import numpy.typing as npt
 from lustrum.arrays import Mask
 from lustrum.model.table import TableAxis
 
-__all__ = ["AxisParts"]
-
-
 _NOBODY = frozenset({-1})  # a category without members is a part of itself and of nothing else
 
 

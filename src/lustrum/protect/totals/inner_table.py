@@ -25,8 +25,6 @@ from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.protect.totals.axis_parts import AxisParts
 
-__all__ = ["InnerTable", "Keep", "kept_names"]
-
 Axes = tuple[int, ...]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -15,9 +15,6 @@ from lustrum.arrays import Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.model import TableAxis
 
-__all__ = ["added_up", "line_totals", "narrow_lines", "narrow_relations", "pinned"]
-
-
 _ROUNDS = 1000
 
 

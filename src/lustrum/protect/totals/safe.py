@@ -29,11 +29,8 @@ from lustrum.model import TableAxis
 from lustrum.model.table import inner_cells
 from lustrum.model.text import Message, say
 from lustrum.protect.totals.lines import added_up, line_totals, narrow_relations, pinned
-from lustrum.protect.totals.summed import Published, Totals
+from lustrum.protect.totals.summed import PublishedSums, Totals
 from lustrum.structure import Relations, Structure
-
-__all__ = ["Supported", "TotalsGuard", "hidden_totals", "safe_totals"]
-
 
 _ROUNDS = 1000
 
@@ -54,7 +51,7 @@ def safe_totals(
     *,
     keyed: bool = False,
     hide: bool | None = None,
-) -> Published:
+) -> PublishedSums:
     """Keep all totals as they were perturbed, or none of them if one discloses an inner cell.
 
     The guard takes into account that everybody knows ``structural`` cells to be empty and that, if the
@@ -105,26 +102,26 @@ class TotalsGuard:
         *,
         keyed: bool = False,
         hide: bool | None = None,
-    ) -> Published:
+    ) -> PublishedSums:
         """Publish a table; the decision depends on the perturbed values alone."""
         known = _Known(channel, structural)
         low, high = known.support(perturbed)
         if self._inner.all():
-            return Published(perturbed, low, high)
+            return PublishedSums(perturbed, low, high)
         if self._lines is None:
             self._totals.need_parts(self.axes)
         sums = self._added_up(perturbed)
         shown = perturbed if keyed else None
         if not np.array_equal(sums, perturbed) and not self._determines_a_cell(low, high, shown):
-            return Published(perturbed, low, high)
+            return PublishedSums(perturbed, low, high)
         totals = ~self._inner  # all parts of each are in the table
         if keyed if hide is None else hide:
-            return Published(
+            return PublishedSums(
                 np.where(totals, 0, perturbed), self._added_up(low), self._added_up(high), totals
             )
         # Totals that all add up can be perturbed ones or sums; a reader must allow for both.
         natural_low, natural_high = known.support(sums)
-        return Published(
+        return PublishedSums(
             sums,
             np.where(totals, np.minimum(natural_low, self._added_up(low)), low),
             np.where(totals, np.maximum(natural_high, self._added_up(high)), high),

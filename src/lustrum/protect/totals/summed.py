@@ -9,16 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints, Mask
-from lustrum.model import InputError, TableAxis
+from lustrum.model import Channel, InputError, Release, Table, TableAxis
 from lustrum.model.status import CellStatus
 from lustrum.model.table import inner_cells
+from lustrum.protect.method import Method, released
 from lustrum.protect.totals.axis_parts import AxisParts
-
-__all__ = ["Published", "Totals", "added_totals"]
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedSums:
     """Published values, each with bounds of the true value.
 
     ``hidden`` marks totals that are suppressed because they would disclose a part.
@@ -35,6 +34,27 @@ class Published:
         if self.hidden is None:
             return None
         return np.where(self.hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
+
+
+def released_sums(
+    table: Table,
+    method: Method,
+    sums: PublishedSums,
+    *,
+    channel: Channel | None,
+    notes: tuple[str, ...],
+) -> Release:
+    """A release of values that come with their bounds, and with the totals that are hidden."""
+    return released(
+        table,
+        method,
+        sums.values,
+        low=sums.low,
+        high=sums.high,
+        status=sums.status,
+        channel=channel,
+        notes=notes,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +99,8 @@ class Totals:
         return np.where(self.covered, out, array)
 
 
-def added_totals(axes: Sequence[TableAxis], values: Ints, low: Ints, high: Ints) -> Published:
+def added_totals(axes: Sequence[TableAxis], values: Ints, low: Ints, high: Ints) -> PublishedSums:
     """Replace every total by the sum of its inner cells, and its bounds by the sums of theirs."""
     totals = Totals.of(axes)
     totals.need_parts(axes)
-    return Published(totals.added_up(values), totals.added_up(low), totals.added_up(high))
+    return PublishedSums(totals.added_up(values), totals.added_up(low), totals.added_up(high))

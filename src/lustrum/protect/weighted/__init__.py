@@ -4,13 +4,19 @@
 :class:`ProtectedSurvey`       the method: parameters, and what they do
 :class:`SurveyRecords`         the respondents as the agency has them
 :class:`ProtectedRespondents`  the public file from which every weighted table is summed
-:class:`Part`                  cells of that file, to be counted or summed
+:class:`RespondentSums`                  cells of that file, to be counted or summed
 :func:`weight_classes`         groups of respondents that share one weight
 =============================  =====================================================================
 """
 
 from lustrum.protect.weighted.classes import weight_classes
 from lustrum.protect.weighted.method import ProtectedSurvey
-from lustrum.protect.weighted.respondents import Part, ProtectedRespondents, SurveyRecords
+from lustrum.protect.weighted.respondents import ProtectedRespondents, RespondentSums, SurveyRecords
 
-__all__ = ["Part", "ProtectedRespondents", "ProtectedSurvey", "SurveyRecords", "weight_classes"]
+__all__ = [
+    "ProtectedRespondents",
+    "ProtectedSurvey",
+    "RespondentSums",
+    "SurveyRecords",
+    "weight_classes",
+]

@@ -16,8 +16,6 @@ import numpy as np
 from lustrum.arrays import Array, Ints
 from lustrum.model import InputError
 
-__all__ = ["classes_of", "weight_classes"]
-
 
 def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> Ints:
     """The class of each cell, numbered from 0.

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lustrum.arrays import Array, Floats, Ints, Words
-from lustrum.model import InputError
+from lustrum.model import Category, InputError
 from lustrum.protect.weighted.classes import weight_classes
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 from lustrum.structure import TableLayout
-
-__all__ = ["MeanWeights", "checked_shape", "class_weights"]
+from lustrum.structure.members import over_members
 
 _MOST = 100_000
 """Combinations of class variables."""
@@ -55,8 +54,8 @@ class MeanWeights:
         """The values of all classes that each cell of a table is about, in a shape that fits the table."""
         found = values
         for place, name in enumerate(self.variables):
-            inside = self._inside(layout, name, values.shape[place])
-            found = np.moveaxis(np.tensordot(inside, found, axes=([1], [place])), 0, place)
+            categories = self._categories(layout, name, values.shape[place])
+            found = over_members(np.add, found, place, categories)
         # Class variables in the order of the axes; the others have one entry, and so have other axes.
         on_axes = [axis.name for axis in layout.axes if axis.name in self.variables]
         order = [self.variables.index(name) for name in on_axes]
@@ -65,15 +64,10 @@ class MeanWeights:
         return np.asarray(np.transpose(found, [*order, *rest]).reshape(shape))
 
     @staticmethod
-    def _inside(layout: TableLayout, name: str, size: int) -> Ints:
-        """Which codes of a class variable belong to every category of its axis, or pass its filter."""
+    def _categories(layout: TableLayout, name: str, size: int) -> Sequence[Category]:
+        """The categories of a class variable's axis, or of its filter; one of all codes without either."""
         own = next((a for a in (*layout.axes, *layout.filters) if a.name == name), None)
-        if own is None:
-            return np.ones((1, size), dtype=np.int64)
-        inside = np.zeros((len(own), size), dtype=np.int64)
-        for row, category in enumerate(own.categories):
-            inside[row, list(category.members)] = 1
-        return inside
+        return (Category("", "", tuple(range(size))),) if own is None else own.categories
 
 
 def class_weights(

@@ -18,8 +18,6 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Words
 
-__all__ = ["class_noise", "filled_means", "limited_weights"]
-
 _MOST = 3.0
 """A weight counts as at most so many times the median of its class."""
 

@@ -31,8 +31,6 @@ from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRec
 from lustrum.protect.weighted.units import variance_units
 from lustrum.protect.weighted.values import shared_values
 
-__all__ = ["ProtectedSurvey"]
-
 _SPREAD_STEP = 0.1
 _OF_STRATUM = 0.5
 """How many protected respondents take their unit from anybody in the stratum."""

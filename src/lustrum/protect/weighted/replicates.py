@@ -23,15 +23,6 @@ from lustrum.model import InputError
 from lustrum.protect.weighted.units import VarianceUnits
 from lustrum.survey import Design
 
-__all__ = [
-    "HUNDREDTHS",
-    "GivenReplicates",
-    "ReplicateFactors",
-    "alike_clusters",
-    "jackknife_design",
-    "unit_factors",
-]
-
 HUNDREDTHS = 100
 STEADY = 0.25
 """By how much deviations of factors from 1 are made smaller."""

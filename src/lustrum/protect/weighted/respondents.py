@@ -22,8 +22,6 @@ from lustrum.survey import (
     estimate_totals,
 )
 
-__all__ = ["Part", "ProtectedRespondents", "SurveyRecords"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyRecords:
@@ -88,7 +86,7 @@ class SurveyRecords:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RespondentSums:
     """Sums over cells: the cell of every protected respondent or -1, and a measure, or None for counts."""
 
     cells: Ints
@@ -144,7 +142,7 @@ class ProtectedRespondents:
         factors = self.replicates.of_units(self.clusters)
         return ReplicateWeights(weights, weights[:, None] * factors, self.replicates.scale)
 
-    def totals(self, part: Part, variables: int = 1) -> Estimates:
+    def totals(self, part: RespondentSums, variables: int = 1) -> Estimates:
         """Weighted counts or sums, with errors of sampling and protection together.
 
         Respondents are counted as in the file.
@@ -155,7 +153,9 @@ class ProtectedRespondents:
         # protecting their number is stated by the file itself.
         return found.with_noise(self._noise(part, variables))
 
-    def quotients(self, over: Part, under: Part, base: Ints, variables: int = 1) -> Estimates:
+    def quotients(
+        self, over: RespondentSums, under: RespondentSums, base: Ints, variables: int = 1
+    ) -> Estimates:
         """Sums in proportion to others, with errors of both kinds: means, ratios, shares and growth.
 
         If numerator and denominator are over the same respondents, their number and weights do not affect
@@ -188,7 +188,7 @@ class ProtectedRespondents:
             return None
         return self.values[measure] / float(10 ** self.dataset.measure(measure).decimals)
 
-    def _noise(self, part: Part, variables: int) -> Floats:
+    def _noise(self, part: RespondentSums, variables: int) -> Floats:
         """The variance that protection adds to weighted counts or sums."""
         held = part.cells >= 0
         cells = part.cells[held]
@@ -208,7 +208,7 @@ class ProtectedRespondents:
         weighted = counted + self.weight_spread * self.weight_spread * squares + shared
         return np.asarray(weighted + self._value_noise(part))
 
-    def _value_noise(self, part: Part) -> Floats:
+    def _value_noise(self, part: RespondentSums) -> Floats:
         """The variance that shared values add: their spread within a class, and the noise of the class."""
         own = self._amounts(part.measure)
         if own is None or part.measure is None:
@@ -221,7 +221,7 @@ class ProtectedRespondents:
         return np.asarray(apart * apart * squares + (self.value_noise * totals) ** 2 / 3.0)
 
 
-def _nested(over: Part, under: Part, base: Ints) -> bool:
+def _nested(over: RespondentSums, under: RespondentSums, base: Ints) -> bool:
     """Whether all respondents of every cell are also in the cell that it is compared with."""
     held = over.cells >= 0
     return bool((base[over.cells[held]] == under.cells[held]).all())

@@ -20,8 +20,6 @@ from lustrum.arrays import Ints
 from lustrum.model import InputError
 from lustrum.survey import Design
 
-__all__ = ["VarianceUnits", "variance_units"]
-
 
 @dataclass(frozen=True, eq=False)
 class VarianceUnits:

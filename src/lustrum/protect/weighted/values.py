@@ -12,8 +12,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints
 from lustrum.protect.weighted.means import filled_means
 
-__all__ = ["cut_values", "shared_values"]
-
 _CUT = 2
 
 

@@ -9,9 +9,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Words
 from lustrum.compiled import compiled
 
-__all__ = ["LARGEST", "AliasTables", "alias_table", "bits_of", "count_tables"]
-
-
 LARGEST = 1 << 16
 """An entry keeps the other count of its pair in 16 bits, so a table has no more entries."""
 

@@ -24,9 +24,6 @@ from lustrum.compiled import compiled
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
 from lustrum.stream import mixed, unit_of
 
-__all__ = ["draw_multinomials", "draw_urns"]
-
-
 _U = np.uint64
 _LOW = _U(0xFFFF)
 _64, _STEP = _U(64), _U(0x9E3779B97F4A7C15)

@@ -16,8 +16,6 @@ from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_
 from lustrum.risk.population.kernels import draw_multinomials
 from lustrum.risk.population.model import grown
 
-__all__ = ["KnownPopulation", "KnownProbabilities", "simple_random_samples"]
-
 
 @dataclass(frozen=True, eq=False)
 class KnownPopulation:

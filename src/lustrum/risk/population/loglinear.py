@@ -26,8 +26,6 @@ from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_
 from lustrum.risk.population.kernels import draw_multinomials
 from lustrum.risk.population.model import fitting_mask, grown
 
-__all__ = ["LogLinear"]
-
 _ORDERS = {"independence": 1, "two-way": 2}
 
 

@@ -12,8 +12,6 @@ from lustrum.model import InputError
 from lustrum.model.chance import Seed
 from lustrum.risk.counts import Cells, CountsLike
 
-__all__ = ["PopulationModel", "fitting_mask", "grown"]
-
 
 class PopulationModel(Protocol):
     """A frozen description of how a population of known size may look behind a sample of it."""

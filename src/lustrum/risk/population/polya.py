@@ -37,8 +37,6 @@ from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_
 from lustrum.risk.population.kernels import draw_urns
 from lustrum.risk.population.model import fitting_mask, grown
 
-__all__ = ["PolyaUrn", "new_colours", "solve_theta"]
-
 _ALL_NEW = 1e6
 """So many black balls per person that practically everybody new is of a new colour."""
 

@@ -13,8 +13,6 @@ from itertools import combinations, product
 
 from lustrum.protect.population.search.levels import ControlledLevel
 
-__all__ = ["Nodes", "all_tables", "choose_extra_tables", "nodes_apart"]
-
 Nodes = tuple[int, ...]
 _APART = 2
 _RARER = 4

@@ -14,33 +14,53 @@ from lustrum.compiled import compiled
 from lustrum.protect.population.search.forces import change, place_inner
 from lustrum.stream import mixed, next_word
 
-__all__ = [
-    "allowed",
-    "change_pair",
-    "exchange",
-    "fill_slots",
-    "fourth_cell",
-    "move",
-    "neighbours",
-    "note",
-    "pair_cost",
-]
-
+UP_COUNTS = 3
+"""From this place on a tally holds how many cells of each class stand at their upper number."""
 _FARTHEST = 4
 """For every neighbour that is looked for along a variable, so many cells are passed at most."""
 
 
 @compiled
 def allowed(cells: Any, tally: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # pragma: no cover
-    """Whether enough of the cells that show the smallest number stay empty in truth after a move.
+    """Whether a move leaves enough empty cells among those that show the smallest number, and as many cells of
+    every residue at their upper number as may stand there.
 
-    The cells that move are given, or -1. The rule never stands in the way of a move that mends it.
+    The cells that move are given, or -1. The rules never stand in the way of a move that mends them.
     """
     lack = tally[0]
     for c in (i, j, k, m):
         if c >= 0:
             lack += _lack_by(cells, tally, c)
-    return bool(lack <= 0 or lack <= tally[0])
+    if lack > 0 and lack > tally[0]:
+        return False
+    before, after = np.int64(0), np.int64(0)
+    for c in (i, j, k, m):
+        before += _beyond_bounds(cells, tally, c)
+    # Two cells of one move may have the same residue, so all are counted before one is judged.
+    for c in (i, j, k, m):
+        _count_up(cells, tally, c, np.int64(1))
+    for c in (i, j, k, m):
+        after += _beyond_bounds(cells, tally, c)
+    for c in (i, j, k, m):
+        _count_up(cells, tally, c, np.int64(-1))
+    return bool(after <= before)
+
+
+@compiled
+def _beyond_bounds(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
+    """How many cells of the class of a cell stand at their upper number beyond what is allowed."""
+    kind = np.int64(cells.kind[c]) if c >= 0 else np.int64(-1)
+    if kind < 0:
+        return np.int64(0)
+    up = tally[UP_COUNTS + kind]
+    return max(up - cells.most_up[kind], cells.least_up[kind] - up, np.int64(0))
+
+
+@compiled
+def _count_up(cells: Any, tally: Any, c: Any, by: Any) -> None:  # pragma: no cover
+    """Count that a cell moves, or with ``by`` -1 that it does not."""
+    if c >= 0 and cells.kind[c] >= 0:
+        tally[UP_COUNTS + np.int64(cells.kind[c])] += -by if cells.up[c] else by
 
 
 @compiled
@@ -58,6 +78,7 @@ def _lack_by(cells: Any, tally: Any, c: Any) -> Any:  # pragma: no cover
 def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
     """Note that a cell has moved."""
     tally[0] += _lack_by(cells, tally, c)
+    _count_up(cells, tally, c, np.int64(1))
     cells.up[c] = 1 - cells.up[c]
 
 

@@ -15,18 +15,7 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
-from lustrum.protect.population.search.layout import Plan
-
-__all__ = [
-    "Costs",
-    "add_errors",
-    "add_move",
-    "change",
-    "place_inner",
-    "place_outer",
-    "set_forces",
-    "slice_fields",
-]
+from lustrum.protect.population.search.layout import TablePlan
 
 _DENSE = 4
 """Adding up whole slices takes about a quarter of the time per cell that looking up single ones takes."""
@@ -164,7 +153,7 @@ def slice_fields(
         fields[i, 1] = np.float32(0.5 * both)
 
 
-def add_errors(plan: Plan, codes: Array, by: Array, errors: Array) -> None:
+def add_errors(plan: TablePlan, codes: Array, by: Array, errors: Array) -> None:
     """Add up what finest cells changed by, over all controlled tables."""
     if not by.size:
         return

@@ -25,16 +25,6 @@ from lustrum.protect.population.search.forces import (
 )
 from lustrum.stream import below, next_word
 
-__all__ = [
-    "all_fields",
-    "flip_cost",
-    "node_cost",
-    "places",
-    "shuffle",
-    "swap",
-    "sweep_slices",
-]
-
 _FRESH = 16
 """After so many moves within a slice the forces on its cells are added up anew."""
 

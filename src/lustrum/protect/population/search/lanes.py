@@ -20,8 +20,6 @@ from lustrum.arrays import Array
 from lustrum.compiled import compiled
 from lustrum.model.workers import workers
 
-__all__ = ["Lane", "Lanes", "Shares", "Together", "share_out", "working_together"]
-
 _LANES = 2
 _LANE_CELLS = 1 << 13
 """With fewer cells for each lane there is a single one."""
@@ -113,7 +111,7 @@ class Lanes:
         forces: Array,
         fields: Array,
         up: Array,
-        lack: Sequence[int],
+        tally: Array,
         slice_first: Array,
         words: Sequence[Any],
         most_moves: int,
@@ -125,10 +123,9 @@ class Lanes:
         self._errors = np.empty((count - 1, errors.size), dtype=errors.dtype)
         self._forces = np.empty((count - 1, *forces.shape), dtype=forces.dtype)
         # Lanes write to these all the time, so that no two may lie in one line of the cache.
-        tally, word, tried, made = (
-            np.zeros((count, 16), dtype=d) for d in ("i8", "u8", "i8", "i8")
-        )
-        tally[:, :3] = lack
+        word, tried, made = (np.zeros((count, 16), dtype=d) for d in ("u8", "i8", "i8"))
+        tallies = np.zeros((count, -(-tally.size // 16) * 16), dtype=np.int64)
+        tallies[:, : tally.size] = tally
         word[:, 0] = words
         self.lanes = [
             Lane(
@@ -137,7 +134,7 @@ class Lanes:
                 self._errors[number - 1] if number else errors,
                 self._forces[number - 1] if number else forces,
                 fields.copy() if number else fields,
-                tally[number],
+                tallies[number],
                 word[number],
                 tried[number, :6].reshape(3, 2),
                 made[number],
@@ -161,7 +158,7 @@ class Lanes:
             again(first, lane)
         for lane in self.lanes:
             lane.made[0] = 0
-            lane.tally[0] = first.tally[0]
+            lane.tally[:] = first.tally
         if others:
             self._together(self._follow, self._parts)
             self._together(lambda j: self._learn(self.lanes[j], slices), len(self.lanes))

@@ -29,17 +29,15 @@ from lustrum.protect.population.search.chosen import (
 )
 from lustrum.protect.population.search.levels import ControlledLevel, controlled_levels, find_level
 
-__all__ = ["KINDS", "ControlledTable", "Layout", "Plan", "plan_tables"]
-
 _MOST_CELLS = 2**31
 _MANY_VARIABLES = 5
 
-KINDS = ("coarser", "finest", "own", "extra")
-"""Kinds of tables, which may cost differently: at coarser levels, at finest ones, the agency's own, and those
-of more variables."""
+KINDS = ("coarser", "finest", "own", "extra", "single")
+"""Kinds of tables, which may cost differently: at coarser levels, at finest ones, the agency's own, those of
+more variables, and those with single finest cells, which cost nothing."""
 
 
-class Layout(NamedTuple):
+class SearchLayout(NamedTuple):
     """What the compiled search needs to know, as arrays.
 
     A *node* is a level of a variable; the last node is a dummy at position 0. ``position[k, code]`` is the
@@ -110,7 +108,7 @@ class ControlledTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TablePlan:
     """All controlled tables of a dataset and their layout."""
 
     dataset: Dataset
@@ -118,7 +116,7 @@ class Plan:
     major: str
     tables: tuple[ControlledTable, ...]
     cells: int
-    layout: Layout
+    layout: SearchLayout
     max_variables: int
     outer: int  # how many variables are outer ones; they are the last
 
@@ -144,7 +142,7 @@ def plan_tables(
     finest_only: bool = False,
     extra_tables: int = 0,
     extra_cells: int = 10_000,
-) -> Plan:
+) -> TablePlan:
     """Plan the tables of up to ``max_variables`` variables, at all levels or at the finest ones only.
 
     The agency's own tables are planned too, and ``extra_tables`` tables of more variables, the smallest first,
@@ -194,7 +192,7 @@ class _Builder:
         self.own: set[Nodes] = set()
         self.cells = 0
 
-    def build(self, own: Sequence[Sequence[str]], extra_tables: int, extra_cells: int) -> Plan:
+    def build(self, own: Sequence[Sequence[str]], extra_tables: int, extra_cells: int) -> TablePlan:
         self.own = {self._own_table(words) for words in own}
         chosen = set(all_tables(self.nodes, self.max_variables)) | self.own
         chosen.update(
@@ -206,7 +204,7 @@ class _Builder:
             raise InputError(
                 f"The controlled tables have {self.cells:,} cells; control tables of fewer variables."
             )
-        return Plan(
+        return TablePlan(
             self.dataset,
             tuple(self.names),
             self.names[-1],
@@ -215,6 +213,16 @@ class _Builder:
             self._layout(),
             self.max_variables,
             len(self.names) - self.nodes[self.first_outer][0],
+        )
+
+    def _shows_finest(self, nodes: Nodes) -> bool:
+        """Whether single finest cells are cells of a table.
+
+        Errors of such a table cost nothing. Otherwise the search would move every finest cell to the nearest
+        number, so that a shown number would tell the true one; and most of its errors are below the base.
+        """
+        return len(nodes) == len(self.names) and all(
+            int(np.bincount(self.nodes[k][1].group_of).min()) == 1 for k in nodes
         )
 
     def _size(self, nodes: Nodes) -> int:
@@ -271,6 +279,8 @@ class _Builder:
                 self.cells += size * self._size(outer)
 
     def _kind(self, nodes: Nodes) -> int:
+        if self._shows_finest(nodes):
+            return KINDS.index("single")
         if nodes in self.own:
             return KINDS.index("own")
         if len(nodes) > self.max_variables:
@@ -281,16 +291,17 @@ class _Builder:
     def _tables(self) -> Iterator[ControlledTable]:
         for outer, strides, offset, first, stop in self.runs:
             for t in range(first, stop):
-                kind = KINDS[self._kind((*self.slice[t], *outer))]
+                nodes = (*self.slice[t], *outer)
+                own = nodes in self.own
                 yield ControlledTable(
                     tuple(self.nodes[k][1] for k in (*outer, *self.slice[t])),
                     offset + self.offsets[t],
                     (*strides, *self.strides[t]),
-                    kind == "own",
-                    kind == "extra",
+                    own,
+                    len(nodes) > self.max_variables and not own,
                 )
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> SearchLayout:
         most_codes = max(level.group_of.size for _, level in self.nodes)
         position = np.zeros((self.dummy + 1, most_codes), dtype=np.uint32)
         for k, (_, level) in enumerate(self.nodes):
@@ -321,10 +332,10 @@ class _Builder:
                     pairs[k * self.dummy + other].append((*table, one, two))
         flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
         # The tables that weigh most come first: they tell soonest that an exchange is not worth it.
-        rank = [KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser")]
+        rank = [KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser", "single")]
         pairs = [sorted(many, key=lambda entry: rank.index(entry[2])) for many in pairs]
         twice = np.array([e for many in pairs for e in many], dtype=np.int64).reshape(-1, 5)
-        return Layout(
+        return SearchLayout(
             variable_of=variable_of,
             position=position,
             first_node=first_node.astype(np.int64),

@@ -13,8 +13,6 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.model import Dataset, InputError, Variable
 
-__all__ = ["ControlledLevel", "controlled_levels", "find_level"]
-
 
 @dataclass(frozen=True, eq=False)
 class ControlledLevel:
@@ -41,8 +39,32 @@ class ControlledLevel:
         return self.variable if self.name is None else f"{self.variable}:{self.name}"
 
 
-def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]]:
-    """The distinct levels of every variable that is not a function of another one, finest first."""
+def dependents(dataset: Dataset, place: int) -> list[int]:
+    """The places of variables that are functions of the variable at a place."""
+    name = dataset.variables[place].name
+    roots = root_functions(dataset)
+    return [
+        number
+        for number, variable in enumerate(dataset.variables)
+        if variable.name != name and roots[variable.name][0] == name
+    ]
+
+
+def root_functions(dataset: Dataset) -> dict[str, tuple[str, Ints]]:
+    """For every variable its root, which is no function of another one, and its code for each of the root's."""
+    parents = _parents(dataset)
+    found = {}
+    for variable in dataset.variables:
+        owner, codes = variable.name, np.arange(len(variable.codes))
+        while owner in parents:
+            owner, function = parents[owner]
+            codes = codes[function]
+        found[variable.name] = (owner, codes)
+    return found
+
+
+def _parents(dataset: Dataset) -> dict[str, tuple[str, Ints]]:
+    """For every variable that is a function of another one, that one and the function."""
     places = {v.name: i for i, v in enumerate(dataset.variables)}
     parents: dict[str, tuple[str, Ints]] = {}
     for variable in dataset.variables:
@@ -59,16 +81,20 @@ def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]
             if function is not None:
                 parents[variable.name] = (other.name, function)
                 break
+    return parents
+
+
+def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]]:
+    """The distinct levels of every variable that is not a function of another one, finest first."""
+    roots = root_functions(dataset)
     levels: dict[str, list[ControlledLevel]] = {
-        v.name: [] for v in dataset.variables if v.name not in parents
+        v.name: [] for v in dataset.variables if roots[v.name][0] == v.name
     }
     for variable in dataset.variables:
+        owner, function = roots[variable.name]
         for name, group_of in _own(variable):
-            owner = variable.name
-            while owner in parents:
-                owner, function = parents[owner]
-                group_of = group_of[function]
-            _add(levels[owner], ControlledLevel(owner, name, _renumbered(group_of)), variable.name)
+            level = ControlledLevel(owner, name, _renumbered(group_of[function]))
+            _add(levels[owner], level, variable.name)
     return {
         name: tuple(sorted(found, key=lambda level: -level.size))
         for name, found in levels.items()
@@ -113,11 +139,14 @@ def _renumbered(group_of: Ints) -> Ints:
 
 def _function(dataset: Dataset, variable: Variable, other: Variable) -> Ints | None:
     """The code of ``variable`` that each code of ``other`` determines, if structural zeros leave only one."""
+    both = {variable.name, other.name}
+    zeros = [zero for zero in dataset.structural_zeros if set(zero.where) == both]
+    if not zeros and len(variable.codes) > 1:
+        return None  # nothing to lay out: areas by areas would be many
     possible = np.ones((len(other.codes), len(variable.codes)), dtype=np.bool_)
-    for zero in dataset.structural_zeros:
-        if set(zero.where) == {variable.name, other.name}:
-            rows, columns = sorted(zero.where[other.name]), sorted(zero.where[variable.name])
-            possible[np.ix_(rows, columns)] = False
+    for zero in zeros:
+        rows, columns = sorted(zero.where[other.name]), sorted(zero.where[variable.name])
+        possible[np.ix_(rows, columns)] = False
     if not (possible.sum(axis=1) == 1).all():
         return None
     return np.asarray(possible.argmax(axis=1), dtype=np.int64)

@@ -10,8 +10,6 @@ from lustrum.compiled import compiled
 from lustrum.protect.population.search.exchanges import change_pair, pair_cost
 from lustrum.protect.population.search.kernels import node_cost, swap
 
-__all__ = ["apart", "exchange_cells", "exchange_cost", "swap_cells", "swap_cost"]
-
 
 @compiled
 def apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover

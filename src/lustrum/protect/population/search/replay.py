@@ -18,8 +18,6 @@ from lustrum.protect.population.search.moves import (
     swap_cost,
 )
 
-__all__ = ["replay"]
-
 
 @compiled
 def replay(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +31,16 @@ from lustrum.protect.population.search.lanes import (
     share_out,
     working_together,
 )
-from lustrum.protect.population.search.layout import KINDS, Plan
+from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.replay import replay
 from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.search.walk import walk
 from lustrum.stream import next_word
 
-__all__ = ["Problem", "SearchCells", "SearchState", "Searched", "search"]
-
 _PARTS = 16
+DRIFT = Fraction(1, 20)
+"""How far the share of cells at their upper number, among those with the same residue, may move away from the
+probability with which they start there."""
 
 
 class SearchCells(NamedTuple):
@@ -56,10 +59,13 @@ class SearchCells(NamedTuple):
     number: Array  # the place among all combinations of codes, modulo 2**64
     slot: Array  # where the number of a cell is found
     tied: bool  # whether any cell has a group
+    kind: Array  # -1: free; otherwise the class of a cell, by its residue and whether it is below the base
+    least_up: Array  # class -> the fewest of its cells that stand at their upper number,
+    most_up: Array  # and the most
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SearchProblem:
     """Finest cells that may move, in the order of the dataset's codes."""
 
     movable: Array  # among all cells, those that are listed here
@@ -75,6 +81,7 @@ class Problem:
     fixed_smallest: int  # how many of those show the smallest number,
     fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
+    start_share: tuple[int, int] | None = None  # see ``start_up``; without it transitions are free
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +95,7 @@ class SearchState:
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class SearchedPopulation:
     """The outcome: which cells stand at their upper number, in the order given, and the errors."""
 
     up: Array
@@ -97,13 +104,13 @@ class Searched:
 
 
 def search(
-    problem: Problem,
+    problem: SearchProblem,
     stages: Sequence[Stage],
     seed: int,
     resume: SearchState | None = None,
     keep: Callable[[SearchState], None] | None = None,
     workers: int | None = None,
-) -> Searched:
+) -> SearchedPopulation:
     """Run the sweeps that are left; ``keep`` is given the state after each of them.
 
     ``workers`` is how many threads share the work, by default one for each core; the bytes are the same for any
@@ -114,13 +121,13 @@ def search(
 
 
 def _search(
-    problem: Problem,
+    problem: SearchProblem,
     stages: Sequence[Stage],
     seed: int,
     resume: SearchState | None,
     keep: Callable[[SearchState], None] | None,
     together: Together,
-) -> Searched:
+) -> SearchedPopulation:
     cells, order = _laid_out(problem, stages[-1].plan)
     state = np.array([seed], dtype=np.uint64)
     # Nothing is known of a cell before its first visit.
@@ -134,7 +141,7 @@ def _search(
     work = [stage.sweeps * len(stage.plan.tables) * stage.most for stage in stages]
     moves = np.zeros((3, 2), dtype=np.int64)
     before = 0
-    plan: Plan | None = None
+    plan: TablePlan | None = None
     errors = np.zeros(0, dtype=np.int32)
     for place, stage in enumerate(stages):
         # Fields say what moves cost, and stay as they are while the costs do.
@@ -163,14 +170,14 @@ def _search(
                     report,
                 )
                 if stage.walk and sweep == stage.sweeps - 1:
-                    tally = np.array([_lack(problem, cells), *problem.empty_share], dtype=np.int64)
+                    tally = _tally(problem, cells)
                     walk(stage, cells, errors, tally, state, np.int32(problem.step))
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last
     up = np.empty(len(order), dtype=np.bool_)
     up[order] = cells.up > 0
-    return Searched(up, errors, moves)
+    return SearchedPopulation(up, errors, moves)
 
 
 @dataclass(frozen=True)
@@ -188,7 +195,7 @@ class _Progress:
         report_progress("protecting", done / self.every)
 
 
-def _errors(problem: Problem, cells: SearchCells, order: Array, plan: Plan) -> Array:
+def _errors(problem: SearchProblem, cells: SearchCells, order: Array, plan: TablePlan) -> Array:
     errors = np.zeros(plan.cells, dtype=np.int32)
     change = cells.up.astype(np.int64) * problem.step - problem.residue[order]
     add_errors(plan, cells.codes, change.astype(np.int32), errors)
@@ -202,7 +209,7 @@ def _sweep(
     stage: Stage,
     sweep: int,
     anew: bool,
-    problem: Problem,
+    problem: SearchProblem,
     cells: SearchCells,
     errors: Array,
     fields: Array,
@@ -239,7 +246,7 @@ def _sweep(
         forces,
         fields,
         cells.up,
-        (_lack(problem, cells), *problem.empty_share),
+        _tally(problem, cells),
         cells.slice_first,
         [next_word(state) for _ in shares.rounds[0]],
         shares.most_cells * (2 + stage.rings * cells.codes.shape[1]),
@@ -286,14 +293,14 @@ def _visited(stage: Stage, codes: Array, errors: Array, state: Array) -> Array:
     return visited
 
 
-def _beyond(plan: Plan, codes: Array, errors: Array, beyond: int) -> Array:
+def _beyond(plan: TablePlan, codes: Array, errors: Array, beyond: int) -> Array:
     """Which finest cells lie in a controlled cell with an error larger than ``beyond``.
 
-    Extra tables are left aside.
+    Extra tables are left aside, and so are those with single finest cells.
     """
     found = np.zeros(len(codes), dtype=np.uint8)
     far = np.abs(errors) > beyond
-    far &= plan.layout.cell_kind != KINDS.index("extra")
+    far &= plan.layout.cell_kind < KINDS.index("extra")
     if not far.any():
         return found
     column = {name: place for place, name in enumerate(plan.variables)}
@@ -306,7 +313,7 @@ def _beyond(plan: Plan, codes: Array, errors: Array, beyond: int) -> Array:
     return found
 
 
-def _lack(problem: Problem, cells: SearchCells) -> int:
+def _lack(problem: SearchProblem, cells: SearchCells) -> int:
     """By how much the empty cells that show the smallest number are too few; below 0 where there are enough."""
     smallest = np.where(cells.up > 0, cells.high_smallest, cells.low_smallest)
     showing = int(smallest.sum(dtype=np.int64)) + problem.fixed_smallest
@@ -315,7 +322,44 @@ def _lack(problem: Problem, cells: SearchCells) -> int:
     return share * showing - of * empty
 
 
-def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
+def _tally(problem: SearchProblem, cells: SearchCells) -> Array:
+    """What moves are held to: the lack of empty cells, the share they need, and the cells up of each class."""
+    classed = cells.kind >= 0
+    up = np.bincount(
+        cells.kind[classed], weights=cells.up[classed], minlength=cells.least_up.size
+    ).astype(np.int64)
+    return np.concatenate([[_lack(problem, cells), *problem.empty_share], up]).astype(np.int64)
+
+
+def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
+    """The class of every cell, and how few and how many cells of each may stand at their upper number.
+
+    Tables do not care which of two cells with different residues stands up, so that a search alone would
+    wash out the difference between them, and between true counts and shown ones with it.
+    """
+    step = problem.step
+    none = np.zeros(0, dtype=np.int64)
+    if problem.start_share is None:
+        return np.full(problem.residue.size, -1, dtype=np.int16), none, none
+    kind = problem.residue - 1 + (step - 1) * (problem.low > 0)
+    kind = np.where(problem.residue > 0, kind, -1).astype(np.int16)
+    classes = 2 * (step - 1)
+    size = np.bincount(kind[kind >= 0], minlength=classes)
+    start = np.bincount(kind[(kind >= 0) & (problem.up > 0)], minlength=classes)
+    share, of = problem.start_share
+    residue = np.arange(classes) % (step - 1) + 1
+    ends = []
+    for sign, outer in ((-1, np.minimum), (1, np.maximum)):
+        bound = [
+            n * (Fraction(int(r) * share, step * of) + sign * DRIFT)
+            for n, r in zip(size.tolist(), residue.tolist(), strict=True)
+        ]
+        whole = [ceil(b) if sign > 0 else floor(b) for b in bound]
+        ends.append(outer(start, np.array(whole, dtype=np.int64)))
+    return kind, ends[0], ends[1]
+
+
+def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Array]:
     """The cells as the compiled search wants them, and the order in which they stand there."""
     rows = plan.rows()
     codes = problem.codes[rows]
@@ -328,6 +372,7 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
         numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
     outer = codes[:, -plan.outer :]
     begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
+    kind, least_up, most_up = _classes(problem)
     slot = np.zeros(1 << (2 * len(codes)).bit_length(), dtype=np.uint64)
     fill_slots(numbers, slot)
     cells = SearchCells(
@@ -344,6 +389,9 @@ def _laid_out(problem: Problem, plan: Plan) -> tuple[SearchCells, Array]:
         number=numbers,
         slot=slot,
         tied=bool((problem.group >= 0).any()),
+        kind=kind[order],
+        least_up=least_up,
+        most_up=most_up,
     )
     return cells, order
 

@@ -12,16 +12,14 @@ import numpy as np
 from lustrum.arithmetic import power
 from lustrum.arrays import Array
 from lustrum.protect.population.search.forces import Costs
-from lustrum.protect.population.search.layout import Plan
-
-__all__ = ["Cost", "Stage"]
+from lustrum.protect.population.search.layout import TablePlan
 
 _QUANTILES = 4096
 _REACH = 4096
 
 
 @dataclass(frozen=True)
-class Cost:
+class ErrorCost:
     """The cost of an error ``e``: ``quadratic * e**2 + quartic * e**4``, and ``steep * (abs(e) - beyond)**2``
     on top of it where ``abs(e)`` is larger than ``beyond``; all whole numbers."""
 
@@ -31,7 +29,9 @@ class Cost:
     beyond: int = 0
 
     @classmethod
-    def scaled(cls, quadratic: float, quartic: float, steep: float, beyond: int, base: int) -> Cost:
+    def scaled(
+        cls, quadratic: float, quartic: float, steep: float, beyond: int, base: int
+    ) -> ErrorCost:
         """Costs meant for base 3, for errors that grow with the base."""
         ratio = base / 3
         return cls(
@@ -41,8 +41,8 @@ class Cost:
             round(beyond * ratio),
         )
 
-    def __rmul__(self, factor: int) -> Cost:
-        return Cost(
+    def __rmul__(self, factor: int) -> ErrorCost:
+        return ErrorCost(
             factor * self.quadratic, factor * self.quartic, factor * self.steep, self.beyond
         )
 
@@ -67,11 +67,11 @@ class Stage:
     sweep a walk of up to ``walk`` steps takes away errors larger than ``beyond``.
     """
 
-    plan: Plan
+    plan: TablePlan
     sweeps: int
     hot: float
     cold: float
-    costs: tuple[Cost, ...]
+    costs: tuple[ErrorCost, ...]
     beyond: int = 0
     lost: float = inf
     near: int = 8
@@ -83,7 +83,8 @@ class Stage:
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""
         error = np.arange(-_REACH, _REACH + step + 1, dtype=np.int64)
-        rows = [cost.of(error) for cost in self.costs]
+        # The last kind of tables, those with single finest cells, costs nothing.
+        rows = [cost.of(error) for cost in (*self.costs, ErrorCost(0))]
         return np.stack([row[step:] - row[:-step] for row in rows])
 
     def costs_of(self, step: int) -> Costs:

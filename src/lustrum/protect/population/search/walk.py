@@ -22,7 +22,7 @@ from lustrum.protect.population.search.exchanges import (
     neighbours,
 )
 from lustrum.protect.population.search.kernels import places, shuffle
-from lustrum.protect.population.search.layout import KINDS, Plan
+from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
@@ -32,8 +32,6 @@ from lustrum.protect.population.search.moves import (
 )
 from lustrum.protect.population.search.stages import Stage
 from lustrum.stream import next_word
-
-__all__ = ["walk"]
 
 _TRIED = 10000
 """How many moves are worked out for one step."""
@@ -52,7 +50,7 @@ def walk(
 ) -> None:
     """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``."""
     plan = stage.plan
-    counts = plan.layout.cell_kind != KINDS.index("extra")
+    counts = plan.layout.cell_kind < KINDS.index("extra")
     far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
     if not far.size or not stage.walk:
         return
@@ -124,7 +122,7 @@ def _beyond(errors: Array, most: int) -> int:
     return int((np.abs(errors).astype(np.int64) - most).sum())
 
 
-def _inside(plan: Plan, codes: Array, target: int) -> Array:
+def _inside(plan: TablePlan, codes: Array, target: int) -> Array:
     """Which finest cells lie in a controlled cell."""
     table = plan.tables[int(plan.table_of_cell[target])]
     column = {name: place for place, name in enumerate(plan.variables)}

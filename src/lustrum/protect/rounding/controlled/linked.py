@@ -20,12 +20,10 @@ from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
-from lustrum.protect.rounding.controlled.program import Distance, Program
+from lustrum.protect.rounding.controlled.program import Distance, RoundingProgram
 from lustrum.solve import Highs, Outcome, Solver
 from lustrum.solve.products import dot
 from lustrum.structure import Relations, Structure, complete_relations
-
-__all__ = ["EXACT_CELLS", "Rounded", "round_published", "round_system"]
 
 How = Literal["auto", "exact", "search"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -33,6 +31,8 @@ Sparse: TypeAlias = Any
 
 EXACT_CELLS = 1500  # by default, tables with up to this many published cells are rounded exactly
 _MOST_STEPS = 1000
+_ORDER_STEPS = 200  # for one of many roundings that are equally near; most take a few
+_EXACT = 2.0**40  # the largest cost of a column whose sums a solver tells apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,7 @@ def round_published(
     distance: Distance = "absolute",
     steps: int | None = 1000,
     incumbent: npt.ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
     solver: Solver | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Rounded:
@@ -73,7 +74,8 @@ def round_published(
 
     The ``distance`` is the weighted sum of absolute errors, or of their squares. An ``incumbent`` is any
     rounding that keeps the relations; it is returned if this many ``steps`` of the solver find nothing
-    better. ``stop`` is called regularly; a search that it stops returns nothing.
+    better. Of many that are equally near ``rng`` chooses. ``stop`` is called regularly; a search that it stops
+    returns nothing.
 
     >>> sums = sparse.csr_array([[1, 1, 1, -1]])
     >>> round_published([1, 1, 2, 4], sums, 3).published.tolist()
@@ -83,7 +85,8 @@ def round_published(
     matrix = sparse.csr_array(relations.matrix if isinstance(relations, Relations) else relations)
     true = _checked(values, matrix)
     cost = _weights(weights, true.size)
-    search = _Stages(true, matrix, base, cost, distance, solver or Highs(), steps, stop)
+    luck = np.random.default_rng(1) if rng is None else rng
+    search = _Stages(true, matrix, base, cost, distance, solver or Highs(), steps, stop, luck)
     if incumbent is not None:
         given = np.asarray(incumbent, dtype=np.int64).ravel()
         if given.size != true.size or not search.allowed(given):
@@ -155,6 +158,7 @@ def round_system(
         distance=distance,
         steps=steps,
         incumbent=found.published,
+        rng=rng,
         stop=stop,
     )
 
@@ -172,10 +176,11 @@ class _Stages:
         solver: Solver,
         steps: int | None,
         stop: Callable[[], bool] | None,
+        luck: np.random.Generator,
     ) -> None:
         self.true, self.matrix, self.base = true, matrix, base
         self.weights, self.distance, self.solver = weights, distance, solver
-        self.left = steps
+        self.left, self.luck = steps, luck
         self.stop = stop or stop_asked()
         self.best: Ints | None = None
 
@@ -195,36 +200,51 @@ class _Stages:
         size = error if self.distance == "absolute" else error**2
         return int(steps.max(initial=0)), int(steps.sum()), dot(self.weights, size)
 
-    def offer(self, shown: Ints) -> None:
-        """Keep a rounding if it is allowed and better than the best so far."""
-        if self.allowed(shown) and (self.best is None or self.rank(shown) < self.rank(self.best)):
+    def offer(self, shown: Ints, *, equal: bool = False) -> None:
+        """Keep a rounding if it is allowed and better than the best so far, or as good."""
+        if not self.allowed(shown):
+            return
+        mine, best = self.rank(shown), None if self.best is None else self.rank(self.best)
+        if best is None or mine < best or (equal and mine == best):
             self.best = shown
 
     def run(self) -> bool:
         """Go through the stages; returns whether the best rounding is proven to be optimal."""
         for most in range(_MOST_STEPS):
-            program = Program.of(self.true, self.matrix, self.base, most)
+            program = RoundingProgram.of(self.true, self.matrix, self.base, most)
             cost = program.cost(self.weights, self.distance)
             if most == 0:
-                outcome, proven = self._solve(program, cost)
+                outcome, proven = self._nearest(program, cost)
             else:
-                outcome, proven = self._solve(program, program.extra)
+                outcome, proven = self._solve(program, program.extra, self.left)
                 if outcome is Outcome.OPTIMAL and proven and self.best is not None:
                     fewest = self.rank(self.best)[1]
-                    outcome, proven = self._solve(program.limited(fewest), cost)
+                    outcome, proven = self._nearest(program.limited(fewest), cost)
             if outcome is not Outcome.INFEASIBLE:
                 return proven
         return (
             False  # pragma: no cover - zeros everywhere keep all relations, so a stage is feasible
         )
 
-    def _solve(self, program: Program, cost: Floats) -> tuple[Outcome, bool]:
+    def _nearest(self, program: RoundingProgram, cost: Floats) -> tuple[Outcome, bool]:
+        """The nearest rounding; of many that are equally near always the same, unless that takes long."""
+        steps = _ORDER_STEPS if self.left is None else min(_ORDER_STEPS, self.left // 4)
+        ordered = ordered_costs(cost, self.luck)
+        if steps > 0 and ordered is not None:
+            outcome, proven = self._solve(program, ordered, steps)
+            if proven or outcome is Outcome.INFEASIBLE:
+                return outcome, proven
+        return self._solve(program, cost, self.left)
+
+    def _solve(
+        self, program: RoundingProgram, cost: Floats, steps: int | None
+    ) -> tuple[Outcome, bool]:
         if self.stop():
             raise Stopped
-        if self.left is not None and self.left <= 0:
+        if steps is not None and steps <= 0:
             return Outcome.CUT_SHORT, False
         found = self.solver.load(program.problem).minimise(
-            cost, whole=True, steps=self.left, stop=self.stop
+            cost, whole=True, steps=steps, stop=self.stop
         )
         if self.stop():
             raise Stopped  # what a stopped search has found depends on the clock
@@ -233,12 +253,29 @@ class _Stages:
         if found.point is None:
             return found.outcome, False
         point = np.rint(found.point)
-        self.offer(program.published(point.astype(np.int64)))
         value = dot(cost, point)
         # Costs are whole, so nothing lies between two that differ by less than one.
         whole = bool((cost == np.rint(cost)).all())
         closed = value - found.bound < (0.999 if whole else 1e-5 * max(1.0, abs(value)))
-        return found.outcome, found.outcome is Outcome.OPTIMAL and closed
+        proven = found.outcome is Outcome.OPTIMAL and closed
+        self.offer(program.published(point.astype(np.int64)), equal=proven)
+        return found.outcome, proven
+
+
+def ordered_costs(cost: Floats, luck: np.random.Generator) -> Floats | None:
+    """Costs by which one solution is best among those that cost the same; None if they are not whole.
+
+    Every column has a small cost of its own, which is drawn; all together cost less than one unit did.
+
+    >>> ordered_costs(np.array([1.0, -1.0, 0.0]), np.random.default_rng(1)).tolist()
+    [633.0, -381.0, 193.0]
+    """
+    if bool((cost != np.rint(cost)).any()):
+        return None
+    own = luck.integers(0, 256, cost.size)
+    unit = 2.0 ** int(own.sum()).bit_length()
+    large = float(np.abs(cost).max(initial=0.0)) * unit > _EXACT
+    return None if large else np.asarray(cost * unit + own)
 
 
 def _rounded(true: Ints, shown: Ints, base: int, proven: bool) -> Rounded:

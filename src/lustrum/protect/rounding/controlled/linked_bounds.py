@@ -17,8 +17,6 @@ from lustrum.model import InputError
 from lustrum.protect.rounding.controlled.local import Scope, sums_of, whole_base
 from lustrum.structure import Structure
 
-__all__ = ["inner_bounds", "multiple_bounds", "published_bounds"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

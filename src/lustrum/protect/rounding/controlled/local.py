@@ -28,8 +28,6 @@ from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_sta
 from lustrum.solve.products import dot
 from lustrum.structure import Structure
 
-__all__ = ["InnerRounding", "Scope", "round_inner", "sums_of", "whole_base"]
-
 Scope = Literal["all", "small"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -15,8 +15,6 @@ from lustrum.arithmetic_loops import exp
 from lustrum.compiled import compiled
 from lustrum.stream import below, unit
 
-__all__ = ["anneal", "greedy_start", "polish", "walk"]
-
 LOOKED_AT = 128  # cells of a margin that are compared before one of them is moved
 LEAN = 0.02  # the weight of small errors against those above the goal
 DRAWN = 4  # of this many margins beyond the goal, the smallest is repaired first

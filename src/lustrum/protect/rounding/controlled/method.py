@@ -21,7 +21,8 @@ from lustrum.model.chance import Seed, generator_of
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.entropy_left import left_between_multiples
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds, published_bounds
 from lustrum.protect.rounding.controlled.two_way import nearest_rounding
@@ -30,21 +31,18 @@ from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.structure import Structure, complete_relations
 
-__all__ = ["ControlledRounding"]
-
-
 _NAME = "Controlled rounding"
 
 
 @dataclass(frozen=True)
-class ControlledRounding:
+class ControlledRounding(MethodSpec):
     """Additive rounding to a base.
 
     ``unbiased`` draws a table that is right on average instead of the nearest one, for tables that are
     networks. ``small_only`` rounds nothing but inner counts below the base, to 0 or to the base, and keeps
     sums close. The nearest table is that of least ``distance``: absolute (``l1``) or squared (``l2``).
     A search that is cut after this many ``steps`` returns the best it has found; steps are
-    counted, so that it is the same on every machine.
+    counted, so that it is the same however busy a machine is.
 
     >>> table = Table.from_counts([[1, 5], [7, 0]])
     >>> ControlledRounding(base=3).apply(table, rng=np.random.default_rng(1)).published.tolist()
@@ -55,13 +53,13 @@ class ControlledRounding:
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     distance: Literal["l1", "l2"] = parameter(
-        "l1", "How the nearest table is measured: by absolute or by squared changes."
+        "l1", "How the nearest table is measured: by absolute or by squared changes.", brief=True
     )
     unbiased: bool = parameter(
-        False, "Draw a table that is right on average instead of the nearest one."
+        False, "Draw a table that is right on average instead of the nearest one.", brief=True
     )
-    small_only: bool = parameter(False, "Round only inner counts below the base.")
-    steps: int = parameter(1000, "The most steps of a search.", least=0)
+    small_only: bool = parameter(False, "Round only inner counts below the base.", brief=True)
+    steps: int = parameter(1000, "The most steps of a search.", least=0, brief=True)
 
     def __post_init__(self) -> None:
         check_parameters(self, _NAME)
@@ -73,7 +71,11 @@ class ControlledRounding:
     @property
     def abilities(self) -> Abilities:
         """Inner cells below the base become multiples of it."""
-        return Abilities(repeatable=True, changed=changed_by_rounding(self.base))
+        return Abilities(
+            repeatable=True,
+            changed=changed_by_rounding(self.base),
+            entropy=left_between_multiples(self.base),
+        )
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Round one table of counts."""
@@ -107,19 +109,6 @@ class ControlledRounding:
         chance = first.generator(tables[0], rng, str(self.to_mapping()))
         return self._together(tables, chance)
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file, without defaults."""
-        words: dict[str, Any] = {"method": self.name, "base": self.base}
-        if self.distance != "l1":
-            words["distance"] = self.distance
-        if self.unbiased:
-            words["unbiased"] = True
-        if self.small_only:
-            words["small_only"] = True
-        if self.steps != 1000:
-            words["steps"] = self.steps
-        return words
-
     def _together(self, tables: Sequence[Table], rng: np.random.Generator) -> list[Release]:
         structure = Structure.of_tables([table.axes for table in tables])
         values = np.concatenate([table.values.ravel() for table in tables])
@@ -138,6 +127,7 @@ class ControlledRounding:
                 self.base,
                 distance=distance,
                 steps=self.steps,
+                rng=rng,
             )
         else:
             made = round_system(

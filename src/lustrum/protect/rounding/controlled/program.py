@@ -12,15 +12,13 @@ from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 from lustrum.solve import LinearProblem
 
-__all__ = ["Distance", "Program"]
-
 Distance = Literal["absolute", "squares"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class RoundingProgram:
     """Columns of 0 or 1, each of which moves a cell by one step of the base.
 
     A cell starts at the multiple of the base below it. Its first column moves it to the one above; up to
@@ -38,7 +36,7 @@ class Program:
     extra: Floats
 
     @classmethod
-    def of(cls, true: Ints, relations: Sparse, base: int, most: int) -> Program:
+    def of(cls, true: Ints, relations: Sparse, base: int, most: int) -> RoundingProgram:
         """The program in which no cell goes more than this many steps beyond its neighbours."""
         floor, residue = true - true % base, true % base
         between = np.flatnonzero(residue)
@@ -81,7 +79,7 @@ class Program:
         made: Floats = weights[self.cell] * grown
         return made
 
-    def limited(self, steps: int) -> Program:
+    def limited(self, steps: int) -> RoundingProgram:
         """The same with no more than this many steps beyond the neighbours in all."""
         old = self.problem
         problem = LinearProblem(

@@ -25,8 +25,6 @@ from lustrum.arrays import Ints
 from lustrum.model.errors import InputError, InternalError
 from lustrum.solve.network import Network, cheapest_flow
 
-__all__ = ["Layout", "Nearest", "checked_counts", "nearest_rounding"]
-
 Norm = Literal["l1", "l2"]
 
 _LARGEST = 2**61  # sums of published numbers stay below
@@ -34,7 +32,7 @@ _NOISE = 24  # random bits for each cell, to break ties
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CirculationLayout:
     """Which numbers of a table with this many rows and columns are published, as the arcs of a circulation.
 
     ``groups`` are lists of rows; any two are disjoint or nested. Each has a subtotal in
@@ -42,7 +40,7 @@ class Layout:
     cells, row by row; the subtotals, group by group; totals of rows; totals of groups; totals of columns;
     the grand total.
 
-    >>> layout = Layout(3, 2, groups=[[0, 1]])
+    >>> layout = CirculationLayout(3, 2, groups=[[0, 1]])
     >>> layout.published(np.array([[1, 2], [3, 4], [5, 6]])).tolist()
     [1, 2, 3, 4, 5, 6, 4, 6, 3, 7, 11, 10, 9, 12, 21]
     """
@@ -131,8 +129,8 @@ def nearest_rounding(
 
     The totals of the rounded table are the sums of its cells. ``groups`` of rows have subtotals; a table
     with one axis has a grand total and groups only. ``weights`` are whole numbers, one for each published
-    number in the order of :class:`Layout`. Among equally near tables the choice is always the same, or
-    random with a generator.
+    number in the order of :class:`CirculationLayout`. Among equally near tables the choice is always the same,
+    or random with a generator.
 
     >>> nearest_rounding([[1, 5], [7, 0]], 3).cells.tolist()
     [[0, 6], [6, 0]]
@@ -167,11 +165,11 @@ def nearest_rounding(
 
 def layout_of(
     cells: Ints, groups: Sequence[Sequence[int]], rows: bool, columns: bool, grand: bool
-) -> Layout:
+) -> CirculationLayout:
     """The layout of a table; with one axis it is a single column without totals of rows."""
     if cells.ndim == 1:
-        return Layout(cells.size, 1, groups, rows=False, columns=False, grand=grand)
-    return Layout(cells.shape[0], cells.shape[1], groups, rows, columns, grand)
+        return CirculationLayout(cells.size, 1, groups, rows=False, columns=False, grand=grand)
+    return CirculationLayout(cells.shape[0], cells.shape[1], groups, rows, columns, grand)
 
 
 def checked_counts(values: npt.ArrayLike, base: int) -> Ints:

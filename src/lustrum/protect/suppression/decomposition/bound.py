@@ -18,10 +18,8 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.exact import BranchAndCut
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.parts import cut_out
-
-__all__ = ["bound_by_parts"]
 
 _ROUNDS = 30  # of cuts for one part
 _LITTLE = 1e-3  # a rise of the bound by less than this share is hardly any
@@ -48,7 +46,7 @@ def bound_by_parts(problem: SuppressionProblem, parts: Iterable[SubTable]) -> tu
 def _part_bound(attacks: Attacks) -> tuple[float, Floats]:
     """The bound of one part, and which costs it leaves to others."""
     problem = attacks.tasks.problem
-    search = BranchAndCut(attacks, Witnessed(attacks, ~problem.frozen), 0, _nothing)
+    search = BranchAndCut(attacks, WitnessedPattern(attacks, ~problem.frozen), 0, _nothing)
     if not search.choice.size or not search.separate(np.zeros(search.choice.size)):
         return 0.0, problem.cost
     bound, rest = 0.0, problem.cost.copy()

@@ -9,19 +9,17 @@ import numpy as np
 from lustrum.arrays import Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.greedy import Publisher, witnessed
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
-
-__all__ = ["repaired"]
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, clean_up, protect_all
 
 Tell = Callable[[str, float, float], object]
 
 _DIMENSIONS = 1600  # of a basis that is written down
 
 
-def repaired(attacks: Attacks, suppressed: Mask, tell: Tell) -> Witnessed:
+def repaired(attacks: Attacks, suppressed: Mask, tell: Tell) -> WitnessedPattern:
     """Attack the whole table, suppress more where a level is not kept, then publish what is not needed."""
     problem = attacks.tasks.problem
-    state = Witnessed(attacks, suppressed)
+    state = WitnessedPattern(attacks, suppressed)
     every = np.arange(len(attacks.tasks))
     short = state.look(every)
     protect_all(state, problem.cost, short)

@@ -14,8 +14,6 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
-__all__ = ["SubTable", "subtables_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class SubTable:

@@ -19,10 +19,8 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import attacks_on
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.parts import cut_out
-
-__all__ = ["Solve", "protect_top_down"]
 
 Solve = Callable[[SuppressionProblem], Mask]
 """Gives a safe pattern of a small problem, or raises InfeasibleError."""
@@ -95,7 +93,7 @@ class _TopDown:
         before = self.suppressed.copy(), self.upper.copy(), self.lower.copy()
         self.suppressed[sub.cells[pattern]] = True
         attacks = attacks_on(Tasks.of(asked))
-        state = Witnessed(attacks, pattern)
+        state = WitnessedPattern(attacks, pattern)
         state.look(np.arange(len(attacks.tasks)))
         need = np.zeros(pattern.size, dtype=np.int64)
         for level, moved in zip(attacks.tasks.level.tolist(), state.witness, strict=True):

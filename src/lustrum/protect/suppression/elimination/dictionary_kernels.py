@@ -16,8 +16,6 @@ import numpy as np
 from lustrum.audit.knowledge.independent import inverse
 from lustrum.compiled import compiled
 
-__all__ = ["needed_cells"]
-
 
 @compiled
 def _place(cells: Any, begin: int, end: int, cell: int) -> int:  # pragma: no cover

@@ -8,8 +8,6 @@ import numpy as np
 
 from lustrum.compiled import compiled
 
-__all__ = ["forests", "needed_arcs"]
-
 
 @compiled
 def _root(parent: Any, node: int) -> int:  # pragma: no cover

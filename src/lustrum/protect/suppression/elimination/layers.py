@@ -17,8 +17,6 @@ from lustrum.arrays import Ints
 from lustrum.audit.knowledge.independent import echelon
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
 
-__all__ = ["PRIME", "layers_of"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

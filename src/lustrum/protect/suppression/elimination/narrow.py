@@ -12,8 +12,6 @@ from lustrum.protect.suppression.search.attacks.attack import FlowAttacks
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.parts import cut_out
 
-__all__ = ["carriers", "narrowed"]
-
 _STEP = 4  # the ratio between sizes of levels that are looked at
 
 

@@ -13,9 +13,12 @@ from lustrum.protect.suppression.elimination.narrow import carriers, narrowed
 from lustrum.protect.suppression.elimination.publish import undisclosed_pattern
 from lustrum.protect.suppression.search.attacks.attack import Attacks, FlowAttacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, improve, protect_all
-
-__all__ = ["eliminated_pattern"]
+from lustrum.protect.suppression.search.heuristic import (
+    WitnessedPattern,
+    clean_up,
+    improve,
+    protect_all,
+)
 
 Tell = Callable[[str, float, float], object]
 
@@ -60,10 +63,12 @@ def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) ->
     return state.suppressed, attacks.steps
 
 
-def _repaired_cell_by_cell(attacks: Attacks, suppressed: Mask, tell: Tell, work: int) -> Witnessed:
+def _repaired_cell_by_cell(
+    attacks: Attacks, suppressed: Mask, tell: Tell, work: int
+) -> WitnessedPattern:
     """Attack, suppress more where a level is not kept, publish what is not needed, then improve."""
     problem = attacks.tasks.problem
-    state = Witnessed(attacks, suppressed)
+    state = WitnessedPattern(attacks, suppressed)
     short = state.look(np.arange(len(attacks.tasks)))
     protect_all(state, problem.cost, short)
     tell("repaired", problem.total_cost(state.suppressed), 0.0)

@@ -11,8 +11,6 @@ from lustrum.protect.suppression.elimination.layers import PRIME, layers_of
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.graph import adjacency
 
-__all__ = ["Undisclosed", "undisclosed_pattern"]
-
 _STEPS = 6 * 10**9  # entries that are looked at
 _ENTRIES = 3 * 10**7  # entries that are kept
 

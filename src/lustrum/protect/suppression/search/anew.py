@@ -17,16 +17,14 @@ from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.joint import Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.greedy import (
-    Published,
+    PublishedPattern,
     Publisher,
     most_dimensions,
     spread_out,
     witnessed,
 )
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.solve.products import sparse_product
-
-__all__ = ["PatternsAnew"]
 
 _AROUND = 60  # cheap cells around a cell
 _ANEW = 80  # cells of the pattern near it that may be published; the others stay as they are
@@ -44,11 +42,11 @@ _UNCHANGED = 8  # patterns around cells that are the same as before, after which
 _TRIED = 0.1  # of the work, at least, goes into the way that gained less
 
 
-class PatternsAnew:
+class FreshPatterns:
     """One pattern after the other; ``whole`` made one from all cells, where that is quick enough."""
 
     def __init__(
-        self, attacks: Attacks, needs: Needs, whole: tuple[Publisher, Published] | None
+        self, attacks: Attacks, needs: Needs, whole: tuple[Publisher, PublishedPattern] | None
     ) -> None:
         self.attacks, self.needs, self.whole = attacks, needs, whole
         self.luck = np.random.default_rng(0)
@@ -65,7 +63,7 @@ class PatternsAnew:
         self._spent = [0, 0]
         self._gained = [0.0, 0.0]
 
-    def pattern(self, best: Mask, x: Floats | None = None) -> Witnessed | None:
+    def pattern(self, best: Mask, x: Floats | None = None) -> WitnessedPattern | None:
         """The next safe pattern, given the best one so far; None where there is nothing to choose.
 
         What a fractional point suppresses is more likely to be suppressed, every other time.
@@ -85,7 +83,7 @@ class PatternsAnew:
         before, least = self.attacks.steps, self._least
         if way:
             afresh = self._in_vain >= _IN_VAIN and x is not None
-            found: Witnessed | None = self._from_whole(x if afresh else point, afresh=afresh)
+            found: WitnessedPattern | None = self._from_whole(x if afresh else point, afresh=afresh)
         else:
             assert self._here is not None
             found = self._around(self._here, point)
@@ -103,7 +101,7 @@ class PatternsAnew:
         rate = [gained / spent for gained, spent in zip(self._gained, self._spent, strict=True)]
         return int(rate[1] > rate[0] or (rate[1] == rate[0] and self._spent[1] < self._spent[0]))
 
-    def _around(self, here: Mask, x: Floats | None) -> Witnessed | None:
+    def _around(self, here: Mask, x: Floats | None) -> WitnessedPattern | None:
         """A pattern that differs from the last one near one of its cells; the first of a mixture anywhere.
 
         One that costs more is gone on from at times, less often the longer nothing cheaper has turned up.
@@ -180,11 +178,11 @@ class PatternsAnew:
         kept = mine[np.argsort(-near[mine], kind="stable")[_ANEW:]]
         return np.union1d(np.flatnonzero(here), more), kept
 
-    def near(self, x: Floats) -> Witnessed:
+    def near(self, x: Floats) -> WitnessedPattern:
         """A pattern from the whole in which what a fractional point suppresses in part is cheap."""
         return self._from_whole(x, afresh=True)
 
-    def _from_whole(self, x: Floats | None, *, afresh: bool) -> Witnessed:
+    def _from_whole(self, x: Floats | None, *, afresh: bool) -> WitnessedPattern:
         """A pattern by all cells, from part of what the last one of its kind published, or afresh."""
         assert self.whole is not None
         publisher, last = self.whole
@@ -196,7 +194,7 @@ class PatternsAnew:
         cheaper = found is not None and found.cost < last.cost
         self._in_vain = 0 if cheaper or afresh else self._in_vain + 1
         if found is None:
-            return Witnessed(self.attacks, publisher.pattern(last))
+            return WitnessedPattern(self.attacks, publisher.pattern(last))
         if afresh or found.cost <= last.cost:
             self.whole = publisher, found
         made = publisher.pattern(found)
@@ -205,8 +203,10 @@ class PatternsAnew:
             self._begin(made)
         return self._given(made, cost, publisher, found)
 
-    def _given(self, made: Mask, cost: float, publisher: Publisher, found: Published) -> Witnessed:
+    def _given(
+        self, made: Mask, cost: float, publisher: Publisher, found: PublishedPattern
+    ) -> WitnessedPattern:
         if cost >= self._least:
-            return Witnessed(self.attacks, made)
+            return WitnessedPattern(self.attacks, made)
         self._least = cost
         return witnessed(self.attacks, publisher, found)

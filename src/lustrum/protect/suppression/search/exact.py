@@ -21,13 +21,11 @@ from lustrum.protect.suppression.search.attacks.cuts import (
     outside_cut,
     protection_cut,
 )
-from lustrum.protect.suppression.search.heuristic import Witnessed, protect_all
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
 from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.solve.halves import zero_half_cuts
 from lustrum.solve.products import sparse_product
-
-__all__ = ["BranchAndCut", "Proven"]
 
 Tell = Callable[[str, float, float], object]
 
@@ -48,20 +46,22 @@ _LEARNT = 200  # inequalities learnt from one clean-up
 _ENOUGH_CUTS = 20  # fewer than this, and cuts are also combined from each other
 _OFTEN = 4  # rounds between two completions of the fractional point
 _AT_LEAST = 4  # rounds of the root, so that something is proven however little work is allowed
-_FEW_TASKS = 40  # attacks to withstand with which a search among whole patterns ends soon
+_FEW_TASKS = 40  # protection levels with which a search among whole patterns ends soon
 _WIDE = 0.1  # a gap after the root that a search among whole patterns hardly closes
 _TOO_WIDE = 0.15  # one that it does not close
 _SMALL = 20_000  # weights in a program that is searched in a moment, however wide the gap
 _DENSE = 50_000  # weights in a program that whole patterns take long to search, however few attacks there are
 _NODE = 10  # steps that a node of a search takes, roughly
+_HEAVY = 100_000  # weights in a program with which a node takes twice as long
+_COMBINED = 1000  # cells of inequalities that are combined in the time of one step
 _NODES_AT_LEAST = 20  # of one search, however little work is left
 
 
 @dataclass(frozen=True, eq=False)
-class Proven:
+class ProvenPattern:
     """The best safe pattern found, and the cost that no safe pattern is below."""
 
-    state: Witnessed
+    state: WitnessedPattern
     cost: float
     lower_bound: float
     finished: bool
@@ -74,13 +74,13 @@ class BranchAndCut:
     def __init__(
         self,
         attacks: Attacks,
-        start: Witnessed,
+        start: WitnessedPattern,
         work: int,
         tell: Tell,
         *,
         gap: float = 0.0,
-        near: Callable[[Floats], Witnessed | None] | None = None,
-        anew: Callable[[Mask, Floats | None], Witnessed | None] | None = None,
+        near: Callable[[Floats], WitnessedPattern | None] | None = None,
+        anew: Callable[[Mask, Floats | None], WitnessedPattern | None] | None = None,
         known: Sequence[Cut] = (),
     ) -> None:
         # ``anew`` gives a safe pattern from another one and a fractional point.
@@ -124,7 +124,7 @@ class BranchAndCut:
         if self.tell(what, self.cost, self.bound):
             self.work = min(self.work, self.spent)
 
-    def run(self) -> Proven:
+    def run(self) -> ProvenPattern:
         """Search until the best pattern is proven, or the work is used up."""
         if not self.done and self.choice.size:
             self._root()
@@ -137,7 +137,9 @@ class BranchAndCut:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
         bound = np.ceil(self.bound - 1e-6) if self._whole else self.bound
-        return Proven(self.best, self.cost, min(float(bound), self.cost), self.done, self.spent)
+        return ProvenPattern(
+            self.best, self.cost, min(float(bound), self.cost), self.done, self.spent
+        )
 
     def _root(self) -> None:
         """Cut off fractional optima while that raises the bound."""
@@ -203,7 +205,9 @@ class BranchAndCut:
         if self.problem.unions is None:
             cuts.extend(companion_cuts(self.problem, x, self.column))
         if len(cuts) < _ENOUGH_CUTS:
-            cuts.extend(zero_half_cuts([*self.program.cuts, *cuts], inside))
+            every_cut = [*self.program.cuts, *cuts]
+            self.steps += len(every_cut) * self.choice.size // _COMBINED
+            cuts.extend(zero_half_cuts(every_cut, inside))
         return cuts
 
     def _complete(self, x: Floats) -> None:
@@ -216,7 +220,7 @@ class BranchAndCut:
             return
         cost = self.problem.cost * (1.0 - 0.999 * x)
         self.attacks.forget_prices()
-        state = Witnessed(self.attacks, self.problem.fixed)
+        state = WitnessedPattern(self.attacks, self.problem.fixed)
         order = np.arange(len(self.attacks.tasks))
         protect_all(state, cost, order)
         self._clean(state)
@@ -299,7 +303,7 @@ class BranchAndCut:
     def _repair(self, columns: Floats) -> None:
         """Make a whole pattern safe at the least further cost, and learn what it violates."""
         x = self._point(columns)
-        state = Witnessed(self.attacks, x > 0.5)
+        state = WitnessedPattern(self.attacks, x > 0.5)
         every = np.arange(len(self.attacks.tasks))
         if state.look(every).size:
             if not self.program.add(self._cuts(x, every=True)):
@@ -308,7 +312,7 @@ class BranchAndCut:
         self._clean(state)
         self._offer(state)
 
-    def _clean(self, state: Witnessed) -> None:
+    def _clean(self, state: WitnessedPattern) -> None:
         """Publish again what is not needed; known inequalities tell for most cells that they are."""
         cost, limit = self.problem.cost, len(self.needs)
         extra = np.flatnonzero(state.suppressed & ~self.problem.fixed)
@@ -327,7 +331,7 @@ class BranchAndCut:
             elif len(self.needs) < limit + _LEARNT:
                 self._learn(state, cell, task)
 
-    def _learn(self, state: Witnessed, cell: int, task: int) -> None:
+    def _learn(self, state: WitnessedPattern, cell: int, task: int) -> None:
         """A cell that cannot be published again gives an inequality that good patterns nearly violate."""
         x = state.suppressed.astype(np.float64)
         x[cell] = 0.0
@@ -338,7 +342,7 @@ class BranchAndCut:
                 self.needs.append(cut)
                 self.program.add([cut])
 
-    def _offer(self, state: Witnessed) -> None:
+    def _offer(self, state: WitnessedPattern) -> None:
         cost = self.problem.total_cost(state.suppressed)
         if cost < self.cost:
             self.best, self.cost = state, cost
@@ -367,14 +371,15 @@ class BranchAndCut:
             start = mine.astype(np.float64)
             inside = bool(((start >= self.program.low) & (start <= self.program.high)).all())
             high = None if closed is None else np.where(closed, self.program.low, self.program.high)
-            nodes = min(_NODES, max((end - self.spent) // _NODE, _NODES_AT_LEAST))
+            node = _NODE * (1 + self.program.entries // _HEAVY)
+            nodes = min(_NODES, max((end - self.spent) // node, _NODES_AT_LEAST))
             found = self.program.search(nodes, start if inside else None, high=high)
             self.steps += self.program.work(found.steps)
             if closed is None:
                 self.bound = max(self.bound, min(found.bound, self.cost))
             self._say("search")
             if found.x is None:
-                if closed is None:
+                if closed is None and found.finished:
                     self.bound = self.cost
                 near = False
             if found.x is None or self.done:
@@ -398,7 +403,7 @@ class BranchAndCut:
         """Attack a whole pattern: add what it violates, or take it; gives whether it violated anything."""
         x = self._point(columns)
         pattern = x > 0.5
-        state = Witnessed(self.attacks, pattern)
+        state = WitnessedPattern(self.attacks, pattern)
         failed = state.look(np.arange(len(self.attacks.tasks)))
         if failed.size:
             if not self.program.add(self._cuts(x, every=True)):

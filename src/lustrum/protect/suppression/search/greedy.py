@@ -19,10 +19,8 @@ from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Poo
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.solve.products import uniform
-
-__all__ = ["DIMENSIONS", "Published", "Publisher", "most_dimensions", "spread_out", "witnessed"]
 
 DIMENSIONS = 1600  # of a basis that is written down
 _WRITTEN = 12_000_000  # entries of the same
@@ -46,7 +44,7 @@ _ROOM = 50.0  # levels; a cell that can move by more is as good as one that can 
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublishedPattern:
     """A pattern: which places are published, the cells that give all others of these away, and witnesses."""
 
     shut: Mask
@@ -103,7 +101,7 @@ class Publisher:
         """The work so far: cells looked at, dearer the larger the basis is, and programs."""
         return self.looks * self.weight + self.joint.programs * program_weight(self.cells.size)
 
-    def first(self, x: Floats | None = None, known: Pool | None = None) -> Published | None:
+    def first(self, x: Floats | None = None, known: Pool | None = None) -> PublishedPattern | None:
         """A pattern by the dearest groups of cells first; None where some task cannot be fulfilled.
 
         Where a fractional point is given, what it suppresses in part is cheap. Witnesses that are ``known``
@@ -124,12 +122,12 @@ class Publisher:
 
     def again(
         self,
-        best: Published,
+        best: PublishedPattern,
         limit: float = np.inf,
         *,
         back: tuple[float, float] = _BACK,
         x: Floats | None = None,
-    ) -> Published | None:
+    ) -> PublishedPattern | None:
         """A pattern from part of what the best one publishes; None once it must cost more than a limit.
 
         A share between those of ``back`` is taken back. Where a fractional point is given, what it suppresses
@@ -148,7 +146,9 @@ class Publisher:
         pool = [rows.copy() for rows in best.pool]
         return self._publish(space, shut, kept, pool, weight, limit)
 
-    def improve(self, best: Published, work: int, tell: Callable[[float], object]) -> Published:
+    def improve(
+        self, best: PublishedPattern, work: int, tell: Callable[[float], object]
+    ) -> PublishedPattern:
         """The cheapest of many patterns, each from the best before it; ends where ``tell`` gives True."""
         self.end = end = self.steps + work
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
@@ -162,13 +162,13 @@ class Publisher:
                 break
         return best
 
-    def pattern(self, found: Published) -> Mask:
+    def pattern(self, found: PublishedPattern) -> Mask:
         """The suppressed cells, among all of the problem."""
         out = self.tasks.problem.fixed.copy()
         out[self.cells[~found.shut]] = True
         return out
 
-    def supports(self, found: Published) -> list[Ints]:
+    def supports(self, found: PublishedPattern) -> list[Ints]:
         """For each task the cells that its witness moves."""
         return self.joint.supports(found.pool, self.tasks)
 
@@ -180,7 +180,7 @@ class Publisher:
         pool: Pool,
         weight: Floats,
         limit: float = np.inf,
-    ) -> Published | None:
+    ) -> PublishedPattern | None:
         held = self.kept.copy()
         chosen = basis.tolist()
         at_once = space.dimension // _PART
@@ -236,7 +236,7 @@ class Publisher:
         for rows in pool:
             rows[:, shut] = 0.0
         cost = float(self.cost[~shut & self.choice].sum())
-        return Published(shut, np.array(chosen, dtype=np.int64), pool, cost)
+        return PublishedPattern(shut, np.array(chosen, dtype=np.int64), pool, cost)
 
     def _several(
         self, space: DeviationSpace, shut: Mask, some: Ints, pool: Pool
@@ -295,9 +295,9 @@ def spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
     return out
 
 
-def witnessed(attacks: Attacks, publisher: Publisher, found: Published) -> Witnessed:
+def witnessed(attacks: Attacks, publisher: Publisher, found: PublishedPattern) -> WitnessedPattern:
     """A pattern that was published, with a witness for each task."""
-    return Witnessed.of(attacks, publisher.pattern(found), publisher.supports(found))
+    return WitnessedPattern.of(attacks, publisher.pattern(found), publisher.supports(found))
 
 
 def most_dimensions(cells: int, dimensions: int = DIMENSIONS) -> int:

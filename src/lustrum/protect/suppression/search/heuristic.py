@@ -14,13 +14,10 @@ from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.shared import SharedMoves
 
-__all__ = ["Witnessed", "clean_up", "improve", "protect_all"]
-
-
 _ENOUGH = 1.0 - 1e-6
 
 
-class Witnessed:
+class WitnessedPattern:
     """A pattern, and for each task the cells that show that it is fulfilled."""
 
     def __init__(self, attacks: Attacks, suppressed: Mask) -> None:
@@ -32,16 +29,16 @@ class Witnessed:
         self._shared: SharedMoves | None = None
 
     @classmethod
-    def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> Witnessed:
+    def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> WitnessedPattern:
         """A pattern with a witness for every task."""
         made = cls(attacks, suppressed)
         for task, cells in enumerate(witness):
             made.fulfil(task, cells)
         return made
 
-    def copy(self) -> Witnessed:
+    def copy(self) -> WitnessedPattern:
         """The same, to go on apart."""
-        twin = Witnessed(self.attacks, self.suppressed)
+        twin = WitnessedPattern(self.attacks, self.suppressed)
         twin.witness = list(self.witness)
         twin.users = {cell: set(own) for cell, own in self.users.items()}
         return twin
@@ -103,7 +100,9 @@ class Witnessed:
         return None
 
 
-def protect_all(state: Witnessed, cost: Floats, order: Ints, allowed: Mask | None = None) -> None:
+def protect_all(
+    state: WitnessedPattern, cost: Floats, order: Ints, allowed: Mask | None = None
+) -> None:
     """Fulfil the tasks in order, each at the least further cost; raises where one cannot be fulfilled."""
     tasks = state.attacks.tasks
     if allowed is None:
@@ -125,7 +124,7 @@ def protect_all(state: Witnessed, cost: Floats, order: Ints, allowed: Mask | Non
                 raise InfeasibleError(task, np.zeros(0, dtype=np.int64))
 
 
-def clean_up(state: Witnessed, cost: Floats, among: Mask | None = None) -> None:
+def clean_up(state: WitnessedPattern, cost: Floats, among: Mask | None = None) -> None:
     """Publish again what is not needed, the most expensive first."""
     problem = state.attacks.tasks.problem
     extra = state.suppressed & ~problem.fixed
@@ -139,7 +138,7 @@ def clean_up(state: Witnessed, cost: Floats, among: Mask | None = None) -> None:
         state.without(np.array([cell]))
 
 
-def improve(state: Witnessed, cost: Floats, work: int) -> Witnessed:
+def improve(state: WitnessedPattern, cost: Floats, work: int) -> WitnessedPattern:
     """Forbid one secondary cell after the other and protect anew what needed it, while that makes it cheaper.
 
     The most expensive cells come first. A cell that was forbidden in vain stays out of the way until some
@@ -167,7 +166,7 @@ def improve(state: Witnessed, cost: Floats, work: int) -> Witnessed:
     return best
 
 
-def _without_cell(state: Witnessed, cost: Floats, cell: int) -> Witnessed | None:
+def _without_cell(state: WitnessedPattern, cost: Floats, cell: int) -> WitnessedPattern | None:
     """A pattern without one cell, or None where nothing else can take its place."""
     twin = state.copy()
     problem = state.attacks.tasks.problem

@@ -18,8 +18,6 @@ from scipy import sparse
 from lustrum.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
-__all__ = ["Merged", "merged_problem"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

@@ -16,11 +16,9 @@ import numpy as np
 from lustrum.arithmetic import exp, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.heuristic import Witnessed
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.solve.cutting import CuttingProgram
 from lustrum.solve.products import sparse_product
-
-__all__ = ["CoverSearch", "cells_near_each_other", "improve_nearby"]
 
 _FREE = (12, 24)  # secondary cells that are chosen anew: at first, and at most
 _STEPS = 4  # relations between a cell and those near it
@@ -38,7 +36,7 @@ class CoverSearch(Protocol):
     problem: SuppressionProblem
     program: CuttingProgram
     choice: Ints
-    best: Witnessed
+    best: WitnessedPattern
     cost: float
     steps: int
 

@@ -6,23 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from lustrum.arrays import Ints
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-
-__all__ = ["Part", "cut_out", "parts_of"]
+from lustrum.structure.connected import connected_parts
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ProblemPart:
     """Some cells of a problem as a problem of their own."""
 
     cells: Ints
     problem: SuppressionProblem
 
 
-def parts_of(problem: SuppressionProblem) -> list[Part] | None:
+def parts_of(problem: SuppressionProblem) -> list[ProblemPart] | None:
     """The parts that hold primary cells with levels, or None where there is one part only.
 
     Frozen cells stay in every part whose relations they have part in. Contributors know cells of several
@@ -33,11 +31,7 @@ def parts_of(problem: SuppressionProblem) -> list[Part] | None:
     rows, cells = matrix.shape
     links = matrix.tocoo()
     free = ~problem.frozen[links.col]
-    ends = cells + links.row[free], links.col[free]
-    graph = sparse.coo_array(
-        (np.ones(ends[0].size, dtype=np.int8), ends), shape=(cells + rows, cells + rows)
-    )
-    _, label = connected_components(graph.tocsr(), directed=False)
+    label = connected_parts(cells + rows, cells + links.row[free], links.col[free])
     asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
     wanted = np.unique(label[np.flatnonzero(asked)])
     if wanted.size < 2:
@@ -49,7 +43,7 @@ def parts_of(problem: SuppressionProblem) -> list[Part] | None:
         inside[(label[:cells] == number) & ~problem.frozen] = True
         inside[matrix[own_rows].indices] = True
         own = np.flatnonzero(inside)
-        parts.append(Part(own, cut_out(problem, own, own_rows)))
+        parts.append(ProblemPart(own, cut_out(problem, own, own_rows)))
     return parts
 
 

@@ -16,9 +16,7 @@ from lustrum.arithmetic import exp, normal_draws
 from lustrum.arrays import Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.greedy import DIMENSIONS, Publisher
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
-
-__all__ = ["quick_pattern", "union_of_paths"]
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, clean_up, protect_all
 
 Tell = Callable[[str, float, float], object]
 
@@ -28,17 +26,17 @@ _FEW = 200  # cells up to which the cheapest others join a small union
 _WORK = 300  # steps of a search for cheaper patterns
 
 
-def union_of_paths(attacks: Attacks, runs: int = _RUNS) -> tuple[Mask, Witnessed]:
+def union_of_paths(attacks: Attacks, runs: int = _RUNS) -> tuple[Mask, WitnessedPattern]:
     """The cells of a few safe patterns, and the first of these; raises where a task cannot be fulfilled."""
     cost = attacks.tasks.problem.cost
     luck = np.random.default_rng(0)
     order = np.arange(len(attacks.tasks))
-    first = Witnessed(attacks, attacks.tasks.problem.fixed)
+    first = WitnessedPattern(attacks, attacks.tasks.problem.fixed)
     protect_all(first, cost, order)
     union = first.suppressed.copy()
     for _ in range(runs - 1):
         attacks.forget_prices()
-        state = Witnessed(attacks, attacks.tasks.problem.fixed)
+        state = WitnessedPattern(attacks, attacks.tasks.problem.fixed)
         prices = cost * exp(_CHANCE * normal_draws(luck, cost.size))
         protect_all(state, prices, luck.permutation(order))
         union |= state.suppressed
@@ -46,7 +44,7 @@ def union_of_paths(attacks: Attacks, runs: int = _RUNS) -> tuple[Mask, Witnessed
     return union, first
 
 
-def quick_pattern(attacks: Attacks, tell: Tell) -> Witnessed:
+def quick_pattern(attacks: Attacks, tell: Tell) -> WitnessedPattern:
     """A safe pattern that has every cell for a reason; raises where a task cannot be fulfilled."""
     problem = attacks.tasks.problem
     networks = not isinstance(attacks, ProgramAttacks)
@@ -63,6 +61,6 @@ def quick_pattern(attacks: Attacks, tell: Tell) -> Witnessed:
             attacks.steps += publisher.steps
             made = publisher.pattern(found)
             if problem.total_cost(made) <= problem.total_cost(state.suppressed):
-                return Witnessed.of(attacks, made, publisher.supports(found))
+                return WitnessedPattern.of(attacks, made, publisher.supports(found))
     clean_up(state, problem.cost)
     return state

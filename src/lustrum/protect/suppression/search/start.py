@@ -13,7 +13,7 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.anew import PatternsAnew
+from lustrum.protect.suppression.search.anew import FreshPatterns
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.joint import Pool
@@ -21,15 +21,13 @@ from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import (
     DIMENSIONS,
-    Published,
+    PublishedPattern,
     Publisher,
     most_dimensions,
     spread_out,
     witnessed,
 )
-from lustrum.protect.suppression.search.heuristic import Witnessed, clean_up, protect_all
-
-__all__ = ["FirstPattern", "published_pattern"]
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, clean_up, protect_all
 
 Tell = Callable[[str, float, float], object]
 
@@ -51,15 +49,15 @@ class FirstPattern:
         attacks: Attacks,
         suppressed: Mask,
         needs: Needs,
-        whole: tuple[Publisher, Published] | None = None,
+        whole: tuple[Publisher, PublishedPattern] | None = None,
     ) -> None:
         self.attacks, self.needs = attacks, needs
-        self.anew = PatternsAnew(attacks, needs, whole)
+        self.anew = FreshPatterns(attacks, needs, whole)
         self.best = suppressed
         self.luck = np.random.default_rng(0)
         self._pool: Pool | None = None  # witnesses of the best pattern, over all cells
 
-    def near(self, x: Floats) -> Witnessed | None:
+    def near(self, x: Floats) -> WitnessedPattern | None:
         """A safe pattern near a fractional point; None where the space of such patterns is too large.
 
         Cells that neither the best pattern nor the point suppresses stay published, so that the basis of
@@ -88,12 +86,12 @@ class FirstPattern:
             self._pool = [spread_out(rows, cells, problem.values.size) for rows in found.pool]
         if cost < least:
             return witnessed(self.attacks, publisher, found)
-        return Witnessed(self.attacks, publisher.pattern(found))
+        return WitnessedPattern(self.attacks, publisher.pattern(found))
 
 
 def published_pattern(
     attacks: ProgramAttacks, work: int, tell: Tell
-) -> tuple[Witnessed, FirstPattern | None]:
+) -> tuple[WitnessedPattern, FirstPattern | None]:
     """A safe pattern that has every cell for a reason; raises where a task cannot be fulfilled."""
     tasks = attacks.tasks
     problem = tasks.problem
@@ -113,14 +111,14 @@ def published_pattern(
         if boxed is not None and not boxed.without.size:
             suppressed = boxed.suppressed | problem.fixed
         else:
-            state = Witnessed(attacks, problem.fixed)
+            state = WitnessedPattern(attacks, problem.fixed)
             protect_all(state, problem.cost, np.arange(len(tasks)))
             tell("paths", problem.total_cost(state.suppressed), 0.0)
             suppressed = state.suppressed
         near = _with_cheap_cells(problem, suppressed)
         publisher = Publisher.of(tasks, near, most_dimensions(near.size), needs)
         if publisher is None:
-            state = Witnessed(attacks, suppressed)
+            state = WitnessedPattern(attacks, suppressed)
             protect_all(state, problem.cost, np.arange(len(tasks)))
             clean_up(state, problem.cost)
             return state, None

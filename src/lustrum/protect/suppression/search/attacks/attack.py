@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.audit.bounding.network import Network
+from lustrum.audit.bounding.network import BoundNetwork
 from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.protect.suppression.problem import SuppressionProblem
@@ -21,16 +21,6 @@ from lustrum.protect.suppression.search.attacks.local import FewCells, LocalProg
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.solve.products import power_of_two
-
-__all__ = [
-    "Attacks",
-    "FlowAttacks",
-    "ProgramAttacks",
-    "Reason",
-    "attacks_on",
-    "is_network",
-    "program_weight",
-]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -46,7 +36,7 @@ _CHEAP = 1000  # cells beside the suppressed ones that a path may use, if they s
 
 
 @dataclass(frozen=True, eq=False)
-class Reason:
+class AttackReason:
     """Why a task fails: the move of its cell is ``weights`` times the moves of other cells.
 
     Where both ends of an interval matter, ``other`` is the reason for its lower end. An end that reaches
@@ -56,7 +46,7 @@ class Reason:
     task: int
     cells: Ints
     weights: Floats
-    other: Reason | None = None
+    other: AttackReason | None = None
     own: float = 0.0
 
 
@@ -77,7 +67,7 @@ class Attacks(Protocol):
         """What share of its level each task reaches, and the cells that move when it does."""
         ...
 
-    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[AttackReason]]:
         """The shares at a fractional point, and reasons for tasks that fail."""
         ...
 
@@ -109,7 +99,7 @@ def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
         low=np.full(cells, -1, dtype=np.int64),
         high=np.ones(cells, dtype=np.int64),
     )
-    made = Network.of(piece)
+    made = BoundNetwork.of(piece)
     if made is None:
         return None
     return made.tail[:cells], made.head[:cells], made.need.size
@@ -169,7 +159,7 @@ class FlowAttacks:
                         moved[i] = cells if moved[i].size == 0 else np.union1d(moved[i], cells)
         return share, moved
 
-    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[AttackReason]]:
         """The shares at a fractional point, and reasons for tasks that fail."""
         from lustrum.protect.suppression.search.attacks.network_kernels import (
             UNIT,
@@ -177,12 +167,12 @@ class FlowAttacks:
         )
 
         share = np.zeros(self.tasks.cell.size)
-        found: list[Reason] = []
+        found: list[AttackReason] = []
         arcs = np.flatnonzero(x > 1e-9)
         graph = adjacency(self.tail, self.head, arcs, self.nodes)
         for view, own in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
-            ends: dict[int, dict[int, Reason]] = {}
+            ends: dict[int, dict[int, AttackReason]] = {}
             for sign in (1, -1):
                 some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
                 reach, which, sides = separating_sides(
@@ -204,9 +194,11 @@ class FlowAttacks:
                     task = int(some[cut])
                     cells, weights = self._across(task, side)
                     if self.tasks.sign[task] == SLIDING:
-                        ends.setdefault(task, {}).setdefault(sign, Reason(task, cells, weights))
+                        ends.setdefault(task, {}).setdefault(
+                            sign, AttackReason(task, cells, weights)
+                        )
                     else:
-                        found.append(Reason(task, cells, weights))
+                        found.append(AttackReason(task, cells, weights))
             for task, known in ends.items():
                 if share[task] < 1.0 - _NEARLY:
                     cell = self.tasks.cell[task]
@@ -315,27 +307,29 @@ class ProgramAttacks:
             few = self._few = FewCells(self.rows, suppressed.copy())
         return few
 
-    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[Reason]]:
+    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[AttackReason]]:
         """The shares at a fractional point, and reasons for tasks that fail."""
         # Cells that the point does not suppress cannot move, so they need not be in the program.
         few = self._few_cells(x > 1e-9)
         open_cells = x[few.cells]
         share, out = np.zeros(picks.size), []
         for i, task in enumerate(picks.tolist()):
-            both: dict[int, Reason] = {}
+            both: dict[int, AttackReason] = {}
             low, high = self._ends(task, few.cells, open_cells, 1.0)
             column = int(np.searchsorted(few.cells, self.tasks.cell[task]))
             up, down = self._own(task)
             level, unit = float(self.tasks.level[task]), self._unit(task)
             for sign in self._signs(task):
                 limit = min(_A_LITTLE * level, up if sign > 0 else down) / unit
-                found = few.program.furthest(column, sign, low, high, limit)
+                question = column, sign, low, high, limit
+                reach, weights = few.program.reasons(
+                    few.every, int(self.tasks.cell[task]), question
+                )
                 self.steps += few.weight
-                share[i] += found.reach * (unit / level)
-                if found.reach < limit - _NEARLY:
-                    weights = few.program.reasons(few.every, int(self.tasks.cell[task]), sign)
+                share[i] += reach * (unit / level)
+                if reach < limit - _NEARLY:
                     cells = np.flatnonzero(weights)
-                    both[sign] = Reason(task, cells, weights[cells])
+                    both[sign] = AttackReason(task, cells, weights[cells])
             if share[i] < 1.0 - _NEARLY and both:
                 sliding = self.tasks.sign[task] == SLIDING
                 out.append(_both(task, both, up, down) if sliding else next(iter(both.values())))
@@ -444,9 +438,9 @@ def program_weight(cells: int) -> int:
     return 1 + (cells // 1000) ** 2
 
 
-def _both(task: int, known: dict[int, Reason], up: float, down: float) -> Reason:
+def _both(task: int, known: dict[int, AttackReason], up: float, down: float) -> AttackReason:
     """The reasons for both ends of an interval; an end without one is at the cell's own bound."""
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    upper = known.get(1) or Reason(task, *nothing, own=up)
-    lower = known.get(-1) or Reason(task, *nothing, own=down)
-    return Reason(task, upper.cells, upper.weights, lower, upper.own)
+    upper = known.get(1) or AttackReason(task, *nothing, own=up)
+    lower = known.get(-1) or AttackReason(task, *nothing, own=down)
+    return AttackReason(task, upper.cells, upper.weights, lower, upper.own)

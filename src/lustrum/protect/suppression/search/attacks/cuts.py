@@ -12,12 +12,10 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.solve.cutting import Cut
 from lustrum.solve.products import sparse_product
-
-__all__ = ["InfeasibleError", "companion_cuts", "outside_cut", "protection_cut"]
 
 
 class InfeasibleError(Exception):
@@ -29,7 +27,7 @@ class InfeasibleError(Exception):
 
 
 def protection_cut(
-    tasks: Tasks, reason: Reason, column: Ints, tolerance: float = 1e-7
+    tasks: Tasks, reason: AttackReason, column: Ints, tolerance: float = 1e-7
 ) -> Cut | None:
     """The inequality that follows from the reason for which a task fails; None where it says nothing."""
     problem = tasks.problem
@@ -57,7 +55,7 @@ def protection_cut(
     return Cut(columns[order].astype(np.intp), weights[order], 1.0)
 
 
-def _carried(reason: Reason, up: Floats, down: Floats) -> tuple[Ints, Floats]:
+def _carried(reason: AttackReason, up: Floats, down: Floats) -> tuple[Ints, Floats]:
     room = np.where(reason.weights > 0, up[reason.cells], down[reason.cells])
     return reason.cells, np.abs(reason.weights) * room
 

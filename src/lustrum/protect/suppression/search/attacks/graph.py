@@ -7,8 +7,6 @@ import numpy as np
 from lustrum.arrays import Ints
 from lustrum.audit.bounding.network import slots
 
-__all__ = ["adjacency"]
-
 
 def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
     """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""

@@ -16,16 +16,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.compiled import compiled
+from lustrum.compiled import compiled_if_large
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
 from lustrum.solve.deviations import DeviationProgram
 from lustrum.solve.products import cleared, power_of_two
-
-__all__ = ["JointWitnesses", "Known"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -47,7 +45,7 @@ _LONGEST = 1e12  # factor of a witness that moves nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class AttackerView:
     """What one attacker knows, and what must be kept from it; all by places among the cells of a search."""
 
     view: int
@@ -99,7 +97,7 @@ class JointWitnesses:
         self._asked: dict[bool, _Asked] = {}
         self._last: dict[int, int] = {}
         self._culprit: dict[int, tuple[int, int]] = {}
-        self.programs = self.pivots = 0
+        self.programs = 0
 
     def nothing(self) -> Pool:
         """No witness for any attacker."""
@@ -164,7 +162,7 @@ class JointWitnesses:
         return out
 
     def _completed(
-        self, known: Known, rows: Floats, shut: Mask, luck: np.random.Generator, cell: int
+        self, known: AttackerView, rows: Floats, shut: Mask, luck: np.random.Generator, cell: int
     ) -> Floats | None:
         high, low = self._reach(known, rows)
         lack = _lacking(known, high, low)
@@ -195,7 +193,7 @@ class JointWitnesses:
                 met(self._ask(weight, *limits))
                 end, level = (high, known.upper) if way > 0 else (low, known.lower)
                 if end[place] < level[place] * (1 - _NEARLY):
-                    self._learn(known, place, int(way))
+                    self._learn(known, place, int(way), limits)
                     self._culprit[cell] = known.view, place
                     return None
             if lack[place]:
@@ -218,14 +216,21 @@ class JointWitnesses:
         made = np.concatenate([rows, np.array(more)])
         return self._few(known, made)
 
-    def _needed(self, known: Known, place: int, sign: float, high: Floats, low: Floats) -> bool:
+    def _needed(
+        self, known: AttackerView, place: int, sign: float, high: Floats, low: Floats
+    ) -> bool:
         wide = known.sliding[place] > 0
         if sign > 0:
             return bool(wide or high[place] < known.upper[place] * (1 - _NEARLY))
         return bool(wide or low[place] < known.lower[place] * (1 - _NEARLY))
 
     def _together(
-        self, known: Known, lack: Mask, sign: Floats, limits: tuple[Floats, Floats], narrow: bool
+        self,
+        known: AttackerView,
+        lack: Mask,
+        sign: Floats,
+        limits: tuple[Floats, Floats],
+        narrow: bool,
     ) -> Floats:
         """One deviation that moves as many lacking cells as possible, none further than it needs."""
         limits = _narrow(limits) if narrow else limits
@@ -255,33 +260,38 @@ class JointWitnesses:
             asked = self._asked[narrow] = _Asked(program, free, held, rows)
         held = asked.held
         out = np.zeros(self.cells.size)
-        before = asked.program.steps
         out[held] = asked.program.most(weight[held], low[held], high[held]) * self.scale
-        self.pivots += asked.program.steps - before
         return out
 
-    def _learn(self, known: Known, place: int, sign: int) -> None:
+    def _learn(
+        self, known: AttackerView, place: int, sign: int, limits: tuple[Floats, Floats]
+    ) -> None:
         """Keep the reason why the last program did not move a target far enough."""
-        asked = self._asked[False]
-        cell = int(self.cells[known.targets[place]])
-        weights = asked.program.reasons(asked.columns(self._every), cell, sign)
+        asked, target = self._asked[False], int(known.targets[place])
+        cell = int(self.cells[target])
+        column = int(np.searchsorted(asked.held, target))
+        low, high = limits[0][asked.held], limits[1][asked.held]
+        level = (known.upper if sign > 0 else known.lower)[place] / self.scale
+        limit = float(min(2.0 * level, high[column] if sign > 0 else -low[column]))
+        question = column, sign, low, high, limit
+        _, weights = asked.program.reasons(asked.columns(self._every), cell, question)
         cells = np.flatnonzero(weights)
         task = self._task[known.view, cell, sign]
-        self.needs.learn(Reason(task, cells, weights[cells]))
+        self.needs.learn(AttackReason(task, cells, weights[cells]))
 
-    def _limits(self, known: Known, shut: Mask) -> tuple[Floats, Floats]:
+    def _limits(self, known: AttackerView, shut: Mask) -> tuple[Floats, Floats]:
         low = -np.minimum(known.down / self.scale, _WIDE)
         high = np.minimum(known.up / self.scale, _WIDE)
         low[shut], high[shut] = 0.0, 0.0
         return low, high
 
-    def _reach(self, known: Known, rows: Floats) -> tuple[Floats, Floats]:
+    def _reach(self, known: AttackerView, rows: Floats) -> tuple[Floats, Floats]:
         """How far up and down some witness moves each target, when each is stretched as far as bounds allow."""
         high, low = np.zeros(known.targets.size), np.zeros(known.targets.size)
         _furthest(np.ascontiguousarray(rows), known.up, known.down, known.targets, high, low)
         return high, low
 
-    def _few(self, known: Known, rows: Floats) -> Floats:
+    def _few(self, known: AttackerView, rows: Floats) -> Floats:
         """The same without witnesses that are of no use, looked at only when many have come since last time."""
         if rows.shape[0] <= max(_MANY, 2 * self._last.get(known.view, 0)):
             return rows
@@ -289,7 +299,7 @@ class JointWitnesses:
         self._last[known.view] = made.shape[0]
         return made
 
-    def _useful(self, known: Known, rows: Floats) -> Floats:
+    def _useful(self, known: AttackerView, rows: Floats) -> Floats:
         """The witnesses that are needed, the most useful first."""
         ends = [self._reach(known, row[None]) for row in rows]
         upper, lower = known.upper * (1 - _NEARLY), known.lower * (1 - _NEARLY)
@@ -307,7 +317,7 @@ class JointWitnesses:
                 high, low, lack = rise, fall, left
         return rows[sorted(kept)]
 
-    def _merged(self, known: Known, rows: Floats) -> Floats:
+    def _merged(self, known: AttackerView, rows: Floats) -> Floats:
         """Fewer witnesses: sums of two that show all that the two show, where there is room enough."""
         made: list[Floats] = []
         for row in rows:
@@ -353,14 +363,14 @@ def _narrow(limits: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     return -room, room
 
 
-def _stretches(known: Known, rows: Floats) -> tuple[Floats, Floats]:
+def _stretches(known: AttackerView, rows: Floats) -> tuple[Floats, Floats]:
     """By which factor each witness, and its opposite, can be multiplied within the bounds."""
     pairs = [_factors(row, known.up, known.down) for row in np.ascontiguousarray(rows)]
     ends = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     return ends[:, 0], ends[:, 1]
 
 
-@compiled
+@compiled_if_large
 def _factors(row: Any, up: Any, down: Any) -> Any:  # pragma: no cover
     ahead = back = _LONGEST
     for cell in range(row.size):
@@ -374,7 +384,7 @@ def _factors(row: Any, up: Any, down: Any) -> Any:  # pragma: no cover
     return ahead, back
 
 
-@compiled
+@compiled_if_large
 def _furthest(
     rows: Any, up: Any, down: Any, targets: Any, high: Any, low: Any
 ) -> None:  # pragma: no cover
@@ -386,7 +396,7 @@ def _furthest(
             low[place] = max(low[place], -move * ahead, move * back)
 
 
-def _lacking(known: Known, high: Floats, low: Floats, *, each: bool = False) -> Mask:
+def _lacking(known: AttackerView, high: Floats, low: Floats, *, each: bool = False) -> Mask:
     """Which targets lack something; with ``each`` the two directions and the width count apart."""
     enough = 1.0 - _NEARLY
     ends = (
@@ -397,7 +407,7 @@ def _lacking(known: Known, high: Floats, low: Floats, *, each: bool = False) -> 
     return np.concatenate(ends) if each else ends[0] | ends[1] | ends[2]
 
 
-def _worst(known: Known, lack: Mask, high: Floats, low: Floats) -> int:
+def _worst(known: AttackerView, lack: Mask, high: Floats, low: Floats) -> int:
     """The lacking target that reaches the least share of what it needs."""
     share = np.full(lack.size, np.inf)
     for end, level in ((high, known.upper), (low, known.lower), (high + low, known.sliding)):
@@ -405,7 +415,7 @@ def _worst(known: Known, lack: Mask, high: Floats, low: Floats) -> int:
     return int(np.argmin(np.where(lack, cleared(share, _BITS), np.inf)))
 
 
-def _known(tasks: Tasks, view: int, cells: Ints) -> Known:
+def _known(tasks: Tasks, view: int, cells: Ints) -> AttackerView:
     problem: SuppressionProblem = tasks.problem
     up, down = tasks.rooms(view)
     mine = tasks.view == view
@@ -416,7 +426,7 @@ def _known(tasks: Tasks, view: int, cells: Ints) -> Known:
     _, lower, upper, sliding = problem.levels_against(
         None if view == OUTSIDER else problem.views[view]
     )
-    return Known(
+    return AttackerView(
         view,
         up[cells],
         down[cells],

@@ -15,8 +15,6 @@ from scipy import sparse
 from lustrum.arrays import Ints, Mask
 from lustrum.solve.deviations import DeviationProgram
 
-__all__ = ["FewCells", "LocalPrograms"]
-
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 

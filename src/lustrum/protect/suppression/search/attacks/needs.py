@@ -13,13 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.protect.suppression.search.attacks.attack import Reason
+from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError, protection_cut
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 from lustrum.solve.cutting import Cut, stacked
 from lustrum.solve.products import sparse_product
-
-__all__ = ["Needs", "Slack"]
 
 # scipy ships no types; this stands for scipy.sparse.csc_array.
 Sparse: TypeAlias = Any
@@ -46,7 +44,7 @@ class Needs:
         self._column = np.where(choice, np.arange(choice.size), -1)
         self._plain()
 
-    def learn(self, reason: Reason) -> None:
+    def learn(self, reason: AttackReason) -> None:
         """Add the inequality that follows from the reason for which a task fails, if it is new."""
         if len(self.cuts) >= _MOST or self._entries >= _ENTRIES:
             return
@@ -86,7 +84,7 @@ class Needs:
                 own = float(weights[cells == cell][0])
                 other = cells != cell
                 times = -float(tasks.sign[task]) * weights[other] / own
-                self.learn(Reason(task, cells[other].astype(np.int64), times))
+                self.learn(AttackReason(task, cells[other].astype(np.int64), times))
 
 
 class Slack:

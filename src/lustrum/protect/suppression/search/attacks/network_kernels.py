@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from lustrum.audit.bounding.network_kernels import push, reachable
-from lustrum.compiled import compiled
-
-__all__ = ["UNIT", "cheapest_return", "flows_back", "separating_sides"]
+from lustrum.compiled import compiled_if_large
 
 UNIT = 2**30
 
 
-@compiled
+@compiled_if_large
 def _open_slots(
     cell: int, level: float, x: Any, up: Any, down: Any, arcs: Any, room: Any
 ) -> None:  # pragma: no cover
@@ -39,7 +37,7 @@ def _open_slots(
         room[k] = np.int64(part * x[a] * UNIT + 0.5)
 
 
-@compiled
+@compiled_if_large
 def flows_back(
     cells: Any,
     signs: Any,
@@ -83,7 +81,7 @@ def flows_back(
     return out
 
 
-@compiled
+@compiled_if_large
 def separating_sides(
     cells: Any,
     signs: Any,
@@ -168,7 +166,7 @@ def separating_sides(
     return reach, which[:count], sides[:count]
 
 
-@compiled
+@compiled_if_large
 def cheapest_return(
     cell: int,
     sign: int,

@@ -11,8 +11,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 
-__all__ = ["SharedMoves"]
-
 _ENOUGH = 1.0 - 1e-6
 
 

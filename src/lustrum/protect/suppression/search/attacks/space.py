@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from lustrum.arithmetic import normal_draws
 from lustrum.arrays import Floats, Ints, Mask
@@ -25,8 +24,6 @@ from lustrum.audit.knowledge.reduce import Piece
 from lustrum.compiled import compiled
 from lustrum.solve.dense import inner_product
 from lustrum.solve.products import dot, snapped
-
-__all__ = ["TIED", "DeviationSpace", "deviation_basis", "fixed_order", "independent_part"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -195,6 +192,8 @@ def deviation_basis(relations: Sparse) -> Floats | None:
     basis = np.zeros((width, free.size))
     basis[free, np.arange(free.size)] = 1.0
     if cell_of.size and free.size:
+        from scipy.sparse.linalg import splu
+
         needed = rows[order[kept]].astype(np.float64)
         factors = splu(needed[:, cell_of].tocsc())
         basis[cell_of] = factors.solve(-needed[:, free].toarray())

@@ -11,9 +11,6 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints
 from lustrum.protect.suppression.problem import SuppressionProblem
 
-__all__ = ["OUTSIDER", "SLIDING", "Tasks"]
-
-
 OUTSIDER = -1
 SLIDING = 0  # the sign of a task that asks for the width of an interval
 

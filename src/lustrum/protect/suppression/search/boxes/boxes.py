@@ -19,9 +19,6 @@ import numpy as np
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
-__all__ = ["Boxed", "Deviations", "axis_moves", "protect_by_boxes", "simple_bound"]
-
-
 _MOVES = 40  # moves tried for each category
 _WIDEST = 4096  # cells of one box
 _LOOKS = 20_000  # partial boxes looked at for one cell

@@ -8,8 +8,6 @@ import numpy as np
 
 from lustrum.compiled import compiled
 
-__all__ = ["best_box"]
-
 
 @compiled
 def best_box(  # pragma: no cover

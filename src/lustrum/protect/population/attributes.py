@@ -1,0 +1,218 @@
+"""What a row of the file tells about an attribute: a reader knows all variables of a person but one.
+
+The *row* of a variable joins the finest cells that agree in all other variables. Where it shows a single
+category, and that with the base, a reader names this category. For every variable the measure states how often
+that is right, beside how often a reader is right who does not look at the row but guesses from the rest of the
+file, over people in rows of a similar expected size.
+
+The guess takes the categories of similar rows: those that differ in the variable with most codes, then
+also in the next one, and so on, each weighed against what the wider ones say. The first of these also say how
+many people the row is expected to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model import Dataset
+from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.protect.population.search.levels import controlled_levels, dependents
+
+BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
+"""Where bins of expected people in a row begin."""
+
+FEWEST, GUESSED, NAMED = 200, 0.4, 0.6
+"""Rows tell too much if of 200 or more people over 60 % are named right, and under 40 % by a guess."""
+
+_PRIOR = 6.0
+"""How many people of similar rows weigh as much as what wider rows say."""
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class AttributeRisk:
+    """One variable, rows of similar expected size: how often the row and a guess name people right."""
+
+    variable: str
+    at_least: float
+    people: int
+    named: float
+    guessed: float
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are enough people, of whom a guess names few."""
+        return self.people >= FEWEST and self.guessed < GUESSED
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether rows name too many people right where a guess would not."""
+        return self.judged and self.named > NAMED
+
+    @property
+    def gain(self) -> float:
+        """What the row adds to a guess."""
+        return self.named - self.guessed
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The figures as plain values."""
+        return {**vars(self), "gain": self.gain, "exceeds": self.exceeds}
+
+
+def attribute_risks(
+    true: FinestCells, shown: FinestCells, base: int, bins: Sequence[float] = BINS
+) -> tuple[AttributeRisk, ...]:
+    """Attribute inference from single rows for every variable that is not a function of another one.
+
+    ``true`` and ``shown`` hold the occupied and the shown cells of one dataset, in any order.
+    """
+    kept = root_variables(true.dataset)
+    found = []
+    for place in kept:
+        if len(kept) > 1:
+            rows = AttributeRows.of(true.dataset, place, kept)
+            found += list(_risks(rows, true, shown, base, bins))
+    return tuple(found)
+
+
+def root_variables(dataset: Dataset) -> list[int]:
+    """The places of variables that are no function of another one."""
+    roots = controlled_levels(dataset)
+    return [place for place, v in enumerate(dataset.variables) if v.name in roots]
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """The rows of one variable: numbered by the other variables, those with most codes last."""
+
+    dataset: Dataset
+    place: int
+    others: tuple[int, ...]
+
+    @classmethod
+    def of(cls, dataset: Dataset, place: int, roots: Sequence[int]) -> AttributeRows:
+        """The rows of the variable at a place, among these variables."""
+        others = [p for p in roots if p != place]
+        sizes = [len(v.codes) for v in dataset.variables]
+        return cls(dataset, place, tuple(sorted(others, key=lambda p: (sizes[p], p))))
+
+    @property
+    def size(self) -> int:
+        """The number of categories."""
+        return len(self.dataset.variables[self.place].codes)
+
+    def numbers(self, codes: Array, dropped: int = 0) -> Words:
+        """The row of every cell, without so many of the variables with most codes."""
+        numbers = np.zeros(codes.shape[1], dtype=np.uint64)
+        for p in self.others[: len(self.others) - dropped]:
+            size = np.uint64(len(self.dataset.variables[p].codes))
+            numbers = numbers * size + codes[p].astype(np.uint64)
+        return numbers
+
+    def possible(self, codes: Array) -> Mask:
+        """Which categories can exist in the row of each cell, by the structural zeros."""
+        found = np.ones((codes.shape[1], self.size), dtype=np.bool_)
+        if not dependents(self.dataset, self.place):
+            other = codes.copy()
+            for code in range(self.size):
+                other[self.place] = code
+                found[:, code] = possible_cells(self.dataset, other)
+        return found
+
+    def expected(self, codes: Array, counts: Ints, wanted: Ints) -> Floats:
+        """How many people a cell's row should hold by those that differ in the variable with most codes."""
+        row = self.numbers(codes)
+        wide = self.numbers(codes, dropped=1)
+        widest = codes[self.others[-1]]
+        share = np.bincount(widest, weights=counts) / max(int(counts.sum()), 1)
+        similar = (_sums(wide, counts) - _sums(row, counts))[wanted]
+        own = share[widest[wanted]]
+        return np.asarray(similar * own / np.maximum(1 - own, 1e-9))
+
+
+def _sums(numbers: Words, counts: Ints) -> Ints:
+    """For every cell, the sum of the counts of all cells with the same number."""
+    _, which = np.unique(numbers, return_inverse=True)
+    return np.bincount(which, weights=counts).astype(np.int64)[which]
+
+
+def _risks(
+    rows: AttributeRows, true: FinestCells, shown: FinestCells, base: int, bins: Sequence[float]
+) -> Iterator[AttributeRisk]:
+    visible = shown.counts > 0
+    codes, counts = shown.codes[:, visible], shown.counts[visible]
+    row, first, cells = np.unique(rows.numbers(codes), return_index=True, return_counts=True)
+    single = (cells == 1) & (counts[first] == base)
+    # Where a single category can exist it is no secret.
+    single[single] = rows.possible(codes[:, first[single]]).sum(axis=1) > 1
+    row, first = row[single], first[single]
+    named = codes[rows.place, first].astype(np.int64)
+    guess = guessed(rows, codes, counts, first, counts[first])
+    expected = rows.expected(codes, counts, first)
+    own = true.counts > 0
+    place = _places(row, rows.numbers(true.codes[:, own]))
+    inside = place >= 0
+    place, people = place[inside], true.counts[own][inside]
+    category = true.codes[rows.place, own][inside].astype(np.int64)
+    inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")[place] - 1
+    for number, least in enumerate(bins):
+        chosen = inside_bin == number
+        total = int(people[chosen].sum())
+        hits = [
+            int(people[chosen & (category == words[place])].sum()) / max(total, 1)
+            for words in (named, guess)
+        ]
+        name = rows.dataset.variables[rows.place].name
+        yield AttributeRisk(name, float(least), total, *hits)
+
+
+def guessed(
+    rows: AttributeRows, codes: Array, counts: Ints, wanted: Ints, own_counts: Ints
+) -> Ints:
+    """The likeliest category of each row by the rest of the file; ``own_counts`` are left out of its own."""
+    category = codes[rows.place].astype(np.int64)
+    guess = np.empty(wanted.size, dtype=np.int64)
+    similar = []
+    for dropped in range(1, len(rows.others) + 1):
+        numbers = rows.numbers(codes, dropped)
+        order = np.argsort(numbers, kind="stable")
+        similar.append((numbers[order], order, numbers[wanted]))
+    for begin in range(0, wanted.size, _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        at = wanted[part]
+        belief = np.full((at.size, rows.size), 1.0 / rows.size)
+        for ordered, order, own in reversed(similar):
+            held = _held(ordered, order, own[part], category, counts, rows.size)
+            held[np.arange(at.size), category[at]] -= own_counts[part]
+            total = held.sum(axis=1, keepdims=True)
+            belief = (held + _PRIOR * belief) / (total + _PRIOR)
+        guess[part] = (belief * rows.possible(codes[:, at])).argmax(axis=1)
+    return guess
+
+
+def _held(
+    ordered: Words, order: Ints, wanted: Words, category: Ints, counts: Ints, size: int
+) -> Floats:
+    """The counts of all categories over the cells with each of the wanted numbers."""
+    groups, which = np.unique(wanted, return_inverse=True)
+    low = np.searchsorted(ordered, groups, side="left")
+    length = np.searchsorted(ordered, groups, side="right") - low
+    member = np.repeat(np.arange(groups.size), length)
+    within = np.arange(member.size) - np.repeat(np.cumsum(length) - length, length)
+    cell = order[low[member] + within]
+    places = member * size + category[cell]
+    held = np.bincount(places, weights=counts[cell], minlength=groups.size * size)
+    return np.asarray(held.reshape(groups.size, size)[which])
+
+
+def _places(ordered: Words, wanted: Words) -> Ints:
+    """Where each number stands among ordered ones; -1 if it does not."""
+    if not ordered.size:
+        return np.full(wanted.size, -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
+    return np.where(ordered[place] == wanted, place, -1).astype(np.int64)

@@ -1,0 +1,105 @@
+"""Empty cells that may show somebody in sparse rows, so that a row does not name an attribute.
+
+The *row* of a variable joins the finest cells that agree in all other variables. A reader who knows these
+looks at the one category that the row shows. Where similar rows say that hardly anybody is to be expected, it
+would nearly always be the right one. So the search may let an empty cell of such a row show the base
+instead: a *sibling* of a cell below the base, in the category of a similar person, which is one of the next in
+the order of all other variables. The search treats both alike, and tables stay close.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from lustrum.arrays import Array, Ints, Words
+from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.model.keys import scramble
+from lustrum.protect.population.attributes import AttributeRows, root_variables
+from lustrum.protect.population.search.levels import dependents
+from lustrum.protect.population.start import (
+    cell_numbers,
+    derived,
+    empty_candidates,
+)
+
+CANDIDATES = 4
+"""Candidates among the empty cells for each that must show somebody."""
+_SIBLINGS = 8
+"""Candidates in sparse rows for each that shows somebody at the start."""
+SPARSE = 2.0
+"""Rows that are expected to hold more people get no siblings."""
+_HALF = 0.6
+"""Rows that are expected to hold so many people get half as many siblings as the sparsest ones."""
+_WINDOWS = (8, 8, 16, 32, 64, 256, 1024, 4096)
+"""How far apart similar people may stand, from one attempt to the next."""
+
+
+def candidates(
+    cells: FinestCells, key: bytes, base: int, needed: float, share: float
+) -> tuple[Array, float, int]:
+    """All empty cells that may show somebody, how many do so at the start, and one in how many that is.
+
+    ``needed`` is how many must show the base anywhere. Siblings come first, then neighbours of any cells.
+    """
+    wanted = ceil(CANDIDATES * needed)
+    found = empty_candidates(cells, wanted, key)
+    if needed > 0:
+        siblings = sibling_candidates(cells, key, base, share)
+        numbers = cell_numbers(cells.dataset, siblings)
+        others = found[:, ~np.isin(cell_numbers(cells.dataset, found), numbers)]
+        found = np.concatenate([siblings.astype(found.dtype), others], axis=1)
+        found = found[:, : max(numbers.size, wanted)]
+        needed = max(needed, numbers.size / _SIBLINGS)
+    return found, needed, max(CANDIDATES, round(found.shape[1] / max(needed, 1.0)))
+
+
+def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
+    """Codes of empty cells that may show somebody in sparse rows, chosen by the key.
+
+    ``share`` is how many there are in the sparsest rows for each small cell and variable, at most 1.
+    """
+    roots = root_variables(cells.dataset)
+    small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
+    found = [cells.codes[:, :0]]
+    if share <= 0 or len(roots) < 2 or not small.size:
+        return found[0].copy()
+    words = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
+    words = words[small]
+    taken = np.sort(cell_numbers(cells.dataset, cells.codes))
+    for place in roots:
+        rows = AttributeRows.of(cells.dataset, place, roots)
+        expected = rows.expected(cells.codes, cells.counts, small)
+        chance = np.where(expected <= SPARSE, share / (1 + expected / _HALF), 0.0)
+        drawn = scramble(derived(key, f"sibling {place}"), words) >> np.uint64(32)
+        chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
+        found.append(_siblings(rows, cells.codes[:, small], chosen, words, taken, key))
+    codes = np.concatenate(found, axis=1)
+    _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
+    return np.ascontiguousarray(codes[:, np.sort(first)])
+
+
+def _siblings(
+    rows: AttributeRows, codes: Array, chosen: Ints, words: Words, taken: Words, key: bytes
+) -> Array:
+    """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
+    order = np.argsort(rows.numbers(codes), kind="stable")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    varying = [rows.place, *dependents(rows.dataset, rows.place)]
+    found = [codes[:, :0]]
+    waiting = chosen
+    for attempt, window in enumerate(_WINDOWS):
+        drawn = scramble(derived(key, f"lender {rows.place} {attempt}"), words[waiting])
+        apart = ((drawn >> np.uint64(32)) * np.uint64(2 * window) >> np.uint64(32)).astype(np.int64)
+        apart = apart - window + (apart >= window)
+        lender = order[(place[waiting] + apart) % order.size]
+        made = codes[:, waiting].copy()
+        made[varying] = codes[np.ix_(varying, lender)]
+        numbers = cell_numbers(rows.dataset, made)
+        at = np.minimum(np.searchsorted(taken, numbers), taken.size - 1)
+        good = (taken[at] != numbers) & possible_cells(rows.dataset, made)
+        found.append(made[:, good])
+        waiting = waiting[~good]
+    return np.concatenate(found, axis=1)

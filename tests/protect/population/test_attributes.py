@@ -1,0 +1,160 @@
+"""What a row tells about an attribute, and that siblings in sparse rows keep it from telling."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lustrum.model import Dataset
+from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.protect.population.attributes import (
+    AttributeRisk,
+    AttributeRows,
+    attribute_risks,
+    guessed,
+    root_variables,
+)
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.siblings import CANDIDATES, candidates, sibling_candidates
+from lustrum.protect.population.start import cell_numbers
+from protect.population.worlds import KEY, cells_of, town
+
+SIZES = (40, 6, 5, 4, 3)
+
+
+def sparse(seed: int = 2, people: int = 4000) -> FinestCells:
+    """People who are spread thinly: all but a few stand alone in their rows."""
+    rng = np.random.default_rng(seed)
+    shares = [rng.dirichlet(np.full(n, 2.0)) for n in SIZES]
+    counts = np.zeros(SIZES, dtype=np.int64)
+    drawn = tuple(rng.choice(n, people, p=p) for n, p in zip(SIZES, shares, strict=True))
+    np.add.at(counts, drawn, 1)
+    return cells_of(town(SIZES), counts)
+
+
+def by_hand(true: FinestCells, shown: FinestCells, place: int, base: int) -> tuple[int, int]:
+    """People in rows that show one category, the base, where several can be, and those named right."""
+    rows: dict[tuple[int, ...], dict[int, int]] = {}
+    for code, count in zip(shown.codes.T.tolist(), shown.counts.tolist(), strict=True):
+        if count:
+            rest = tuple(code[:place] + code[place + 1 :])
+            rows.setdefault(rest, {})[code[place]] = count
+    people = right = 0
+    for code, count in zip(true.codes.T.tolist(), true.counts.tolist(), strict=True):
+        row = rows.get(tuple(code[:place] + code[place + 1 :]), {})
+        other = np.repeat(np.array(code)[:, None], SIZES[place], axis=1)
+        other[place] = np.arange(SIZES[place])
+        several = possible_cells(true.dataset, other.astype(true.codes.dtype)).sum() > 1
+        if list(row.values()) == [base] and several:
+            people += count
+            right += count * (code[place] in row)
+    return people, right
+
+
+def test_the_measure_counts_people_in_single_rows_and_those_named_right() -> None:
+    cells = sparse(people=1500)
+    result = ProtectedPopulation(sweeps=1, sparse_siblings=0).protect(cells, KEY)
+    found = attribute_risks(cells, result.cells, 3)
+    assert found == result.agency.attributes
+    for place, variable in enumerate(cells.dataset.variables):
+        own = [risk for risk in found if risk.variable == variable.name]
+        people, right = by_hand(cells, result.cells, place, 3)
+        assert sum(risk.people for risk in own) == people
+        assert sum(risk.people * risk.named for risk in own) == pytest.approx(right)
+
+
+def test_a_guess_leaves_the_row_out_and_follows_similar_rows() -> None:
+    """Two areas of the same kind of people; one row says otherwise, and the guess is that of the others."""
+    dataset = town((3, 3, 2), zeros=False)
+    codes = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [2, 2, 1]]).T
+    cells = FinestCells(dataset, codes, np.array([6, 3, 12, 30]))
+    rows = AttributeRows.of(dataset, 1, root_variables(dataset))
+    assert rows.others == (2, 0)  # the variable with most codes last
+    wanted = np.array([0, 3])
+    found = guessed(rows, cells.codes, cells.counts, wanted, cells.counts[wanted])
+    assert found.tolist() == [1, 1]
+    # v2 = 0 has 15 people where v0 is not 0; 6 of 51 people are of v0 = 0.
+    expected = rows.expected(cells.codes, cells.counts, wanted)
+    assert expected.tolist() == pytest.approx([15 * (6 / 51) / (45 / 51), 0.0])
+
+
+def test_rows_with_a_single_possible_category_are_no_secret() -> None:
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                {"name": "a", "codes": ["0", "1"]},
+                {"name": "b", "codes": ["x", "y", "z"]},
+            ],
+            "structural_zeros": [{"reason": "r", "where": {"a": ["0"], "b": ["y", "z"]}}],
+        }
+    )
+    codes = np.array([[0, 0], [1, 1]]).T
+    cells = FinestCells(dataset, codes, np.array([3, 3]))
+    risks = {r.variable: r.people for r in attribute_risks(cells, cells, 3) if r.people}
+    # For a = 0 only x is possible, and for y only a = 1.
+    assert risks == {"a": 3, "b": 3}
+
+
+def test_a_bin_exceeds_only_with_enough_people_a_bad_guess_and_many_named() -> None:
+    for people, named, guess, wanted in (
+        (200, 0.61, 0.39, True),
+        (199, 0.61, 0.39, False),
+        (200, 0.60, 0.39, False),
+        (200, 0.61, 0.40, False),
+    ):
+        assert AttributeRisk("v", 0.0, people, named, guess).exceeds == wanted
+    risk = AttributeRisk("v", 0.05, 300, 0.75, 0.25)
+    assert risk.to_mapping() == {
+        "variable": "v", "at_least": 0.05, "people": 300, "named": 0.75, "guessed": 0.25,
+        "gain": 0.5, "exceeds": True,
+    }  # fmt: skip
+
+
+def test_siblings_are_empty_possible_cells_that_differ_in_one_variable() -> None:
+    cells = sparse()
+    found = sibling_candidates(cells, KEY, 3, 1.0)
+    numbers = cell_numbers(cells.dataset, found)
+    assert found.shape[1] > 1000
+    assert np.unique(numbers).size == numbers.size
+    assert not np.isin(numbers, cell_numbers(cells.dataset, cells.codes)).any()
+    assert possible_cells(cells.dataset, found).all()
+    small = cells.codes[:, cells.counts < 3].T.tolist()
+    lines = {
+        (place, *code[:place], *code[place + 1 :])
+        for code, place in product(small, range(len(SIZES)))
+    }
+    for code in found.T.tolist():
+        assert any((p, *code[:p], *code[p + 1 :]) in lines for p in range(len(SIZES)))
+    assert sibling_candidates(cells, KEY, 3, 0.0).shape[1] == 0
+    fewer = sibling_candidates(cells, KEY, 3, 0.3).shape[1]
+    assert 0.2 < fewer / found.shape[1] < 0.45
+    other = cell_numbers(cells.dataset, sibling_candidates(cells, KEY[::-1], 3, 1.0))
+    assert np.isin(numbers, other).mean() < 0.9
+
+
+def test_without_empty_cells_that_may_show_there_are_no_siblings() -> None:
+    cells = sparse()
+    found, needed, one_in = candidates(cells, KEY, 3, 0.0, 1.0)
+    assert (found.shape[1], needed, one_in) == (0, 0.0, CANDIDATES)
+    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 0.0)
+    assert (found.shape[1], needed, one_in) == (10 * CANDIDATES, 10.0, CANDIDATES)
+    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 1.0)
+    assert needed == found.shape[1] / 8
+    assert one_in == 8
+
+
+def test_siblings_keep_sparse_rows_from_naming_attributes() -> None:
+    """Without them the attack succeeds, with them it does not; the price in errors is small."""
+    cells = sparse(people=2500)
+    named, errors = {}, {}
+    for share in (0.0, 1.0):
+        result = ProtectedPopulation(sweeps=4, sparse_siblings=share).protect(cells, KEY)
+        risks = [r for r in result.agency.attributes if r.people >= 200 and r.guessed < 0.4]
+        named[share] = max(risk.named for risk in risks)
+        errors[share] = result.agency.over()["mean"]
+    assert named[0.0] > 0.68
+    assert named[1.0] < 0.6
+    assert errors[1.0] < 1.5 * errors[0.0]

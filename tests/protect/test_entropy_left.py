@@ -1,0 +1,101 @@
+"""The entropy that a method leaves about ones and twos follows from its channel, by plain enumeration."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lustrum.model import MatrixChannel
+from lustrum.protect import AdditiveNoise, CellKey, PostRandomisation, RandomRounding, abilities_of
+from lustrum.protect.entropy_left import (
+    entropy_left,
+    left_between_multiples,
+    left_by_leaving_together,
+    left_by_thinning,
+)
+from lustrum.protect.rounding.random import RoundingChannel
+
+
+def plain(rows: dict[int, dict[int, Fraction]], true: int) -> float:
+    """The same by fractions: belief by belief, over all that a count may show."""
+    left = 0.0
+    for shown, chance in rows[true].items():
+        likely = [row.get(shown, Fraction(0)) for row in rows.values()]
+        belief = [float(one / sum(likely)) for one in likely if one]
+        left += float(chance) * -sum(b * math.log2(b) for b in belief)
+    return left
+
+
+@pytest.mark.parametrize("base", [2, 3, 5, 7])
+def test_what_random_rounding_leaves_is_what_enumeration_finds(base: int) -> None:
+    rows = {
+        true: {
+            down: 1 - Fraction(true - down, base),
+            down + base: Fraction(true - down, base),
+        }
+        for true in range(21)
+        for down in [true // base * base]
+    }
+    expected = min(plain(rows, 1), plain(rows, 2))
+    assert entropy_left(RoundingChannel(base)) == pytest.approx(expected, abs=1e-12)
+    assert abilities_of(RandomRounding(base)).entropy == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("stay", [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
+def test_what_leaving_one_by_one_leaves_is_what_enumeration_finds(stay: Fraction) -> None:
+    rows = {
+        true: {k: math.comb(true, k) * stay**k * (1 - stay) ** (true - k) for k in range(true + 1)}
+        for true in range(21)
+    }
+    expected = min(plain(rows, 1), plain(rows, 2))
+    assert left_by_thinning(float(stay)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("base", [3, 4, 10])
+def test_whatever_a_search_decides_multiples_leave_as_much_as_is_stated(base: int) -> None:
+    stated = left_between_multiples(base)
+    chance = np.random.default_rng(1)
+    for _ in range(200):
+        rows = {}
+        for true in range(21):
+            down = true // base * base
+            up = Fraction(0) if true == down else Fraction(int(chance.integers(0, 1001)), 1000)
+            rows[true] = {k: v for k, v in ((down, 1 - up), (down + base, up)) if v}
+        assert min(plain(rows, 1), plain(rows, 2)) >= stated - 1e-4
+
+
+def test_a_shift_changes_everything_and_leaves_nothing() -> None:
+    shift = MatrixChannel([[1.0, 0, 0], [0, 0, 1.0]], residue_base=1)
+    assert shift.stay(1, 2) == 0.0
+    assert entropy_left(shift) == 0.0
+
+
+def test_a_matrix_that_ends_before_2_states_nothing() -> None:
+    assert entropy_left(MatrixChannel([[0.5, 0.5], [0.5, 0.5]])) == 0.0
+
+
+def test_leaving_together_leaves_nothing_of_who_stays() -> None:
+    assert left_by_leaving_together(0.0) == 0.0
+    assert left_by_leaving_together(0.5) == pytest.approx(0.5 * 0.9182958, abs=1e-6)
+
+
+def test_the_other_of_two_codes_is_no_secret() -> None:
+    assert abilities_of(PostRandomisation("sex", stay=0.0)).changed == 1.0
+    assert abilities_of(PostRandomisation("sex", stay=0.0)).entropy == 0.0
+    assert abilities_of(PostRandomisation("sex", stay=0.5)).entropy == 1.0
+
+
+def test_additive_totals_promise_nothing() -> None:
+    from lustrum.protect.cell_key.words import Additive
+
+    assert abilities_of(CellKey()).entropy > 1
+    assert abilities_of(CellKey(totals=Additive())).entropy == 0.0
+
+
+def test_noise_without_end_is_stated_in_no_time() -> None:
+    stated = abilities_of(AdditiveNoise(sd=1e12, relative=True))
+    assert stated.changed > 0.9
+    assert stated.entropy > 3
